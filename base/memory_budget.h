@@ -2,7 +2,7 @@
 // MemoryLimitExceeded, a std::bad_alloc that says what was being done, what it asked for and what there is.
 //
 // What is counted: whatever C++ allocates, which is groups, sorts, join tables, results and loads. Not counted: mapped
-// tablets, which the system can take back, SQLite, the parser, CUDA and MPI, whose needs do not grow with the data.
+// tablets, which the system can take back (but for pages that a GPU has pinned: an eighth of the limit at most), SQLite, the parser, CUDA and MPI, whose needs do not grow with the data.
 // Large blocks that would bring the process near the limit lie in temporary files instead and do not count
 // (temporary_memory.h). So a query that needs more memory than it has becomes slower, and ends only where the disk does.
 //

@@ -70,7 +70,8 @@ class GpuRun final : public vm::DeviceRun {
     const ProfilerRange range(context.statistics->label);
     TESSERA_TRY(Start(context));
     const std::unique_ptr<Running> run = std::move(running_);
-    if (Status status = run->section.AllTablets(); !status.ok()) return Abandon(run->section.launched(), status);
+    const Status status = Caught([&] { return run->section.AllTablets(); });  // nothing runs on when it is gone
+    if (!status.ok()) return Abandon(run->section.launched(), status);
     return Take(context, &run->section);
   }
 
@@ -80,7 +81,7 @@ class GpuRun final : public vm::DeviceRun {
     TESSERA_TRY(Start(context));
     SectionRun& run = running_->section;
     run.groups().set_parts();
-    if (Status status = run.AllTablets(); !status.ok()) return Abandon(run.launched(), status);
+    if (Status status = Caught([&] { return run.AllTablets(); }); !status.ok()) return Abandon(run.launched(), status);
     return run.groups().used();
   }
 

@@ -22,19 +22,28 @@ Uses UsesOf(const vm::Section& section, int slot) {
   Uses uses;
   for (const vm::Instruction& in : section.code) {
     bool reads = false;
-    vm::ForEachOperand(in, [&](const vm::Operand& o) { reads |= o.kind == vm::OperandKind::kSlot && o.index == slot; });
-    if (reads) (vm::Probes(in) ? uses.keys : uses.values) = true;
+    bool copied = false;  // several keys are in registers
+    vm::ForEachOperand(in, [&](const vm::Operand& o) {
+      reads |= o.kind == vm::OperandKind::kSlot && o.index == slot;
+      copied |= o.kind == vm::OperandKind::kRegister && vm::SlotOfRegister(section, o.index) == slot;
+    });
+    if (vm::Probes(in)) {
+      uses.keys |= reads || copied;
+    } else {
+      uses.values |= reads;
+    }
   }
   return uses;
 }
 
-/// Schemes between a chunk and its codes are undone for any use; what codes mean is not, if nobody asks.
-std::string ReadAs(const vm::Section& section, int slot) {
+/// Schemes between a chunk and its codes are undone for any use; what codes mean is not, if nobody asks. `has_codes`: texts
+/// that are nearly all different have none.
+std::string ReadAs(const vm::Section& section, int slot, bool has_codes) {
   const Uses uses = UsesOf(section, slot);
   const bool text = section.slots[static_cast<size_t>(slot)].type.storage() == StorageClass::kText;
   const bool condition =
       std::ranges::any_of(section.predicates, [&](const vm::Predicate& p) { return p.slot == slot; });
-  std::string read = condition ? "codes, by conditions" : "";
+  std::string read = !condition ? "" : has_codes ? "codes, by conditions" : "texts, by conditions";
   const auto add = [&](const char* more) { read += (read.empty() ? "" : "; ") + std::string(more); };
   if (uses.keys) add("keys of a join");
   if (uses.values)
@@ -44,8 +53,14 @@ std::string ReadAs(const vm::Section& section, int slot) {
 
 std::string StoredAs(const TableInfo& table, int column) {
   if (table.tablets.empty()) return "no rows";
-  const Result<ChunkStorage> storage = table.tablets[0]->StorageOf(column);
-  return storage.ok() ? storage->schemes : "?";  // whoever reads it says why
+  const Result<std::string> schemes = table.tablets[0]->SchemesOf(column);
+  return schemes.ok() ? *schemes : "?";  // whoever reads it says why
+}
+
+bool HasCodes(const TableInfo& table, int column) {
+  if (table.tablets.empty()) return true;
+  const Result<ChunkPointer> chunk = table.tablets[0]->Describe(column);
+  return !chunk.ok() || (*chunk)->encoding != Encoding::kPlain;
 }
 
 }  // namespace
@@ -61,7 +76,7 @@ std::string DecodeDepths(const vm::Program& program, const Snapshot& snapshot) {
     for (size_t i = 0; i < section.slots.size(); ++i) {
       const int column = section.slots[i].column;
       rows.push_back({fmt::format("c{}", i), table->schema.columns[static_cast<size_t>(column)].name,
-                      StoredAs(*table, column), ReadAs(section, static_cast<int>(i))});
+                      StoredAs(*table, column), ReadAs(section, static_cast<int>(i), HasCodes(*table, column))});
     }
     size_t width[3] = {};
     for (const Row& row : rows) {

@@ -13,6 +13,7 @@ struct FileMapping::Entry {
   std::atomic<uintptr_t> begin{0};  ///< 0 while nothing is mapped
   std::atomic<uintptr_t> end{0};    ///< of its last page
   std::atomic<bool> lost{false};
+  bool shared = false;
   Entry* next = nullptr;       ///< of all entries; set before the entry is in the list
   Entry* next_free = nullptr;  ///< guarded by the registry's mutex
 };
@@ -83,13 +84,15 @@ int FileMapping::Map(int fd, uint64_t bytes) {
     registry.all.store(made, std::memory_order_release);
     registry.free = made;
   }
-  // (Shared, because to pin pages of a private mapping would copy them.)
-  void* const mapped = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd, 0);
+  void* mapped = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd, 0);
+  const bool shared = mapped != MAP_FAILED;
+  if (!shared && errno == ENODEV) mapped = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, fd, 0);
   if (mapped == MAP_FAILED) return errno;
   entry_ = registry.free;
   registry.free = std::exchange(entry_->next_free, nullptr);
   const uintptr_t begin = reinterpret_cast<uintptr_t>(mapped);
   entry_->lost.store(false, std::memory_order_relaxed);
+  entry_->shared = shared;
   entry_->end.store(begin + (bytes + kPageBytes - 1) / kPageBytes * kPageBytes, std::memory_order_release);
   entry_->begin.store(begin, std::memory_order_release);
   return 0;
@@ -108,6 +111,8 @@ FileMapping::~FileMapping() {
 const uint8_t* FileMapping::data() const {
   return entry_ == nullptr ? nullptr : reinterpret_cast<const uint8_t*>(entry_->begin.load(std::memory_order_relaxed));
 }
+
+bool FileMapping::is_shared() const { return entry_ != nullptr && entry_->shared; }
 
 bool FileMapping::lost() const { return entry_ != nullptr && entry_->lost.load(std::memory_order_acquire); }
 

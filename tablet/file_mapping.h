@@ -11,6 +11,7 @@
 #include <atomic>
 #include <csignal>
 #include <cstdint>
+#include <span>
 #include <utility>
 
 namespace tessera {
@@ -29,6 +30,9 @@ class FileMapping {
   int Map(int fd, uint64_t bytes);
   /// nullptr before Map().
   const uint8_t* data() const;
+  /// Whether its pages are those of the file. (Where a file system has no shared mappings, they are copies once they are
+  /// pinned.)
+  bool is_shared() const;
   /// Some of what was read since Map() may have been zeros instead of the file's bytes.
   bool lost() const;
   /// Whether any mapping of this process ever was.
@@ -40,5 +44,10 @@ class FileMapping {
   static void OnSigbus(int number, siginfo_t* info, void* context);
   Entry* entry_ = nullptr;
 };
+
+/// Reads the last byte of a mapping: what a file that became shorter has lost up to there is noticed.
+inline void TouchLast(std::span<const uint8_t> mapping) {
+  if (!mapping.empty()) (void)*static_cast<const volatile uint8_t*>(&mapping.back());
+}
 
 }  // namespace tessera

@@ -134,10 +134,13 @@ class Tablet {
   /// this was asked.
   virtual Status Intact() const { return {}; }
   /// The bytes of the tablet's file as this process has mapped them, which a device may pin: the same as long as the tablet.
-  /// Empty before the first chunk, and if the tablet is no file that was mapped for reading.
+  /// Empty before the first chunk, and if the tablet is no file whose own pages are mapped.
   virtual std::span<const uint8_t> Mapping() const { return {}; }
-  /// Keeps `held` until the mapping is about to go.
+  /// Keeps `held`, the pages that a device has pinned, until the mapping is about to go. The host may not read what the
+  /// device does, so from then on Intact() looks whether the file has its end.
   virtual void HoldWhileMapped(std::shared_ptr<void> /*held*/) const {}
+  /// The schemes of a column, without reading its chunk: see ChunkStorage. Errors: as StorageOf().
+  virtual Result<std::string> SchemesOf(int column) const;
   /// For messages.
   virtual std::string path() const = 0;
 };

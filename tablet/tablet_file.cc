@@ -370,19 +370,21 @@ Status TabletFile::Corrupt(const std::string& reason) const {
 }
 
 Status TabletFile::Intact() const {
+  if (is_held_.load(std::memory_order_acquire)) TouchLast({mapping_, identity_.file_bytes});
   if (!FileMapping::any_lost()) return {};
   std::lock_guard lock(mutex_);
   return file_.lost() ? Corrupt(kLost) : Status();
 }
 
 std::span<const uint8_t> TabletFile::Mapping() const {
-  if (given_ || !open_.load(std::memory_order_acquire)) return {};
+  if (given_ || !open_.load(std::memory_order_acquire) || !file_.is_shared()) return {};
   return {mapping_, identity_.file_bytes};
 }
 
 void TabletFile::HoldWhileMapped(std::shared_ptr<void> held) const {
   std::lock_guard lock(mutex_);
   held_.push_back(std::move(held));
+  is_held_.store(true, std::memory_order_release);
 }
 
 Status TabletFile::Map() const {
@@ -642,6 +644,21 @@ uint64_t Tablet::Expect(const std::vector<int>&, bool) const { return 0; }
 
 Result<ChunkStorage> Tablet::StorageOf(int) const {
   return Unsupported("tablet \"" + path() + "\" is not a file of this process");
+}
+
+Result<std::string> Tablet::SchemesOf(int column) const {
+  TESSERA_ASSIGN(const ChunkStorage storage, StorageOf(column));
+  return storage.schemes;
+}
+
+Result<std::string> TabletFile::SchemesOf(int column) const {
+  {
+    std::lock_guard lock(mutex_);
+    TESSERA_TRY(Open());
+  }
+  std::string schemes = DescribeChunk(DescriptorOf(column), identity_.rows, mapping_);
+  TESSERA_TRY(Intact());
+  return schemes;
 }
 
 Result<ChunkStorage> TabletFile::StorageOf(int column) const {

@@ -62,6 +62,7 @@ class TabletFile final : public Tablet, public std::enable_shared_from_this<Tabl
   Result<ChunkPointer> Describe(int column) const override;
   uint64_t Expect(const std::vector<int>& columns, bool again) const override;
   Result<ChunkStorage> StorageOf(int column) const override;
+  Result<std::string> SchemesOf(int column) const override;
   std::string path() const override { return path_; }
   Status Intact() const override;
   std::span<const uint8_t> Mapping() const override;
@@ -102,6 +103,7 @@ class TabletFile final : public Tablet, public std::enable_shared_from_this<Tabl
   mutable const uint8_t* mapping_;              ///< file_'s, or the given one
   mutable std::vector<tessera::Chunk> chunks_;  ///< set once, by Open()
   mutable std::vector<std::shared_ptr<void>> held_;
+  mutable std::atomic<bool> is_held_{false};
   struct UnpackedColumn {
     std::weak_ptr<UnpackedChunk> whole, entries;  ///< entries: without the codes
   };

@@ -30,7 +30,7 @@ struct TabletEncoding {
   /// The chunk of each slot, for moving its streams to a device; nullptr for intermediate results.
   std::vector<ChunkPointer> chunks;
   uint64_t encoded_bytes = 0;  ///< of the chunks of all slots
-  uint64_t decoded_bytes = 0;  ///< of the codes that were unpacked for it
+  uint64_t decoded_bytes = 0;  ///< of codes that are stored packed and read unpacked here
   /// Owns the maps and sets; tablets with the same dictionary may share it.
   std::vector<std::shared_ptr<uint8_t[]>> storage;
 };

@@ -22,6 +22,9 @@ ColumnCache::~ColumnCache() {
   more_to_pin_.notify_all();
   for (std::thread& t : threads_) t.join();
   if (pin_thread_.joinable()) pin_thread_.join();
+  for (const auto& [address, of] : tablets_) {
+    if (const std::shared_ptr<PinnedPages> pages = of.pages.lock(); pages != nullptr) pages->Unpin();
+  }
   scratch_.reset();
   for (Piece& p : pieces_) IgnoreError(p.on_host ? cudaFreeHost(p.data) : cudaFreeAsync(p.data, stream_));
   FreeSpareOnHost();
@@ -42,8 +45,7 @@ Status ColumnCache::Open(uint64_t budget_bytes) {
   props.location.type = cudaMemLocationTypeDevice;
   props.location.id = device_;
   if (pool_ == nullptr) CUDA_TRY(cudaMemPoolCreate(&pool_, &props));  // an earlier call may have come so far
-  if (PinnedPages::AreSupported(device_))
-    most_pinned_ = (MemoryLimit() == UINT64_MAX ? UsableMemory() : MemoryLimit()) / kPinnedShare;
+  if (PinnedPages::AreSupported(device_)) usable_memory_ = UsableMemory();
   uint64_t keep = UINT64_MAX;  // what is freed stays with the pool
   CUDA_TRY(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep));
   for (cudaStream_t* s : {&stream_, &unpack_stream_}) {
@@ -56,6 +58,12 @@ bool ColumnCache::SetTransfer(Transfer transfer, uint64_t piece_bytes) {
   if (piece_bytes == 0) piece_bytes = kTransferPiece;
   piece_bytes = std::clamp(piece_bytes, kLeastTransferPiece, kGreatestTransferPiece) / 4096 * 4096;
   if (transfer == transfer_ && piece_bytes == piece_bytes_) return false;
+  {
+    // No page is pinned between the cutting of copies and their start.
+    std::unique_lock<std::mutex> lock(mutex_);
+    to_pin_.clear();
+    pinned_.wait(lock, [&] { return !is_pinning_; });
+  }
   transfer_ = transfer;
   piece_bytes_ = piece_bytes;
   return true;
@@ -184,7 +192,9 @@ Status ColumnCache::Copy(const Part& part, Staging* staging) {
 }
 
 Status ColumnCache::Unpack(Copies* copies) {
-  // Zeros in the place of a file's bytes may be numbers behind the end of a dictionary.
+  // Zeros in the place of a file's bytes may be numbers behind the end of a dictionary. (The host has not read what was
+  // copied from pinned pages.)
+  for (const std::span<const uint8_t> mapping : copies->mappings) TouchLast(mapping);
   if (FileMapping::any_lost()) {
     return {ErrorCode::kCorrupt, "a tablet file became shorter while it was read, or the disk cannot read it",
             "Restore the file from a copy, or drop the table and load it again."};
@@ -400,6 +410,7 @@ Status ColumnCache::MakeParts(std::vector<Pending> taken, const std::shared_ptr<
   for (Pending& p : taken) {
     if (p.unpacking == nullptr) continue;
     AddParts(p, p.unpacking->packed, AlignedForUnpack(p.bytes), copies, parts);
+    if (p.route == Route::kDirect) copies->mappings.push_back(p.mapping);
     copies->unpackings.push_back(std::move(p.unpacking));
     p.bytes = 0;
   }
@@ -452,7 +463,7 @@ Status ColumnCache::StartCopies(int threads, CopiesList* started) {
     return Status::Ok();
   }
   for (const Part& part : parts) {
-    if (status.ok()) status = Copy(part, &own_);
+    if (status.ok()) status = Caught([&] { return Copy(part, &own_); });  // whoever waits for it must learn of it
     std::unique_lock<std::mutex> lock(mutex_);
     NoteIssued(&lock, copies.get(), status);
   }
@@ -623,10 +634,14 @@ void ColumnCache::FreeSpareOnHost() {
   spare_on_host_.clear();
 }
 
+void ColumnCache::ReservePending() {
+  if (pending_.size() == pending_.capacity()) pending_.reserve(std::max<size_t>(64, 2 * pending_.size()));
+}
+
 Result<bool> ColumnCache::AddPiece(TabletPieces* of, size_t place, uint64_t bytes, bool on_host) {
   if (place >= of->pieces.size()) {
+    of->was_here.resize(place + 1);
     of->pieces.resize(place + 1);
-    of->visits.resize(place + 1);
   }
   if (Piece* const piece = of->pieces[place]; piece != nullptr) {
     pieces_.splice(pieces_.begin(), pieces_, piece->self);
@@ -636,9 +651,12 @@ Result<bool> ColumnCache::AddPiece(TabletPieces* of, size_t place, uint64_t byte
   }
   const uint64_t padded = (bytes + 127) / 128 * 128;
   TESSERA_TRY(MakeRoom(padded));
-  TESSERA_ASSIGN(uint8_t* const memory, on_host ? AllocateOnHost(padded) : Allocate(padded));
+  ReservePending();
+  std::list<Piece> made;
+  made.push_front({of, place, nullptr, padded, on_host});
+  TESSERA_ASSIGN(made.front().data, on_host ? AllocateOnHost(padded) : Allocate(padded));
   ++misses_;
-  pieces_.push_front({of, place, memory, padded, on_host});
+  pieces_.splice(pieces_.begin(), made);
   Piece* const piece = of->pieces[place] = &pieces_.front();
   piece->self = pieces_.begin();
   bytes_ += padded;
@@ -647,28 +665,46 @@ Result<bool> ColumnCache::AddPiece(TabletPieces* of, size_t place, uint64_t byte
 
 ColumnCache::Pending ColumnCache::MakePending(TabletPieces* of, size_t place, const uint8_t* at, uint64_t bytes) {
   Piece* const piece = of->pieces[place];
-  Pending pending{piece->self, at, bytes, piece->on_host ? Route::kToHost : Route::kStaged, nullptr};
+  Pending pending{piece->self, at, bytes, piece->on_host ? Route::kToHost : Route::kStaged, nullptr, {}};
   if (transfer_ == Transfer::kPageable) pending.pages = of->pages.lock();
-  if (transfer_ != Transfer::kStream || most_pinned_ == 0) return pending;
+  if (transfer_ != Transfer::kStream || usable_memory_ == 0) return pending;
   const std::shared_ptr<const PinnedPages> pages = of->pages.lock();
   if (pages != nullptr && pages->Hold(at, AlignToStream(bytes))) {
-    pending.route = Route::kDirect;
-    pending.pages = pages;
+    if (const std::shared_ptr<const Tablet> tablet = of->tablet.lock(); tablet != nullptr && IsWhole(*tablet)) {
+      pending.route = Route::kDirect;
+      pending.pages = pages;
+      pending.mapping = tablet->Mapping();
+    }
     return pending;
   }
-  uint8_t& visits = of->visits[place];
-  if (visits < kMostVisits && ++visits == kMostVisits && bytes >= kLeastPinned) PinSoon(of, at, bytes);
+  // Whatever goes wrong, it can be copied without.
+  if (of->was_here[place] && bytes >= kLeastPinned)
+    (void)Caught([&]() -> Status {
+      PinSoon(of, at, bytes);
+      return Status::Ok();
+    });
+  of->was_here[place] = true;
   return pending;
 }
 
+bool ColumnCache::IsWhole(const Tablet& tablet) {
+  TouchLast(tablet.Mapping());
+  return !FileMapping::any_lost();
+}
+
+uint64_t ColumnCache::MostPinned() const {
+  return (MemoryLimit() == UINT64_MAX ? usable_memory_ : MemoryLimit()) / kPinnedShare;
+}
+
 void ColumnCache::PinSoon(TabletPieces* of, const uint8_t* at, uint64_t bytes) {
+  bytes = AlignToStream(bytes);
   const std::shared_ptr<const Tablet> tablet = of->tablet.lock();
-  if (tablet == nullptr || *pinned_pages_ + bytes > most_pinned_) return;
+  if (tablet == nullptr || *pinned_pages_ + bytes > MostPinned()) return;
   const std::span<const uint8_t> mapping = tablet->Mapping();
-  if (at < mapping.data() || at + AlignToStream(bytes) > mapping.data() + mapping.size()) return;
+  if (at < mapping.data() || at + bytes > mapping.data() + mapping.size()) return;
   std::shared_ptr<PinnedPages> pages = of->pages.lock();
   if (pages == nullptr) {
-    pages = std::make_shared<PinnedPages>(pinned_pages_);
+    pages = std::make_shared<PinnedPages>(device_, pinned_pages_);
     tablet->HoldWhileMapped(pages);
     of->pages = pages;
   }
@@ -676,7 +712,9 @@ void ColumnCache::PinSoon(TabletPieces* of, const uint8_t* at, uint64_t bytes) {
   if (!pin_thread_.joinable() && !StartThread(&pin_thread_, &ColumnCache::PinPages, this).ok()) return;
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    to_pin_.push_back({tablet, pages, at, bytes});
+    // (What finds no room is asked for again when it comes again.)
+    for (uint64_t done = 0; done < bytes && to_pin_.size() < kMostRequests; done += kPinnedTogether)
+      to_pin_.push_back({tablet, pages, at + done, std::min(bytes - done, kPinnedTogether)});
   }
   more_to_pin_.notify_one();
 }
@@ -698,17 +736,25 @@ void ColumnCache::PinPages() {
     if (stop_) return;
     const PinRequest request = to_pin_.front();
     to_pin_.pop_front();
+    is_pinning_ = true;
     lock.unlock();
     const Clock::time_point start = Clock::now();
-    // The tablet first: the pages have to go before the mapping does.
-    if (const std::shared_ptr<const Tablet> tablet = request.tablet.lock(); tablet != nullptr) {
-      const std::shared_ptr<PinnedPages> pages = request.pages.lock();
-      if (pages != nullptr && *pinned_pages_ + request.bytes <= most_pinned_)
-        (void)pages->Pin(request.at, AlignToStream(request.bytes));
-    }
+    (void)Caught([&] { return Pin(request); });
     next = Clock::now() + kPinningShare * (Clock::now() - start);
     lock.lock();
+    is_pinning_ = false;
+    pinned_.notify_all();
   }
+}
+
+Status ColumnCache::Pin(const PinRequest& request) {
+  // The tablet first: the pages have to go before the mapping does.
+  const std::shared_ptr<const Tablet> tablet = request.tablet.lock();
+  if (tablet == nullptr) return Status::Ok();
+  const std::shared_ptr<PinnedPages> pages = request.pages.lock();
+  if (pages != nullptr && IsWhole(*tablet) && *pinned_pages_ + request.bytes <= MostPinned())
+    pages->Pin(request.at, request.bytes);
+  return Status::Ok();
 }
 
 void ColumnCache::BeginRun() {
@@ -729,7 +775,9 @@ const uint8_t* ColumnCache::ReadInPlace(const TabletPieces& of, int column, cons
   if (place < of.pieces.size() && of.pieces[place] != nullptr) return nullptr;
   if (chunk.codes == nullptr || transfer_ != Transfer::kStream) return nullptr;
   const std::shared_ptr<const PinnedPages> pages = of.pages.lock();
-  return pages != nullptr && pages->Hold(chunk.codes, chunk.codes_bytes) ? chunk.codes : nullptr;
+  if (pages == nullptr || !pages->Hold(chunk.codes, chunk.codes_bytes)) return nullptr;
+  const std::shared_ptr<const Tablet> tablet = of.tablet.lock();
+  return tablet != nullptr && IsWhole(*tablet) ? chunk.codes : nullptr;
 }
 
 Result<const uint8_t*> ColumnCache::Fetch(TabletPieces* of, int column, Stream stream, const uint8_t* data,
@@ -742,8 +790,8 @@ Result<const uint8_t*> ColumnCache::Fetch(TabletPieces* of, int column, Stream s
     pending_bytes_ += piece->bytes;
     *copied += bytes;
   }
-  ++piece->pins;
   pinned->push_back(piece);
+  ++piece->pins;
   return static_cast<const uint8_t*>(piece->data);
 }
 
@@ -768,7 +816,7 @@ Result<const uint8_t*> ColumnCache::FetchPacked(TabletPieces* of, int column, co
       unpacking->begins_slab = unpacking->packed == pending_slabs_.back().memory;
       return Status::Ok();
     };
-    const Status reserved = reserve();
+    const Status reserved = Caught(reserve);
     --piece->pins;
     if (!reserved.ok()) {
       pending_scratch_ = unpacking->scratch_at;
@@ -784,8 +832,8 @@ Result<const uint8_t*> ColumnCache::FetchPacked(TabletPieces* of, int column, co
     TESSERA_TRY(AddPiece(of, place, chunk.codes_bytes, false).status());
   }
   Piece* const piece = of->pieces[place];
-  ++piece->pins;
   pinned->push_back(piece);
+  ++piece->pins;
   return static_cast<const uint8_t*>(piece->data);
 }
 

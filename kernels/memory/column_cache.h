@@ -24,6 +24,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <thread>
 #include <unordered_map>
 #include <vector>
@@ -41,14 +42,13 @@ class ColumnCache {
  public:
   enum class Stream : uint8_t { kCodes, kNulls, kOffsets, kTexts };
   static constexpr size_t kStreams = 4;
-  static constexpr uint8_t kMostVisits = 2;
   /// A piece in use. Held until Unpin.
   struct Piece;
   /// The pieces of a tablet that are here.
   struct TabletPieces {
     std::weak_ptr<const Tablet> tablet;  ///< an expired one's address may have been given to another tablet
     std::vector<Piece*> pieces;          ///< [column][stream]; nullptr, or behind the end: not here
-    std::vector<uint8_t> visits;         ///< the same: how often it has come, up to kMostVisits
+    std::vector<bool> was_here;          ///< the same, or longer
     std::weak_ptr<PinnedPages> pages;    ///< the tablet holds them; expired: none
   };
   /// Copies that were started together.
@@ -63,7 +63,7 @@ class ColumnCache {
   /// Makes streams and staging buffers. REQUIRES: the device is current, as for all functions below but Report.
   Status Open(uint64_t budget_bytes);
   /// How columns come, and bytes of a piece. true: that has changed, and the caller should clear the cache. May be called
-  /// before Open. REQUIRES: no copies are under way.
+  /// before Open. Nothing more is pinned that was to be. REQUIRES: no copies are under way.
   bool SetTransfer(Transfer transfer, uint64_t piece_bytes);
   CacheReport Report() const;
 
@@ -137,8 +137,11 @@ class ColumnCache {
   static constexpr uint64_t kUnpackingShare = 4, kUnpackingLaunches = 4;
   /// Bytes of a part of pinned pages, if nobody has said how large pieces shall be.
   static constexpr uint64_t kDirectPart = uint64_t{16} << 20;
-  /// The part of the host's memory limit, a rank's if there are several, that may be pinned; and bytes of a stream for which that is worth a call of CUDA.
-  static constexpr uint64_t kPinnedShare = 4, kLeastPinned = 64 << 10;
+  /// The part of the host's memory limit, a rank's if there are several, that may be pinned.
+  static constexpr uint64_t kPinnedShare = 8;
+  /// Bytes of a stream for which that is worth a call of CUDA, and most of one call, during which nothing else happens.
+  static constexpr uint64_t kLeastPinned = 64 << 10, kPinnedTogether = uint64_t{16} << 20;
+  static constexpr size_t kMostRequests = 4096;
   /// The part of the time of a run in which pages may be pinned, if there was no time between runs for so long.
   static constexpr int kPinningShare = 20;
   static constexpr std::chrono::seconds kPinningWait{1};
@@ -171,6 +174,7 @@ class ColumnCache {
     uint64_t bytes;
     Route route;
     std::shared_ptr<const PinnedPages> pages;        ///< that copies must not cross; nullptr: there are none
+    std::span<const uint8_t> mapping;                ///< kDirect: of the file
     std::unique_ptr<Unpacking> unpacking = nullptr;  ///< nullptr: copied to the piece itself
   };
   /// Bytes on their way: `padded` of them, zeros behind the first `bytes`.
@@ -209,10 +213,16 @@ class ColumnCache {
                        std::vector<Part>* parts);
   /// How a stream travels. Pages of what comes for the second time are pinned soon.
   Pending MakePending(TabletPieces* of, size_t place, const uint8_t* at, uint64_t bytes);
+  /// Room in pending_ for one more, so that a piece that is there has its copy.
+  void ReservePending();
+  uint64_t MostPinned() const;
   /// Has pages pinned, if they are a file's and there may be more.
   void PinSoon(TabletPieces* of, const uint8_t* at, uint64_t bytes);
   /// What the thread that pins does until the end.
   void PinPages();
+  Status Pin(const PinRequest& request);
+  /// Whether the tablet's file has its end, as far as anybody knows.
+  static bool IsWhole(const Tablet& tablet);
   /// Pinned memory of a thread that copies, used in turn; `free` comes when a copy has left the buffer.
   struct Staging {
     Staging() = default;
@@ -300,11 +310,12 @@ class ColumnCache {
   std::chrono::steady_clock::time_point last_issued_ = {};
   bool stop_ = false;
   std::deque<PinRequest> to_pin_;
-  std::condition_variable more_to_pin_;
+  bool is_pinning_ = false;
+  std::condition_variable more_to_pin_, pinned_;
   std::thread pin_thread_;
   int runs_ = 0;  ///< that have begun
   std::shared_ptr<std::atomic<uint64_t>> pinned_pages_ = std::make_shared<std::atomic<uint64_t>>(0);  ///< bytes
-  uint64_t most_pinned_ = 0;  ///< 0: the device cannot read pinned pages
+  uint64_t usable_memory_ = 0;  ///< of the host; 0: the device cannot read pinned pages
   // Of the owner again.
   std::list<Piece> pieces_;                          // most recently used first
   std::multimap<uint64_t, uint8_t*> spare_on_host_;  // by bytes: pinned memory takes CUDA a millisecond
@@ -332,6 +343,7 @@ struct ColumnCache::Copies {
 
   std::vector<std::list<Piece>::iterator> pieces;
   std::vector<std::unique_ptr<Unpacking>> unpackings;
+  std::vector<std::span<const uint8_t>> mappings;  ///< of tablets from whose pinned pages there are copies
   uint64_t part_bytes = 0, direct_part_bytes = 0;  ///< at most
   std::vector<Slab> slabs;
   uint64_t arriving_bytes = 0;  ///< of the slabs

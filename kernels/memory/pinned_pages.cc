@@ -23,11 +23,15 @@ bool PinnedPages::AreSupported(int device) {
   return true;
 }
 
-PinnedPages::~PinnedPages() {
+void PinnedPages::Unpin() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  // (Whoever drops a tablet last may not have used the device.)
+  if (!ranges_.empty()) IgnoreError(cudaSetDevice(device_));
   for (const auto& [begin, end] : ranges_) {
     IgnoreError(cudaHostUnregister(reinterpret_cast<void*>(begin)));
     *pinned_ -= end - begin;
   }
+  ranges_.clear();
 }
 
 PinnedPages::Ranges::const_iterator PinnedPages::Find(uintptr_t at) const {
@@ -37,25 +41,28 @@ PinnedPages::Ranges::const_iterator PinnedPages::Find(uintptr_t at) const {
   return range->second > at ? range : ranges_.end();
 }
 
-bool PinnedPages::Pin(const uint8_t* at, uint64_t bytes) {
+void PinnedPages::Pin(const uint8_t* at, uint64_t bytes) {
   const uintptr_t first = reinterpret_cast<uintptr_t>(at) / kPageBytes * kPageBytes,
                   end = (reinterpret_cast<uintptr_t>(at) + bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
   std::lock_guard<std::mutex> lock(mutex_);
-  for (uintptr_t begin = first; begin < end;) {
+  for (uintptr_t begin = first; begin < end && !refused_;) {
     if (const auto range = Find(begin); range != ranges_.end()) {
       begin = range->second;
       continue;
     }
     const auto next = ranges_.lower_bound(begin);
     const uintptr_t until = next == ranges_.end() ? end : std::min(end, next->first);
+    const auto range = ranges_.emplace(begin, until).first;  // what is pinned must not be forgotten
     const cudaError_t error = cudaHostRegister(reinterpret_cast<void*>(begin), until - begin, cudaHostRegisterReadOnly);
     IgnoreError(error);
-    if (error != cudaSuccess) return false;
-    ranges_.emplace(begin, until);
+    if (error != cudaSuccess) {
+      ranges_.erase(range);
+      refused_ = true;
+      return;
+    }
     *pinned_ += until - begin;
     begin = until;
   }
-  return true;
 }
 
 bool PinnedPages::Hold(const uint8_t* at, uint64_t bytes) const {

@@ -24,14 +24,17 @@ class PinnedPages {
   static bool AreSupported(int device);
 
   /// `pinned`: counts the bytes of all objects.
-  explicit PinnedPages(std::shared_ptr<std::atomic<uint64_t>> pinned) : pinned_(std::move(pinned)) {}
-  ~PinnedPages();
+  PinnedPages(int device, std::shared_ptr<std::atomic<uint64_t>> pinned)
+      : device_(device), pinned_(std::move(pinned)) {}
+  ~PinnedPages() { Unpin(); }
   PinnedPages(const PinnedPages&) = delete;
   PinnedPages& operator=(const PinnedPages&) = delete;
 
-  /// Pins the pages of `bytes` bytes at `at` that are not yet. They must belong to one mapping of a file. false: the system
-  /// refuses.
-  bool Pin(const uint8_t* at, uint64_t bytes);
+  /// Pins the pages of `bytes` bytes at `at` that are not yet. They must belong to one shared mapping of a file. Once the
+  /// system has refused, nothing more is pinned.
+  void Pin(const uint8_t* at, uint64_t bytes);
+  /// All of them. REQUIRES: no device reads them.
+  void Unpin();
   bool Hold(const uint8_t* at, uint64_t bytes) const;
   /// Calls f(at, bytes) for each part of a stream, in order: it was pinned together, or is not pinned. A copy must not cross
   /// from one to the next.
@@ -42,9 +45,11 @@ class PinnedPages {
   /// The range that `at` is in, or end().
   Ranges::const_iterator Find(uintptr_t at) const;
 
+  const int device_;
   const std::shared_ptr<std::atomic<uint64_t>> pinned_;
   mutable std::mutex mutex_;
   Ranges ranges_;
+  bool refused_ = false;
 };
 
 }  // namespace tessera::kernels

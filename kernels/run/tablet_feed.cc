@@ -236,7 +236,8 @@ tessera::Result<bool> TabletFeed::Collect(const ColumnBudget& budget, bool other
     if (first_pass_) {
       stats.rows_in += batch->tablets.back().rows;
       stats.bytes_read += batch->tablets.back().encoded_bytes;
-      stats.bytes_decoded += batch->tablets.back().decoded_bytes;
+      stats.bytes_decoded += decoded_;
+      stats.bytes_in_place += in_place_;
     }
     ++next_;
     if (gpu_.cache.HasEnoughToStart(Threads(context_))) {
@@ -291,7 +292,9 @@ uint64_t TabletFeed::FindNeeds(const vm::TabletEncoding& encoded) {
 
 Status TabletFeed::Upload(size_t at, TabletBatch* batch) {
   const std::shared_ptr<const Tablet>& tablet = context_.table->tablets[batch->numbers[at]];
-  vm::TabletEncoding& encoded = batch->tablets[at];
+  const vm::TabletEncoding& encoded = batch->tablets[at];
+  decoded_ = encoded.decoded_bytes;
+  in_place_ = 0;
   const size_t first = at * encoded.slots.size();
   batch->codes.resize(first + encoded.slots.size());
   batch->nulls.resize(first + encoded.slots.size());
@@ -304,12 +307,12 @@ Status TabletFeed::Upload(size_t at, TabletBatch* batch) {
     } else if (needs_[i].codes && chunk.packed_codes != nullptr &&
                !(chunk.codes != nullptr && FileMapping::any_lost())) {
       TESSERA_ASSIGN(batch->codes[first + i], gpu_.cache.FetchPacked(pieces, column, chunk, &batch->pinned, &copied_));
-      encoded.decoded_bytes += chunk.codes_bytes;
+      decoded_ += chunk.codes_bytes;
     } else if (const uint8_t* const in_place =
                    !sparse_.empty() && sparse_[i] ? gpu_.cache.ReadInPlace(*pieces, column, chunk) : nullptr;
                needs_[i].codes && in_place != nullptr) {
       batch->codes[first + i] = in_place;
-      context_.statistics->bytes_in_place += chunk.codes_bytes;
+      in_place_ += chunk.codes_bytes;
     } else if (needs_[i].codes) {
       TESSERA_ASSIGN(batch->codes[first + i], gpu_.cache.Fetch(pieces, column, ColumnCache::Stream::kCodes, chunk.codes,
                                                                chunk.codes_bytes, &batch->pinned, &copied_));

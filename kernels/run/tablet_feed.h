@@ -103,12 +103,13 @@ class TabletFeed {
   std::vector<tessera::Result<vm::TabletEncoding>> encoded_;  ///< tablets from encoded_from_ on, encoded together
   size_t encoded_from_ = 0;
   bool encoding_is_slow_ = false;
-  uint64_t tablet_bytes_ = 0;      ///< that the section reads of the tablet collected last
-  std::vector<Needs> needs_;       ///< per slot
-  std::vector<bool> sparse_;       ///< the same, of the batch; empty: none is
-  uint64_t copied_ = 0;            ///< bytes whose copies are to be started
-  const RowSource* const rows_;    ///< nullptr: the source is a stored table
-  std::vector<Chunk> row_chunks_;  ///< what planning has to know of their columns
+  uint64_t tablet_bytes_ = 0;            ///< that the section reads of the tablet collected last
+  std::vector<Needs> needs_;             ///< per slot
+  std::vector<bool> sparse_;             ///< the same, of the batch; empty: none is
+  uint64_t copied_ = 0;                  ///< bytes whose copies are to be started
+  uint64_t decoded_ = 0, in_place_ = 0;  ///< of the tablet uploaded last, see SectionStatistics
+  const RowSource* const rows_;          ///< nullptr: the source is a stored table
+  std::vector<Chunk> row_chunks_;        ///< what planning has to know of their columns
   vm::KeyRange source_keys_;
 };
 

@@ -473,9 +473,9 @@ struct CheckRuns {
   }
 };
 
-/// Runs at `in`, the ends of `count` runs at `other`, the run of each block's first row at `starts`. Each block fetches the
-/// runs of its rows, and each thread looks for
-/// those of its vectors among these alone: so it takes about as long for runs of one row as for runs of a million.
+/// Runs at `in`, the ends of `count` runs at `other`, the run of each block's first row at `starts`. Each block fetches
+/// the runs of its rows, and each thread looks for those of its vectors among these alone: so it takes about as long for
+/// runs of one row as for runs of a million.
 template <class Value>
 struct ExpandRuns {
   static constexpr uint32_t kVectors = sizeof(Value) < 2 ? 1 : sizeof(Value) / 2;
