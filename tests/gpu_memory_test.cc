@@ -328,7 +328,7 @@ thread_local int64_t until_refused = 0;  // allocations; of this thread alone, f
 /// Each allocation of the thread that runs the query fails once, while columns of files are copied and pinned: an error, and right rows the next time.
 TEST_F(GpuMemory, AllocationsFail) {
   if (!MemoryIsCounted()) GTEST_SKIP() << "a sanitizer allocates";
-  constexpr int64_t kStep = 2;
+  constexpr int64_t kStep = 1;
   std::unique_ptr<Database> database = Stored(100000, CompressionGoal::kNone);
   ASSERT_NE(database, nullptr);
   const char* const sql = "SELECT count(*), sum(a % 1000003), sum(b) FROM w";

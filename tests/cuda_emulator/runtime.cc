@@ -520,12 +520,14 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   const SharedEvent e = EventOf(event);
-  Enqueue(stream, [e, now = ++e->recorded] {
+  const auto now = e->recorded + 1;
+  Enqueue(stream, [e, now] {
     const std::lock_guard<std::mutex> lock(e->mutex);
     e->reached = now;
     e->when = std::chrono::steady_clock::now();
     e->changed.notify_all();
   });
+  e->recorded = now;  // (there may have been no memory)
   return cudaSuccess;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
