@@ -143,6 +143,8 @@ def measure_cold(session, sql, runs):
     for _ in range(hot_runs(first.ms, runs)):
         session.forget_columns()
         answers.append(session.run(sql))
+        if not same(first.rows, answers[-1].rows):
+            raise Failed(f"{sql}: other rows without a column in the cache")
     return first.rows, median([a.ms for a in answers]), median([a.kernel_ms for a in answers])
 
 
