@@ -413,7 +413,7 @@ def test_dot_commands():
     holds("host" in run("--device", "host", "-c", ".device", status=0).out, "device")
     run("-c", ".memory", "-c", ".devices", "-c", ".version", status=0)
     cache = run("--device", "host", "-c", ".cache", "-c", ".cache clear", status=0).out
-    holds(cache.startswith("cache,table_name,column_name,bytes,hits,misses,evictions,bytes_in,budget\nhost,,,0,0,0,0,0,"), cache)
+    holds(cache.startswith("cache,table_name,column_name,bytes,hits,misses,evictions,bytes_in,budget,pinned\nhost,,,0,0,0,0,0,"), cache)
     equal(run("-c", "SELECT * FROM tessera_cache()", "--device", "host", status=0).out, cache)
     holds("Usage: .cache [clear]" in run("-c", ".cache twice", status=1).err, "cache")
     equal(run(script=".explain SELECT 1\n", status=0).out, run("-c", "EXPLAIN SELECT 1", status=0).out)
