@@ -128,12 +128,12 @@ def hot_runs(first_ms, runs):
     return max(1, min(runs, int(10_000 / max(first_ms, 0.001))))
 
 
-PINNING_SECONDS = 0.5
+PINNING_SECONDS = float(os.environ.get("PINNING_SECONDS") or 0.5)
 
 
 def measure_cold(session, sql, runs):
     """The same, with no column in a cache when a run begins. The first run reads the files and does not count, nor does, on a
-    GPU, the second one, after which it has time to pin what came again."""
+    GPU, the second one, after which it has time to pin what came again (PINNING_SECONDS)."""
     first = session.run(sql)
     answers = []
     if session.on_gpu:

@@ -35,7 +35,7 @@ def run(script, programs, plots, **variables):
         for name, file in programs.items():
             os.symlink(os.path.join(BUILD, file), os.path.join(build, name))
         file, out = os.path.join(build, "figures.csv"), os.path.join(build, "out")
-        environment = os.environ | variables | {"CSV": file, "OUT": out, "RUNS": "1", "THREADS": "2"}
+        environment = os.environ | variables | {"CSV": file, "OUT": out, "RUNS": "1", "THREADS": "2", "PINNING_SECONDS": "0.01"}
         done = subprocess.run([os.path.join(ROOT, "bench", script), build], env=environment, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True, timeout=250)
         holds(done.returncode == 0, done.stdout)
@@ -108,9 +108,10 @@ def test_model():
     programs = emulated("tessera", "transfer_bench")
     if programs is None:
         return "the emulated GPU was not built"
-    rows = run("model.py", programs | {"ssb_gen": "ssb_gen"}, ["transfer", "invisible", "model"], SCALE="0.01")
+    rows = run("model.py", programs | {"ssb_gen": "ssb_gen"}, ["transfer", "invisible", "split", "model"], SCALE="0.01")
     for part, ways in (("transfer", WAYS | {"resident"}), ("model", {"resident", "cold"}),
-                       ("invisible", {"resident, on", "resident, off", "cold, on", "cold, off"})):
+                       ("invisible", {"resident, on", "resident, off", "cold, on", "cold, off"}),
+                       ("sorted", {"as loaded", "sorted"})):
         found = {(row["way"], row["query"]) for row in rows if row["part"] == part}
         holds({way for way, _ in found} == ways and len(found) == 13 * len(ways), f"{part}: {found}")
     predicted = [row for row in rows if row["part"] == "model"]
