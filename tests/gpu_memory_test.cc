@@ -11,6 +11,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <filesystem>
 #include <thread>
 
 #include "base/memory_budget.h"
@@ -787,6 +788,26 @@ TEST_F(GpuMemory, WhatCannotBeJoinedInParts) {
   const Answer other = Run(sql, gpu.get(), false);
   Same(sql, other);
   EXPECT_FALSE(other.on_gpu);
+}
+
+/// The host does not read what is copied from pinned pages, and notices all the same that a file has become shorter. (The last
+/// test: from then on nothing is copied from pinned pages in this process.)
+TEST_F(GpuMemory, FilesAreCutWhilePinned) {
+  std::unique_ptr<Database> database = Stored(300000, CompressionGoal::kNone);
+  ASSERT_NE(database, nullptr);
+  const std::unique_ptr<Gpu> gpu = Open(kBudget);
+  const char* const sql = "SELECT count(*), sum(a % 1000003), sum(b) FROM w";
+  for (int i = 0; i < 2; ++i) Same(sql, Run(sql, gpu.get()));
+  ASSERT_TRUE(Becomes([&] { return gpu->Cache().pinned >= 300000 * 8; }));
+  Same(sql, Run(sql, gpu.get()));
+  int cut = 0;
+  for (const auto& file : std::filesystem::directory_iterator(database->directory())) {
+    if (!file.path().filename().string().starts_with("tablet-")) continue;
+    std::filesystem::resize_file(file.path(), file.file_size() / 2);
+    ++cut;
+  }
+  EXPECT_GT(cut, 1);
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(Run(sql, gpu.get()).status.code(), ErrorCode::kCorrupt);
 }
 
 }  // namespace
