@@ -32,7 +32,7 @@ import time
 import zlib
 
 import plot
-from measure import ROOT, CsvFile, Session, Table, environment, measure, measure_cold, median, run_parts, same
+from measure import ROOT, CsvFile, Session, Table, environment, make_database, measure, measure_cold, median, run_parts, same
 
 PLANS = ["speed", "balanced", "ratio", "search", "zstd", "gzip"]
 SCHEMES = ["NS", "NSV", "FOR", "DELTA", "RLE", "DICT", "BITMAP", "SEP", "SCALE"]
@@ -153,19 +153,12 @@ class Compression:
         database = os.path.join(self.build, "bench", f"sorted-{rows}.tessera")
         if os.path.isdir(database):
             return database
-        part = database + ".part"
-        subprocess.run(["rm", "-rf", part], check=True)
-        os.makedirs(os.path.dirname(part), exist_ok=True)
         script = []
         for goal in GOALS:
             script += [f"SET compression = {goal};", f"CREATE TABLE {goal}_sorted (v INTEGER NOT NULL);"]
             script += [f"INSERT INTO {goal}_sorted SELECT i / 10 * 3 FROM range({first}, {min(rows, first + BATCH)}) AS r(i);"
                        for first in range(0, rows, BATCH)]
-        done = subprocess.run([os.path.join(self.build, "tessera"), "-bail", "--device", "host", part], input="\n".join(script),
-                              text=True, stdout=subprocess.DEVNULL)
-        if done.returncode != 0:
-            sys.exit(f"bench/compression.py: status {done.returncode}")
-        os.rename(part, database)
+        make_database(self.build, database, script)
         return database
 
     def scan(self):

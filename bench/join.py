@@ -47,7 +47,7 @@ import subprocess
 import sys
 import time
 
-from measure import (ROOT, Analysis, CsvFile, Failed, OtherLoad, Session, Table, environment, generate, hot_runs, measure,
+from measure import (ROOT, Analysis, CsvFile, Failed, OtherLoad, Session, Table, environment, generate, hot_runs, make_database, measure,
                      median, same)
 
 THETA = [
@@ -230,11 +230,7 @@ class Bench:
                 values += [f"'{'abcdefgh' if '8' in t else 'a'}'" if "VARCHAR" in t else f"i * {i + 3} % {rows}" for i, t in enumerate(types)]
                 script += [f"CREATE TABLE {name} ({', '.join(columns)});",
                            f"INSERT INTO {name} SELECT {', '.join(values)} FROM range({rows}) r(i);"]
-            os.makedirs(os.path.dirname(database), exist_ok=True)
-            subprocess.run(["rm", "-rf", database + ".part"], check=True)
-            subprocess.run([os.path.join(self.build, "tessera"), "-bail", "--device", "host", database + ".part"], check=True,
-                           input="\n".join(script), text=True, stdout=subprocess.DEVNULL)
-            os.rename(database + ".part", database)
+            make_database(self.build, database, script)
         table = Table(f"Tuples of three sizes, {rows:,} of each", ("device", -6), ("query", -9), *((name, 9) for name in TUPLES))
         phases = []
         for device in ["host"] + (["gpu"] if self.device == "gpu" else []):

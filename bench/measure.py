@@ -119,6 +119,20 @@ def rows_of(build, program, *arguments):
     return csv.DictReader(done.stdout.splitlines())
 
 
+def make_database(build, database, script, like=None):
+    """The database that the statements of `script` make, behind what is in the database `like`. It has its name when it is whole."""
+    part = database + ".part"
+    os.makedirs(os.path.dirname(part), exist_ok=True)
+    subprocess.run(["rm", "-rf", part], check=True)
+    if like is not None:
+        subprocess.run(["cp", "-r", like, part], check=True)
+    done = subprocess.run([os.path.join(build, "tessera"), "-bail", "--device", "host", part], input="\n".join(script), text=True,
+                          stdout=subprocess.DEVNULL)
+    if done.returncode != 0:
+        raise Failed(f"making {database}: status {done.returncode}")
+    os.rename(part, database)
+
+
 def median(values):
     return statistics.median(values)
 

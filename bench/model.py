@@ -41,7 +41,7 @@ import subprocess
 import sys
 
 import plot
-from measure import (ROOT, Analysis, CsvFile, Failed, OtherLoad, Session, Table, environment, measure, measure_cold, median,
+from measure import (ROOT, Analysis, CsvFile, Failed, OtherLoad, Session, Table, environment, make_database, measure, measure_cold, median,
                      rows_of, same)
 from ranks import QUERIES, statement_of
 
@@ -186,12 +186,9 @@ class Model:
         database = base.command[-1]
         sorted_database = database + ".sorted"
         if not os.path.isdir(sorted_database):
-            subprocess.run(["cp", "-r", database, sorted_database + ".part"], check=True)
             script = ["SET compression = ratio;", f"VACUUM {FACT};"]
             script += [f"CREATE TABLE {FACT}_{key} WITH (cluster_by = {key}) AS SELECT * FROM {FACT};" for key in set(SORTED.values())]
-            subprocess.run([os.path.join(self.build, "tessera"), "-bail", "--device", "host", sorted_database + ".part"],
-                           input="\n".join(script), text=True, stdout=subprocess.DEVNULL, check=True)
-            os.rename(sorted_database + ".part", sorted_database)
+            make_database(self.build, sorted_database, script, like=database)
         self.session = Session(self.build, sorted_database, "gpu", self.threads, 600, self.gpu_options)
         for query, sql in self.statements.items():
             key = SORTED[query[:2]]

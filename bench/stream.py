@@ -32,7 +32,7 @@ import subprocess
 import sys
 
 import plot
-from measure import (ROOT, CsvFile, Failed, OtherLoad, Session, Table, environment, measure, measure_cold, median, rows_of,
+from measure import (ROOT, CsvFile, Failed, OtherLoad, Session, Table, environment, make_database, measure, measure_cold, median, rows_of,
                      same)
 from ranks import QUERIES, statement_of
 
@@ -75,14 +75,7 @@ class Stream:
             for first in range(0, self.rows, BATCH):
                 last = min(self.rows, first + BATCH)
                 script.append(f"INSERT INTO v{width} SELECT x % {256 ** width - 1} FROM ({MIXED.format(first, last)}) b;")
-        part = database + ".part"
-        os.makedirs(os.path.dirname(part), exist_ok=True)
-        subprocess.run(["rm", "-rf", part], check=True)
-        done = subprocess.run([os.path.join(self.build, "tessera"), "-bail", "--device", "host", part], input="\n".join(script),
-                              text=True, stdout=subprocess.DEVNULL)
-        if done.returncode != 0:
-            sys.exit(f"bench/stream.py: status {done.returncode}")
-        os.rename(part, database)
+        make_database(self.build, database, script)
         return database
 
     def session(self, device, threads):
