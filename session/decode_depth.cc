@@ -5,12 +5,10 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/table_text.h"
+
 namespace tessera {
 namespace {
-
-struct Row {
-  std::string slot, column, stored, read;
-};
 
 /// What a section's instructions do with a slot. (Conditions are not among them.)
 struct Uses {
@@ -72,26 +70,13 @@ std::string DecodeDepths(const vm::Program& program, const Snapshot& snapshot) {
     if (section.source_kind != vm::Section::Source::kTable || section.slots.empty()) continue;
     const auto table = snapshot.Find(program.tables[static_cast<size_t>(section.source)].name);
     if (table == nullptr) continue;
-    std::vector<Row> rows = {{"slot", "column", "stored as", "read as"}};
+    std::vector<std::vector<std::string>> rows = {{"slot", "column", "stored as", "read as"}};
     for (size_t i = 0; i < section.slots.size(); ++i) {
       const int column = section.slots[i].column;
       rows.push_back({fmt::format("c{}", i), table->schema.columns[static_cast<size_t>(column)].name,
                       StoredAs(*table, column), ReadAs(section, static_cast<int>(i), HasCodes(*table, column))});
     }
-    size_t width[3] = {};
-    for (const Row& row : rows) {
-      width[0] = std::max(width[0], row.slot.size());
-      width[1] = std::max(width[1], row.column.size());
-      width[2] = std::max(width[2], row.stored.size());
-    }
-    out += fmt::format("-- columns of section {}\n", s);
-    for (const Row& row : rows) {
-      out += fmt::format("{:<{}}  {:<{}}  {:<{}}  {}\n", row.slot, width[0], row.column, width[1], row.stored, width[2],
-                         row.read);
-      if (&row == &rows[0])
-        out += fmt::format("{:-<{}}  {:-<{}}  {:-<{}}  -------\n", "", width[0], "", width[1], "", width[2]);
-    }
-    out += "\n";
+    out += fmt::format("-- columns of section {}\n{}\n", s, TableText(rows, rows[0].size()));
   }
   if (!out.empty()) out.pop_back();
   return out;

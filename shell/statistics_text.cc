@@ -6,6 +6,8 @@
 #include <array>
 #include <vector>
 
+#include "base/table_text.h"
+
 namespace tessera {
 
 std::string BytesText(double bytes) {
@@ -20,29 +22,6 @@ std::string BytesText(double bytes) {
 }
 
 namespace {
-
-/// A heading, a rule and rows; every column but the first and the last is aligned to the right.
-std::string TableText(const std::vector<std::vector<std::string>>& rows) {
-  const size_t columns = rows[0].size();
-  std::vector<size_t> widths(columns);
-  for (const auto& row : rows) {
-    for (size_t c = 0; c + 1 < columns; ++c) widths[c] = std::max(widths[c], row[c].size());
-  }
-  widths.back() = rows[0].back().size();
-  std::string out;
-  const auto add = [&](const std::vector<std::string>& row) {
-    for (size_t c = 0; c + 1 < columns; ++c) {
-      out += c == 0 ? fmt::format("{:<{}}  ", row[c], widths[c]) : fmt::format("{:>{}}  ", row[c], widths[c]);
-    }
-    out += row.back() + "\n";
-  };
-  add(rows[0]);
-  std::vector<std::string> rule;
-  for (const size_t w : widths) rule.emplace_back(w, '-');
-  add(rule);
-  for (size_t r = 1; r < rows.size(); ++r) add(rows[r]);
-  return out;
-}
 
 /// The ranks that worked on a section, or on the whole statement.
 class RankTimes {
@@ -99,7 +78,7 @@ std::string RanksTable(const vm::RunStatistics& statistics) {
   RankTimes all;
   for (const vm::RankStatistics& rank : statistics.ranks) all.Add(rank.rank, rank.account);
   if (all.ranks() > 0) table.push_back(all.Row("all, compiling included"));
-  return TableText(table);
+  return TableText(table, 1);
 }
 
 }  // namespace
@@ -145,7 +124,7 @@ std::string StatisticsText(const Analysis& analysis) {
     row.push_back(s.label);
     table.push_back(std::move(row));
   }
-  std::string out = TableText(table);
+  std::string out = TableText(table, 1);
   if (statistics.ranks.size() > 1) out += "\n" + RanksTable(statistics) + "\n";
   for (const vm::SectionStatistics& s : statistics.sections) {
     if (!s.device_plan.empty()) out += fmt::format("{}: {}\n", s.label, s.device_plan);
