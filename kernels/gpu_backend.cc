@@ -22,6 +22,7 @@
 #include "kernels/run/join_build.h"
 #include "kernels/run/kept_results.h"
 #include "kernels/run/section_run.h"
+#include "kernels/run/waiting_tables.h"
 #include "kernels/unpack/measure_unpack.h"
 #include "kernels/window/device_windows.h"
 #include "vm/window.h"
@@ -53,7 +54,8 @@ class GpuRun final : public vm::DeviceRun {
       : gpu_(*gpu),
         links_(*links),
         joins_(std::make_unique<DeviceJoins>(gpu)),
-        results_(std::make_unique<KeptResults>(gpu)) {
+        results_(std::make_unique<KeptResults>(gpu)),
+        waiting_(std::make_unique<WaitingTables>(gpu)) {
     gpu_.cache.BeginRun();
   }
   ~GpuRun() override {
@@ -61,6 +63,7 @@ class GpuRun final : public vm::DeviceRun {
     std::lock_guard<std::mutex> lock(gpu_.mutex);
     if (gpu_.is_open()) (void)gpu_.Open();  // makes the device current
     running_.reset();
+    waiting_.reset();
     results_.reset();
     joins_.reset();
   }
@@ -114,7 +117,10 @@ class GpuRun final : public vm::DeviceRun {
   Status PutRows(const vm::Program& program, int section, const vm::RowSet& rows) override {
     std::lock_guard<std::mutex> lock(gpu_.mutex);
     TESSERA_TRY(Begin(program));
-    return results_->Put(section, ColumnsOf(program, section), rows);
+    const std::vector<SqlType> columns = ColumnsOf(program, section);
+    DeviceRows there;
+    TESSERA_TRY(UploadRows(&gpu_, columns, rows, 0, rows.rows, &there));
+    return Keep(program, section, columns, &there);
   }
 
   Result<vm::RowSet> FetchRows(const vm::Program& program, int section) override {
@@ -138,11 +144,27 @@ class GpuRun final : public vm::DeviceRun {
       for (const vm::SectionContext& c : contexts) TESSERA_TRY(CanLower(*c.program, c.section));
       return Begin(*contexts[0].program);
     }();
-    Status status = kernels::BuildJoins(&gpu_, joins_.get(), *results_, &links_, &texts_, contexts, begun, [&] {
-      if (next_.program != nullptr) ahead_ = EncodeAhead(gpu_, next_, joins_->key_ranges());
-    });
+    Status status =
+        kernels::BuildJoins(&gpu_, joins_.get(), *results_, &links_, &texts_, waiting_.get(), contexts, begun, [&] {
+          if (next_.program != nullptr) ahead_ = EncodeAhead(gpu_, next_, joins_->key_ranges());
+        });
     next_ = {};
     return status.ok() ? status : Abandon(nullptr, status);
+  }
+
+  Result<bool> ExchangeJoin(const vm::SectionContext& context, int join, bool can, bool is_inner,
+                            const Status& mine) override {
+    std::lock_guard<std::mutex> lock(gpu_.mutex);
+    const ProfilerRange range("exchange both sides of a join");
+    Status begun = mine;
+    if (begun.ok()) begun = Begin(*context.program);
+    return waiting_->Exchange(context, join, can, is_inner, begun, joins_.get(), results_.get(), &links_, &texts_);
+  }
+
+  Result<vm::RowSet> TakeJoin(const vm::Program& program, int join, ThreadPool* pool) override {
+    std::lock_guard<std::mutex> lock(gpu_.mutex);
+    TESSERA_TRY(gpu_.Open());
+    return waiting_->Take(program, join, pool);
   }
 
   Status PutJoin(const vm::Program& program, int join, const vm::RowSet& rows, uint64_t source_rows,
@@ -191,8 +213,13 @@ class GpuRun final : public vm::DeviceRun {
       TESSERA_ASSIGN(const bool appended, results_->PutBefore(context.append_to, columns, &made));
       if (!appended) return DownloadRows(&gpu_, columns, made, made.rows());
     }
-    TESSERA_TRY(results_->Keep(context.section, columns, &made));
+    TESSERA_TRY(Keep(*context.program, context.section, columns, &made));
     return none;
+  }
+  /// Rows that other ranks get some of are packed for them.
+  Status Keep(const vm::Program& program, int section, const std::vector<SqlType>& columns, DeviceRows* rows) {
+    const bool by_key = program.sections[static_cast<size_t>(section)].by_key;
+    return by_key ? results_->KeepUnpacked(section, columns, rows) : results_->Keep(section, columns, rows);
   }
   static std::vector<SqlType> ColumnsOf(const vm::Program& program, int section) {
     return vm::TypesOfRows(program.sections[static_cast<size_t>(section)]);
@@ -230,6 +257,7 @@ class GpuRun final : public vm::DeviceRun {
   RankLinks& links_;
   std::unique_ptr<DeviceJoins> joins_;
   std::unique_ptr<KeptResults> results_;
+  std::unique_ptr<WaitingTables> waiting_;
   vm::SectionContext next_;  ///< without a program: not known
   TabletsAhead ahead_;
   RankTexts texts_;
@@ -321,6 +349,17 @@ int GpuCount() {
     return 0;
   }
   return count;
+}
+
+uint64_t GpuMemoryBytes() {
+  // (CUDA takes a millisecond to tell.)
+  static const uint64_t bytes = [] {
+    cudaDeviceProp properties;
+    if (GpuCount() > 0 && cudaGetDeviceProperties(&properties, 0) == cudaSuccess) return properties.totalGlobalMem;
+    cudaGetLastError();
+    return size_t{0};
+  }();
+  return bytes;
 }
 
 Result<std::unique_ptr<Gpu>> Gpu::Open(int device_ordinal, const GpuOptions& options) {

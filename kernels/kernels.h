@@ -57,6 +57,9 @@ struct GpuMemory {
 /// CUDA devices of this machine; 0 without a driver.
 int GpuCount();
 
+/// Bytes of memory of the first device, whoever uses them; 0: there is none. No CUDA context is made.
+uint64_t GpuMemoryBytes();
+
 class Gpu : public vm::SectionBackend {
  public:
   /// `device_ordinal`: 0 .. GpuCount() - 1. No CUDA context is made before the first section runs. Errors: kUnsupported

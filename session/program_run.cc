@@ -18,6 +18,9 @@ constexpr double kGpuGridMatches = 128;
 
 /// Build sides of fewer bytes are on every rank before the other side's rows would have come.
 constexpr uint64_t kExchangeBytes = uint64_t{32} << 20;
+/// A join table that all ranks' GPUs have may take this part of their memory: all tables get half of it, and while one is
+/// made its rows are there twice.
+constexpr uint64_t kGpuTableShare = 4;
 
 /// Rows of table `number` of the program.
 uint64_t TableRows(const vm::Program& program, const Snapshot& snapshot, int32_t number) {
@@ -106,8 +109,13 @@ PlanOptions PlanOptionsOf(const SessionState& state) {
   out.join_exchange = settings.join_exchange;
   out.broadcast_bytes =
       settings.broadcast_limit != 0 ? static_cast<uint64_t>(settings.broadcast_limit) : state.cluster->least_room();
-  // (With GPUs the other side's rows would leave them.)
+  // Between GPUs a table that fits each of them gets there faster than the rows that probe it get to the ranks of their
+  // keys: 24 M rows in 1.5 ms, 180 M that probe in 18 (two H200).
   if (on_host) out.exchange_bytes = kExchangeBytes;
+  if (!on_host && settings.broadcast_limit == 0) {
+    const uint64_t gpu = state.options.gpu_memory != 0 ? state.options.gpu_memory : GpuMemoryBytes();
+    out.broadcast_bytes = std::min(out.broadcast_bytes, gpu / kGpuTableShare);
+  }
   return out;
 }
 

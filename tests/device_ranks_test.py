@@ -29,8 +29,8 @@ def both_links():
     return ("off", os.path.join(EMULATED, "nccl.so"))
 
 
-def plan(directory, query, links):
-    done = on_devices(2, directory, "-c", SETTINGS + "EXPLAIN ANALYZE " + query, links=links)
+def plan(directory, query, links, settings=""):
+    done = on_devices(2, directory, "-c", SETTINGS + settings + "EXPLAIN ANALYZE " + query, links=links)
     check(done.returncode == 0, done.stderr)
     return done.stdout
 
@@ -92,10 +92,44 @@ def test_how_often_ranks_wait_for_all():
         check(0 < found <= most, found, "instead of", most, "for", query)
 
 
+BOTH_SIDES = "SET join_exchange = on; "
+
+
+def test_both_sides_of_a_join_go_from_device_to_device():
+    directory = database("sides")
+    for links, name in zip(both_links(), ("MPI", "NCCL")):
+        for query in ("SELECT y.b, count(*) FROM t x, t y WHERE x.a = y.a GROUP BY y.b",
+                      "SELECT y.b, count(*) FROM t x LEFT JOIN t y ON x.a = y.a + 3 AND x.a % 2 = y.a % 2 GROUP BY y.b",
+                      "SELECT count(*) FROM t x WHERE NOT EXISTS (SELECT 1 FROM t y WHERE y.a = x.a + 1)",
+                      "SELECT x.b, count(*) FROM t x, t y, t z WHERE x.a = y.a AND y.b = z.b GROUP BY x.b"):
+            text = plan(directory, query, links, BOTH_SIDES)
+            check("both sides of the join exchanged by " + name in text, query, text)
+    # Texts that each rank numbers by itself are no keys, and those of chunks are not told: the hosts exchange such rows.
+    text = plan(directory, "SELECT count(*) FROM t x, t y WHERE x.b = y.b", "off", BOTH_SIDES)
+    check("both sides of the join" not in text and "went to the rank of their key" in text, text)
+
+
+def test_sides_that_do_not_fit_go_through_the_hosts():
+    directory = os.path.join(WORK, "sides")
+    check(run([rank_jobs.TESSERA, directory, "-c", "CREATE TABLE s WITH (tablet_rows = 65536) AS SELECT i::BIGINT * 3 AS k, i::BIGINT * "
+               "1234567 AS v, i::BIGINT * 7654321 AS w FROM generate_series(1, 500000) g(i)"]).returncode == 0, "no database")
+    query = "SELECT count(*), sum(x.v - y.v), max(x.w + y.w) FROM s x, s y WHERE x.k = y.k"
+    alone = run([rank_jobs.TESSERA, "-csv", directory, "--device", "host", "-c", query])
+    for memory, exchanged in (("64MB", True), ("1GB", False)):  # by itself
+        done = on_devices(2, directory, "--gpu-memory", memory, "-c", SETTINGS + "EXPLAIN " + query)
+        check(("rows exchanged by key" in done.stdout) == exchanged, memory, done.stdout, done.stderr)
+    for memory, on_devices_ in (("64MB", False), ("1GB", True)):
+        done = on_devices(2, directory, "-csv", "--gpu-memory", memory, "-c", SETTINGS + BOTH_SIDES + query)
+        check(done.stdout == alone.stdout, memory, done.stdout, "instead of", alone.stdout, done.stderr)
+        done = on_devices(2, directory, "--gpu-memory", memory, "-c", SETTINGS + BOTH_SIDES + "EXPLAIN ANALYZE " + query)
+        check(("both sides of the join exchanged by" in done.stdout) == on_devices_, memory, done.stdout, done.stderr)
+
+
 def test_an_error_of_one_rank_is_that_of_all():
     directory = database("errors")
     # Row 16 is in the third tablet, so on rank 0 of 2; row 10 is on rank 1.
-    for row, links in ((16, "off"), (10, "off"), (16, both_links()[1]), (10, both_links()[1])):
+    for row, links, settings in ((16, "off", ""), (10, "off", ""), (16, both_links()[1], ""), (10, both_links()[1], ""),
+                                 (16, "off", BOTH_SIDES), (10, both_links()[1], BOTH_SIDES)):
         fails = f"(2147483647 + (CASE WHEN a = {row} THEN 1 ELSE 0 END))"
         bad = f"(SELECT a, b, {fails} AS n FROM t)"
         queries = [
@@ -108,7 +142,7 @@ def test_an_error_of_one_rank_is_that_of_all():
             # In what reads distributed groups.
             f"SELECT x.b, x.a + 2147483647 - {row} + 1 FROM (SELECT b, a, count(*) AS c FROM t GROUP BY b, a) x"
             f" WHERE x.a = {row}"]
-        done = on_devices(2, directory, "-csv", "-c", SETTINGS + "; SELECT 4950; ".join(queries) + "; SELECT sum(a) FROM t",
+        done = on_devices(2, directory, "-csv", "-c", SETTINGS + settings + "; SELECT 4950; ".join(queries) + "; SELECT sum(a) FROM t",
                           links=links)
         errors = [line for line in done.own if "out of range" in line]
         check(len(errors) == len(queries) == len(done.own), row, links, done.stderr)

@@ -93,6 +93,11 @@ class FalseRun final : public vm::DeviceRun {
     have_.insert(joins.begin(), joins.end());
     return Status::Ok();
   }
+  Result<bool> ExchangeJoin(const SectionContext& c, int, bool, bool, const Status&) override {
+    Wrong("ExchangeJoin without ranks", c.section);
+    return GiveUp();
+  }
+  Result<vm::RowSet> TakeJoin(const Program&, int, ThreadPool*) override { return GiveUp(); }
   bool Keeps(int section) const override { return kept_.contains(section); }
   Status PutRows(const Program&, int section, const vm::RowSet& rows) override {
     if (!Good()) return GiveUp();

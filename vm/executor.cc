@@ -16,6 +16,7 @@
 #include "tablet/file_mapping.h"
 #include "vm/fold_rows.h"
 #include "vm/row_set.h"
+#include "vm/run/device_exchange.h"
 #include "vm/run/device_sections.h"
 #include "vm/run/heavy_keys.h"
 #include "vm/run/host_sections.h"
@@ -153,6 +154,7 @@ class Run {
   bool Feeds(size_t i) const {
     const Section& s = state_.program.sections[i];
     if (!s.by_key || s.sink != Section::Sink::kRows || !state_.IsShared(s)) return false;
+    if (placement_.IsExchangedByDevices(static_cast<int>(i))) return false;
     const Section& next = state_.program.sections[i + 1];
     return !(state_.IsLast(static_cast<int>(i) + 1) && next.order.empty() && next.sink == Section::Sink::kRows) &&
            next.source_kind == Section::Source::kSection && next.source == static_cast<int32_t>(i) && readers_[i] == 1;
@@ -213,11 +215,11 @@ class Run {
   Result<RowSet> RowsOf(int number, const RowConsumer& consume, const Status& ready, SectionStatistics* stats,
                         double* consumed) {
     const Section& s = state_.section(number);
-    const bool on_device = device_.Takes(number);
+    const bool on_device = device_.Takes(number), by_devices = placement_.IsExchangedByDevices(number);
     if (state_.IsShared(s)) {
       const Status fetched = on_device || !ready.ok() ? ready : Caught([&] { return FetchSource(s); });
-      return SharedSection(&state_, on_device ? &device_ : nullptr, fetched, placement_.OnAllDevices(number), number,
-                           stats)
+      return SharedSection(&state_, on_device ? &device_ : nullptr, fetched, placement_.OnAllDevices(number),
+                           by_devices ? &device_ : nullptr, number, stats)
           .Run(consume);
     }
     if (state_.IsLast(number) && state_.options.exchange == nullptr && (on_device || s.order.empty()))
@@ -226,6 +228,7 @@ class Run {
     if (state_.IsMaster()) rows = RunHere(number, stats);
     if (s.by_key && state_.options.exchange != nullptr) {
       if (!state_.IsMaster()) rows = MakeRowSet(s.columns);
+      if (by_devices) return ExchangeByDevices(&state_, &device_, number, std::move(rows), stats);
       rows = ExchangeJoinRows(&state_, number, 1, std::move(rows), stats);
       state_.distributed[static_cast<size_t>(number)] = true;
     } else if (state_.IsCollective(s)) {

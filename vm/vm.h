@@ -144,7 +144,8 @@ struct SectionContext {
   /// Add the columns of the section's windows: SectionBackend::HasWindows, and all of its rows are made here.
   bool add_windows = false;
   /// kJoin: the other ranks, which build the table at the same time, each from its rows: it has the rows of all, in the
-  /// same order on all ranks. nullptr: it has these rows alone.
+  /// same order on all ranks. With Section::by_key the rows wait for DeviceRun::ExchangeJoin. nullptr: it has these rows
+  /// alone.
   Exchange* exchange = nullptr;
   /// A section over the rows of a join table, which so many ranks have in the same order: it runs over this one's share,
   /// see vm/source_shares.h.
@@ -214,6 +215,15 @@ class DeviceRun {
   /// keeps. Errors: as RunSection. If one has SectionContext::exchange, all ranks call this, and the error of one is that
   /// of all. `ready`: an error that this rank has met before; then nothing is built.
   virtual Status BuildJoins(const std::vector<SectionContext>& contexts, const Status& ready) = 0;
+  /// All ranks: both sides of a join go to the ranks of their keys: the rows that BuildJoins has left waiting, and those of
+  /// context.section that the device keeps, if any. Then the table is on the device, and so are the rows that have come,
+  /// if any (Keeps). `can`: nothing of this rank is elsewhere. `is_inner`: rows of the table may be on a rank on which not
+  /// all rows are that probe them. `mine`: an error that this rank has met before, which is that of all then. false on all
+  /// ranks: they cannot, and nothing has changed.
+  virtual Result<bool> ExchangeJoin(const SectionContext& context, int join, bool can, bool is_inner,
+                                    const Status& mine) = 0;
+  /// The rows of a join table that wait, which are not on the device any more.
+  virtual Result<RowSet> TakeJoin(const Program& program, int join, ThreadPool* pool) = 0;
   /// Takes a join table whose rows (keys, none NULL, then payload) were made elsewhere, from a table of `source_rows`
   /// rows.
   virtual Status PutJoin(const Program& program, int join, const RowSet& rows, uint64_t source_rows,

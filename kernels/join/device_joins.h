@@ -88,6 +88,8 @@ class DeviceJoins {
 
   /// Makes room for the program's tables. REQUIRES: called before the others.
   void Resize(size_t joins);
+  /// What scans take for the keys of a table of which other ranks have rows, too.
+  void SetKeyRange(int join, const vm::KeyRange& range) { key_ranges_[static_cast<size_t>(join)] = range; }
   /// Of the tables that come next.
   void SetPartitioning(vm::JoinPartitioning partitioning) { partitioning_ = partitioning; }
   /// Lays a table out and adds it to the batch; if it does not fit, its rows go to the host. Errors: kUnsupported,

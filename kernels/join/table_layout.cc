@@ -24,7 +24,6 @@ constexpr int64_t kFirstSeed = 0x1D8E4E27C47D124F;
 /// What is known of a column.
 PayloadShape ShapeOf(const DeviceRows& rows, const SqlType& type, size_t column, size_t wide_before,
                      const ColumnSummary* summaries) {
-  const uint64_t n = rows.rows();
   PayloadShape p;
   p.wide = IsWide(type);
   p.column = reinterpret_cast<uint64_t>(rows.low(column));
@@ -34,8 +33,9 @@ PayloadShape ShapeOf(const DeviceRows& rows, const SqlType& type, size_t column,
   if (column < kMaxSummaries && !p.wide) {
     const ColumnSummary& summary = summaries[column];
     p.nullable = summary.nulls != 0;
-    p.low = n > summary.nulls ? summary.low : 0;
-    p.high = n > summary.nulls ? summary.high : -1;
+    const bool any = summary.low <= summary.high;
+    p.low = any ? summary.low : 0;
+    p.high = any ? summary.high : -1;
     if (!p.nullable) p.nulls = 0;
   }
   return p;

@@ -24,6 +24,12 @@ struct RowsToGather {
   std::vector<PackedRows> packed;  ///< each rank's, which all ranks know
   DeviceRows* rows = nullptr;      ///< this rank's; after the call those of all, rank by rank
 
+  /// By rank.
+  std::vector<uint64_t> RowsOf() const {
+    std::vector<uint64_t> counts;
+    for (const PackedRows& p : packed) counts.push_back(p.rows());
+    return counts;
+  }
   /// Those of lower ranks.
   uint64_t RowsBefore(size_t rank) const {
     return std::accumulate(packed.begin(), packed.begin() + static_cast<ptrdiff_t>(rank), uint64_t{0},

@@ -3,14 +3,12 @@
 #include "kernels/device/add_states.cuh"
 #include "kernels/device/group_table.cuh"
 #include "kernels/ranks/group_parts.h"
+#include "kernels/ranks/parts.cuh"
 
 namespace tessera::kernels {
 namespace {
 
 constexpr uint32_t kBlock = 256;
-/// Groups of a thread: a block's parts are reserved together, one addition for each part.
-constexpr uint32_t kGroupsPerThread = 16, kGroupsPerBlock = kBlock * kGroupsPerThread;
-uint32_t Blocks(uint64_t groups) { return static_cast<uint32_t>((groups + kGroupsPerBlock - 1) / kGroupsPerBlock); }
 
 /// The key of a group, as its record has it.
 struct RecordKey {
@@ -41,47 +39,20 @@ __device__ __forceinline__ uint32_t PartOf(const DeviceGroups& table, uint32_t g
   return static_cast<uint32_t>((mixed >> 32) * parts >> 32);
 }
 
-__global__ void CountParts(const DeviceGroups table, uint32_t groups, uint32_t parts, uint32_t* counts) {
-  __shared__ uint32_t mine[kMaxParts];
-  for (uint32_t p = threadIdx.x; p < parts; p += kBlock) mine[p] = 0;
-  __syncthreads();
-  const uint32_t first = blockIdx.x * kGroupsPerBlock;
-  for (uint32_t g = first + threadIdx.x; g < groups && g < first + kGroupsPerBlock; g += kBlock)
-    atomicAdd(&mine[PartOf(table, g, parts)], 1u);
-  __syncthreads();
-  for (uint32_t p = threadIdx.x; p < parts; p += kBlock) {
-    if (mine[p] > 0) atomicAdd(&counts[p], mine[p]);
-  }
+__global__ void CountGroups(const DeviceGroups table, uint32_t groups, uint32_t parts, uint32_t* counts) {
+  CountParts(
+      groups, parts, [&](uint32_t g) { return PartOf(table, g, parts); }, counts);
 }
 
-__global__ void CutParts(const DeviceGroups table, uint32_t groups, uint32_t parts, uint32_t* places, LooseGroups to) {
-  __shared__ uint32_t mine[kMaxParts];
-  for (uint32_t p = threadIdx.x; p < parts; p += kBlock) mine[p] = 0;
-  __syncthreads();
-  const uint32_t first = blockIdx.x * kGroupsPerBlock;
-  uint32_t part[kGroupsPerThread], place[kGroupsPerThread];
-#pragma unroll
-  for (uint32_t k = 0; k < kGroupsPerThread; ++k) {
-    const uint32_t g = first + k * kBlock + threadIdx.x;
-    if (g >= groups) continue;
-    part[k] = PartOf(table, g, parts);
-    place[k] = atomicAdd(&mine[part[k]], 1u);
-  }
-  __syncthreads();
-  for (uint32_t p = threadIdx.x; p < parts; p += kBlock) {
-    if (mine[p] > 0) mine[p] = atomicAdd(&places[p], mine[p]);
-  }
-  __syncthreads();
-#pragma unroll
-  for (uint32_t k = 0; k < kGroupsPerThread; ++k) {
-    const uint32_t g = first + k * kBlock + threadIdx.x;
-    if (g >= groups) continue;
-    const uint64_t at = mine[part[k]] + place[k];
+__global__ void CutGroups(const DeviceGroups table, uint32_t groups, uint32_t parts, uint32_t* places, LooseGroups to) {
+  const auto copy = [&](uint32_t g, uint64_t at) {
     for (uint32_t w = 0; w < table.record_words; ++w)
       to.records[at * table.record_words + w] = table.records[uint64_t{g} * table.record_words + w];
     for (uint32_t w = 0; w < table.state_words; ++w)
       to.states[at * table.state_words + w] = table.states[uint64_t{g} * table.state_words + w];
-  }
+  };
+  DealToParts(
+      groups, parts, [&](uint32_t g) { return PartOf(table, g, parts); }, places, copy);
 }
 
 __global__ void EnterGroups(LooseGroups from, const DeviceGroups table, const __grid_constant__ AddedStates states,
@@ -107,14 +78,14 @@ __global__ void EnterGroups(LooseGroups from, const DeviceGroups table, const __
 cudaError_t StartCountParts(const DeviceGroups& table, uint32_t groups, uint32_t parts, uint32_t* counts,
                             cudaStream_t stream) {
   if (groups == 0) return cudaSuccess;
-  CountParts<<<Blocks(groups), kBlock, 0, stream>>>(table, groups, parts, counts);
+  CountGroups<<<PartsBlocks(groups), kPartsBlock, 0, stream>>>(table, groups, parts, counts);
   return cudaGetLastError();
 }
 
 cudaError_t StartCutParts(const DeviceGroups& table, uint32_t groups, uint32_t parts, uint32_t* places,
                           const LooseGroups& to, cudaStream_t stream) {
   if (groups == 0) return cudaSuccess;
-  CutParts<<<Blocks(groups), kBlock, 0, stream>>>(table, groups, parts, places, to);
+  CutGroups<<<PartsBlocks(groups), kPartsBlock, 0, stream>>>(table, groups, parts, places, to);
   return cudaGetLastError();
 }
 

@@ -88,8 +88,10 @@ Status RankTexts::Tell(const std::vector<uint64_t>& bytes, vm::Exchange* exchang
   });
 }
 
-Status RankTexts::Translate(GpuDevice* gpu, const RowsToGather& table, size_t own) const {
-  for (size_t r = 0; r < ids_.size(); ++r) {
+Status RankTexts::Translate(GpuDevice* gpu, const std::vector<SqlType>& columns, const std::vector<uint64_t>& rows_of,
+                            size_t own, DeviceRows* rows) const {
+  uint64_t first = 0;
+  for (size_t r = 0; r < ids_.size(); first += rows_of[r++]) {
     if (r == own) continue;
     RunBuffer ids;
     const uint64_t bytes = ids_[r].size() * sizeof(int64_t);
@@ -97,10 +99,9 @@ Status RankTexts::Translate(GpuDevice* gpu, const RowsToGather& table, size_t ow
     // (Pageable memory: the copy is done when the call returns.)
     if (bytes > 0)
       CUDA_TRY(cudaMemcpyAsync(ids.As<void>(), ids_[r].data(), bytes, cudaMemcpyHostToDevice, gpu->stream));
-    for (size_t c = 0; c < table.columns->size(); ++c) {
-      if (!IsText((*table.columns)[c])) continue;
-      CUDA_TRY(StartTranslate(table.rows->low(c) + table.RowsBefore(r), table.packed[r].rows(), ids.As<int64_t>(),
-                              ids_[r].size(), gpu->stream));
+    for (size_t c = 0; c < columns.size(); ++c) {
+      if (!IsText(columns[c])) continue;
+      CUDA_TRY(StartTranslate(rows->low(c) + first, rows_of[r], ids.As<int64_t>(), ids_[r].size(), gpu->stream));
     }
   }
   return Status::Ok();

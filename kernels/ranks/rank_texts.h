@@ -13,7 +13,7 @@
 
 #include "base/status.h"
 #include "kernels/memory/gpu_device.h"
-#include "kernels/ranks/gather_rows.h"
+#include "kernels/rows/device_rows.h"
 #include "vm/string_pool.h"
 #include "vm/vm.h"
 
@@ -30,8 +30,10 @@ class RankTexts {
   uint64_t Prepare(const vm::StringPool& strings);
   /// All ranks: each tells the texts that it has prepared. `bytes`: of all ranks'. An error is this rank's.
   Status Tell(const std::vector<uint64_t>& bytes, vm::Exchange* exchange, vm::StringPool* strings);
-  /// Gives gathered rows this rank's identifiers. `own`: this rank, whose rows come first.
-  Status Translate(GpuDevice* gpu, const RowsToGather& table, size_t own) const;
+  /// Gives rows this rank's identifiers. rows_of[r]: those that came of rank r, which stand rank by rank; `own`: this
+  /// rank.
+  Status Translate(GpuDevice* gpu, const std::vector<SqlType>& columns, const std::vector<uint64_t>& rows_of,
+                   size_t own, DeviceRows* rows) const;
 
  private:
   Status Learn(const std::string& told, vm::StringPool* strings, std::vector<int64_t>* ids) const;

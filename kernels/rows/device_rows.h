@@ -21,6 +21,13 @@ namespace tessera::kernels {
 /// Columns of 64 bits, then the upper halves of the wide columns, then NULL bytes; each has room for `capacity` rows.
 class DeviceRows {
  public:
+  DeviceRows() = default;
+  DeviceRows(DeviceRows&& other) noexcept { swap(*this, other); }
+  DeviceRows& operator=(DeviceRows&& other) noexcept {
+    DeviceRows taken(std::move(other));
+    swap(*this, taken);
+    return *this;
+  }
   /// REQUIRES: empty.
   Status Allocate(GpuDevice* gpu, const std::vector<SqlType>& columns, uint64_t capacity);
   /// As RunBuffer::TryAllocate.

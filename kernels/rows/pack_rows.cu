@@ -17,15 +17,29 @@ struct Columns {
 };
 static_assert(sizeof(Columns) <= 3072, "kernel parameters");
 
-template <class T>
-__device__ void PackColumn(const PackedColumn& c, const uint64_t* values, const uint8_t* null, uint64_t rows,
-                           void* to) {
-  const uint64_t end = (rows + kPaddedRows - 1) / kPaddedRows * kPaddedRows;
-  for (uint64_t i = blockIdx.x * kBlock + threadIdx.x; i < end; i += uint64_t{gridDim.x} * kBlock) {
-    uint64_t code = 0;
-    if (i < rows) code = c.has_null_code && null[i] != 0 ? c.null_code : values[i] - c.base;
-    static_cast<T*>(to)[i] = static_cast<T>(code);
+/// What a kernel packs: `end`, of some.rows and the zeros behind the last one.
+struct PackSome {
+  RowsToPack some;
+  uint64_t end = 0;
+};
+
+/// to[i] = code(row) for the rows to pack, row by row.
+template <class T, class Code>
+__device__ __forceinline__ void PackCodes(const PackSome& what, Code code, T* to) {
+  const RowsToPack& some = what.some;
+  for (uint64_t i = blockIdx.x * kBlock + threadIdx.x; i < what.end; i += uint64_t{gridDim.x} * kBlock) {
+    uint64_t packed = 0;
+    if (i < some.rows) packed = code(some.list != nullptr ? some.list[i] : i);
+    to[some.first + i] = static_cast<T>(packed);
   }
+}
+
+template <class T>
+__device__ void PackColumn(const PackedColumn& c, const uint64_t* values, const uint8_t* null, const PackSome& what,
+                           void* to) {
+  PackCodes(
+      what, [&](uint64_t row) { return c.has_null_code && null[row] != 0 ? c.null_code : values[row] - c.base; },
+      static_cast<T*>(to));
 }
 
 template <class T>
@@ -39,19 +53,18 @@ __device__ void UnpackColumn(const PackedColumn& c, const void* from, uint64_t r
 }
 
 /// Grid: (parts of the rows, columns).
-__global__ void Pack(const __grid_constant__ Columns all, const __grid_constant__ RowColumns from, uint64_t rows,
-                     uint8_t* to) {
+__global__ void Pack(const __grid_constant__ Columns all, const __grid_constant__ RowColumns from,
+                     const __grid_constant__ PackSome what, uint8_t* to) {
   const PackedColumn& c = all.columns[blockIdx.y];
   const uint64_t* values = from.low + c.column * from.capacity;
   const uint8_t* null = c.is_high ? nullptr : from.null + c.column * from.capacity;
-  if (c.width == 1) PackColumn<uint8_t>(c, values, null, rows, to + c.at);
-  if (c.width == 2) PackColumn<uint16_t>(c, values, null, rows, to + c.at);
-  if (c.width == 4) PackColumn<uint32_t>(c, values, null, rows, to + c.at);
-  if (c.width == 8) PackColumn<uint64_t>(c, values, null, rows, to + c.at);
-  if (!c.has_null_bytes) return;
-  const uint64_t end = (rows + kPaddedRows - 1) / kPaddedRows * kPaddedRows;
-  for (uint64_t i = blockIdx.x * kBlock + threadIdx.x; i < end; i += uint64_t{gridDim.x} * kBlock)
-    to[c.null_at + i] = i < rows ? null[i] : 0;
+  if (c.width == 1) PackColumn<uint8_t>(c, values, null, what, to + c.at);
+  if (c.width == 2) PackColumn<uint16_t>(c, values, null, what, to + c.at);
+  if (c.width == 4) PackColumn<uint32_t>(c, values, null, what, to + c.at);
+  if (c.width == 8) PackColumn<uint64_t>(c, values, null, what, to + c.at);
+  if (c.has_null_bytes)
+    PackCodes(
+        what, [&](uint64_t row) { return uint64_t{null[row]}; }, to + c.null_at);
 }
 
 __global__ void Unpack(const __grid_constant__ Columns all, const uint8_t* from, const __grid_constant__ RowColumns to,
@@ -72,13 +85,12 @@ __global__ void Unpack(const __grid_constant__ Columns all, const uint8_t* from,
   }
 }
 
-/// start(columns, grid) for as many columns at a time as a launch takes.
+/// start(columns, grid) for so many rows of as many columns at a time as a launch takes.
 template <class Start>
-cudaError_t ForColumns(const PackedRows& packed, Start start) {
+cudaError_t ForColumns(const PackedRows& packed, uint64_t rows, Start start) {
   const std::vector<PackedColumn>& columns = packed.columns();
-  if (packed.rows() == 0) return cudaSuccess;
-  const auto blocks =
-      static_cast<uint32_t>(std::clamp<uint64_t>((packed.rows() / 4 + kBlock) / kBlock, 1, kMostBlocks));
+  if (rows == 0) return cudaSuccess;
+  const auto blocks = static_cast<uint32_t>(std::clamp<uint64_t>((rows / 4 + kBlock) / kBlock, 1, kMostBlocks));
   for (size_t first = 0; first < columns.size(); first += kAtOnce) {
     const size_t n = std::min(kAtOnce, columns.size() - first);
     Columns some;
@@ -87,6 +99,8 @@ cudaError_t ForColumns(const PackedRows& packed, Start start) {
   }
   return cudaGetLastError();
 }
+
+uint64_t Padded(uint64_t rows) { return (rows + kPaddedRows - 1) / kPaddedRows * kPaddedRows; }
 
 }  // namespace
 
@@ -130,19 +144,26 @@ PackedRows::PackedRows(const std::vector<SqlType>& columns, std::span<const Colu
 
 uint64_t PackedRows::Take(uint64_t width) {
   const uint64_t at = bytes_;
-  bytes_ += (rows_ + kPaddedRows - 1) / kPaddedRows * kPaddedRows * width;
+  bytes_ += Padded(rows_) * width;
   return at;
 }
 
 cudaError_t StartPack(const PackedRows& packed, const RowColumns& rows, void* to, cudaStream_t stream) {
-  return ForColumns(packed, [&](const Columns& columns, dim3 grid) {
-    Pack<<<grid, kBlock, 0, stream>>>(columns, rows, packed.rows(), static_cast<uint8_t*>(to));
+  return StartPackSome(packed, rows, {nullptr, packed.rows(), 0}, to, stream);
+}
+
+cudaError_t StartPackSome(const PackedRows& packed, const RowColumns& rows, const RowsToPack& some, void* to,
+                          cudaStream_t stream) {
+  const bool last = some.first + some.rows == packed.rows();
+  const PackSome what{some, last ? Padded(packed.rows()) - some.first : some.rows};
+  return ForColumns(packed, some.rows, [&](const Columns& columns, dim3 grid) {
+    Pack<<<grid, kBlock, 0, stream>>>(columns, rows, what, static_cast<uint8_t*>(to));
   });
 }
 
 cudaError_t StartUnpack(const PackedRows& packed, const void* from, const RowColumns& rows, uint64_t first,
                         cudaStream_t stream) {
-  return ForColumns(packed, [&](const Columns& columns, dim3 grid) {
+  return ForColumns(packed, packed.rows(), [&](const Columns& columns, dim3 grid) {
     Unpack<<<grid, kBlock, 0, stream>>>(columns, static_cast<const uint8_t*>(from), rows, first, packed.rows());
   });
 }

@@ -53,6 +53,13 @@ class PackedRows {
 /// multiples of 16. Kernels may read codes behind the last row, up to a multiple of kPaddedRows: they are 0.
 inline constexpr uint64_t kPaddedRows = 16;
 cudaError_t StartPack(const PackedRows& packed, const RowColumns& rows, void* to, cudaStream_t stream);
+/// Some rows become the packed ones from `first` on: row list[i] the i-th of them. Zeros follow the last of all.
+struct RowsToPack {
+  const uint32_t* list = nullptr;
+  uint64_t rows = 0, first = 0;
+};
+cudaError_t StartPackSome(const PackedRows& packed, const RowColumns& rows, const RowsToPack& some, void* to,
+                          cudaStream_t stream);
 cudaError_t StartUnpack(const PackedRows& packed, const void* from, const RowColumns& rows, uint64_t first,
                         cudaStream_t stream);
 

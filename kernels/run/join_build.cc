@@ -38,14 +38,16 @@ Status ClearBuildStates(GpuDevice* gpu, size_t count) {
 /// The join tables of one call, on their way.
 class Build {
  public:
-  Build(GpuDevice* gpu, DeviceJoins* joins, const KeptResults& results, RankTexts* texts,
+  Build(GpuDevice* gpu, DeviceJoins* joins, const KeptResults& results, RankTexts* texts, WaitingTables* waiting,
         const std::vector<vm::SectionContext>& contexts)
       : gpu_(*gpu),
         joins_(*joins),
         results_(results),
         texts_(*texts),
+        waiting_(*waiting),
         contexts_(contexts),
-        source_rows_(contexts.size()) {
+        source_rows_(contexts.size()),
+        all_(contexts.size()) {
     const auto has = std::ranges::find_if(contexts, [](const vm::SectionContext& c) { return c.exchange != nullptr; });
     if (has != contexts.end()) exchange_ = has->exchange;
     for (size_t i = 0; i < contexts.size(); ++i)
@@ -73,7 +75,8 @@ class Build {
     ColumnSummary columns[kMaxSummaries];  ///< of the table's rows here, if these are on the device
   };
 
-  bool IsGathered(size_t i) const { return contexts_[i].exchange != nullptr; }
+  bool IsGathered(size_t i) const { return contexts_[i].exchange != nullptr && !SectionOf(contexts_[i]).by_key; }
+  bool IsExchanged(size_t i) const { return contexts_[i].exchange != nullptr && SectionOf(contexts_[i]).by_key; }
   /// Whether its rows have texts; and such as stand for entries of this rank's chunks.
   bool HasTexts(size_t i) const {
     return std::ranges::any_of(ColumnsOf(i), [](const SqlType& t) { return t.storage() == StorageClass::kText; });
@@ -99,6 +102,8 @@ class Build {
   tessera::Result<uint64_t> PrepareTexts();
   /// By way of the hosts: a table that has no room on some rank's device.
   Status GatherOnHost(size_t i);
+  /// Leaves the rows of a table that is exchanged, and what is known of those of all ranks.
+  void LeaveWaiting(size_t i);
   /// What is known of the columns of a table's rows, from what is known of each rank's.
   void MergeSummaries(size_t i, const std::vector<std::vector<Share>>& shares);
   /// Finds what is known of the columns of rows that have come, or changed, since they were made.
@@ -108,10 +113,17 @@ class Build {
   DeviceJoins& joins_;
   const KeptResults& results_;
   RankTexts& texts_;
+  WaitingTables& waiting_;
   const std::vector<vm::SectionContext>& contexts_;
   vm::Exchange* exchange_ = nullptr;
   std::vector<std::unique_ptr<SectionRun>> runs_;
   std::vector<uint64_t> source_rows_;
+  /// Of tables that are exchanged.
+  struct All {
+    uint64_t rows = 0;
+    bool on_devices = true;  ///< of all ranks
+  };
+  std::vector<All> all_;
   std::map<size_t, vm::RowSet> from_hosts_;  ///< gathered there
   TableBatch batch_;
 };
@@ -233,6 +245,15 @@ Status Build::Gather(RankLinks* links, const Status& mine) {
   std::vector<size_t> on_device, on_host;
   bool texts = false;
   for (size_t i = 0; i < contexts_.size(); ++i) {
+    if (IsExchanged(i)) {
+      source_rows_[i] = 0;
+      for (const std::vector<Share>& of_rank : shares) {
+        all_[i].rows += of_rank[i].rows;
+        all_[i].on_devices = all_[i].on_devices && of_rank[i].on_host == 0;
+        source_rows_[i] += of_rank[i].source_rows;
+      }
+      MergeSummaries(i, shares);
+    }
     if (!IsGathered(i)) continue;
     BuildRows& rows = runs_[i]->build_rows();
     RowsToGather& table = gathered.emplace_back();
@@ -263,7 +284,7 @@ Status Build::Gather(RankLinks* links, const Status& mine) {
     const Status told = texts ? texts_.Tell(text_bytes, exchange_, contexts_[0].strings) : Status::Ok();
     TESSERA_TRY(GatherRows(&gpu_, links, exchange_, told, &gathered));
     for (const RowsToGather& table : gathered)
-      if (texts) TESSERA_TRY(texts_.Translate(&gpu_, table, own));
+      if (texts) TESSERA_TRY(texts_.Translate(&gpu_, *table.columns, table.RowsOf(), own, table.rows));
     // Those of texts that have come are known only now.
     std::vector<size_t> with_texts = on_device;
     std::erase_if(with_texts, [&](size_t i) { return !HasTexts(i); });
@@ -325,12 +346,29 @@ Status Build::GatherOnHost(size_t i) {
   });
 }
 
+void Build::LeaveWaiting(size_t i) {
+  const vm::Section& section = SectionOf(contexts_[i]);
+  BuildRows& rows = runs_[i]->build_rows();
+  WaitingTable table;
+  swap(table.rows, rows.on_device());
+  table.on_host = std::move(rows.on_host());
+  table.summaries.assign(states()[i].columns, states()[i].columns + kMaxSummaries);
+  table.all_rows = all_[i].rows;
+  table.source_rows = source_rows_[i];
+  const ColumnSummary& key = table.summaries[0];
+  if (all_[i].on_devices && section.keys == 1 && section.columns[0].storage() == StorageClass::kInt)
+    table.keys = {true, all_[i].rows > 0 ? key.low : 0, all_[i].rows > 0 ? key.high : -1};
+  joins_.SetKeyRange(section.join, table.keys);
+  waiting_.Add(section.join, &table);
+}
+
 Status Build::Fill() {
   const vm::Program& program = *contexts_[0].program;
   for (size_t i = 0; i < contexts_.size(); ++i) {
     BuildRows& rows = runs_[i]->build_rows();
     const int join = SectionOf(contexts_[i]).join;
-    if (from_hosts_.contains(i)) continue;
+    if (IsExchanged(i)) LeaveWaiting(i);
+    if (IsExchanged(i) || from_hosts_.contains(i)) continue;
     if (rows.on_host().empty()) {
       TESSERA_TRY(joins_.LayOut(
           program, {join, &rows.on_device(), states()[i].columns, source_rows_[i], runs_[i]->source_keys()}, &batch_));
@@ -348,9 +386,9 @@ Status Build::Fill() {
 }  // namespace
 
 Status BuildJoins(GpuDevice* gpu, DeviceJoins* joins, const KeptResults& results, RankLinks* links, RankTexts* texts,
-                  const std::vector<vm::SectionContext>& contexts, const Status& begun,
+                  WaitingTables* waiting, const std::vector<vm::SectionContext>& contexts, const Status& begun,
                   const std::function<void()>& meanwhile) {
-  Build build(gpu, joins, results, texts, contexts);
+  Build build(gpu, joins, results, texts, waiting, contexts);
   const Status made = Caught([&]() -> Status {
     TESSERA_TRY(begun);
     joins->SetPartitioning(contexts[0].join_partitioning);

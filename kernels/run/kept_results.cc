@@ -15,6 +15,11 @@ constexpr double kPackedShare = 0.75;
 }  // namespace
 
 Status KeptResults::Keep(int section, const std::vector<SqlType>& columns, DeviceRows* rows) {
+  TESSERA_TRY(KeepUnpacked(section, columns, rows));
+  return Pack(columns, &results_.at(section));
+}
+
+Status KeptResults::KeepUnpacked(int section, const std::vector<SqlType>& columns, DeviceRows* rows) {
   std::vector<ColumnSummary> summaries(std::min<size_t>(columns.size(), kMaxSummaries));
   const uint64_t bytes = summaries.size() * sizeof(ColumnSummary);
   if (bytes > 0) {
@@ -32,19 +37,39 @@ Status KeptResults::Keep(int section, const std::vector<SqlType>& columns, Devic
   Kept& kept = results_[section];
   swap(kept.rows, *rows);
   kept.source = {kept.rows.rows(), ShapesOf(kept.rows, columns, summaries.data()), kept.rows.columns()};
-  if (kept.source.rows < kPackedFrom) return Status::Ok();
-  const PackedRows packed(columns, summaries, kept.source.rows);
-  if (static_cast<double>(packed.bytes()) > static_cast<double>(kept.rows.bytes()) * kPackedShare ||
-      !kept.packed.TryAllocate(&gpu_, packed.bytes()))
-    return Status::Ok();
-  CUDA_TRY(StartPack(packed, kept.source.at, kept.packed.As<void>(), gpu_.stream));
-  kept.source.packed_at = kept.packed.As<uint8_t>();
-  kept.source.packed = packed;
-  DeviceRows none;
-  swap(kept.rows, none);
-  kept.source.at = {};
-  for (PayloadShape& shape : kept.source.columns) shape.column = shape.column_high = shape.nulls = 0;
+  kept.summaries = std::move(summaries);
   return Status::Ok();
+}
+
+Status KeptResults::Pack(const std::vector<SqlType>& columns, Kept* kept) {
+  if (kept->source.rows < kPackedFrom) return Status::Ok();
+  const PackedRows packed(columns, kept->summaries, kept->source.rows);
+  if (static_cast<double>(packed.bytes()) > static_cast<double>(kept->rows.bytes()) * kPackedShare ||
+      !kept->packed.TryAllocate(&gpu_, packed.bytes()))
+    return Status::Ok();
+  CUDA_TRY(StartPack(packed, kept->source.at, kept->packed.As<void>(), gpu_.stream));
+  SetPacked(packed, kept);
+  return Status::Ok();
+}
+
+void KeptResults::KeepPacked(int section, const std::vector<SqlType>& columns, std::vector<ColumnSummary> summaries,
+                             const PackedRows& packed, RunBuffer* memory) {
+  results_.erase(section);
+  Kept& kept = results_[section];
+  kept.source.rows = packed.rows();
+  kept.source.columns = ShapesOf(kept.rows, columns, summaries.data());
+  kept.summaries = std::move(summaries);
+  swap(kept.packed, *memory);
+  SetPacked(packed, &kept);
+}
+
+void KeptResults::SetPacked(const PackedRows& packed, Kept* kept) {
+  kept->source.packed_at = kept->packed.As<uint8_t>();
+  kept->source.packed = packed;
+  DeviceRows none;
+  swap(kept->rows, none);
+  kept->source.at = {};
+  for (PayloadShape& shape : kept->source.columns) shape.column = shape.column_high = shape.nulls = 0;
 }
 
 Status KeptResults::CopyTo(const Kept& kept, DeviceRows* rows) {
@@ -64,12 +89,6 @@ tessera::Result<bool> KeptResults::PutBefore(int before, const std::vector<SqlTy
   swap(all, *rows);
   Drop(before);
   return true;
-}
-
-Status KeptResults::Put(int section, const std::vector<SqlType>& columns, const vm::RowSet& rows) {
-  DeviceRows there;
-  TESSERA_TRY(UploadRows(&gpu_, columns, rows, 0, rows.rows, &there));
-  return Keep(section, columns, &there);
 }
 
 tessera::Result<vm::RowSet> KeptResults::Fetch(int section, const std::vector<SqlType>& columns) {

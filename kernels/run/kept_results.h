@@ -41,14 +41,21 @@ class KeptResults {
 
   /// Keeps the rows that a section made, which are taken from *rows.
   Status Keep(int section, const std::vector<SqlType>& columns, DeviceRows* rows);
+  /// The same for rows that other ranks get: in columns of 64 bits.
+  Status KeepUnpacked(int section, const std::vector<SqlType>& columns, DeviceRows* rows);
+  /// The same for rows that are packed. `summaries`: of the columns, as for PackedRows.
+  void KeepPacked(int section, const std::vector<SqlType>& columns, std::vector<ColumnSummary> summaries,
+                  const PackedRows& packed, RunBuffer* memory);
   /// Puts the rows of another section, which has columns of the same classes, before *rows and forgets them. false:
   /// there is no room. REQUIRES: Has(before).
   tessera::Result<bool> PutBefore(int before, const std::vector<SqlType>& columns, DeviceRows* rows);
-  /// The same as Keep for rows of the host.
-  Status Put(int section, const std::vector<SqlType>& columns, const vm::RowSet& rows);
   bool Has(int section) const { return results_.contains(section); }
   /// REQUIRES, as Fetch: Has(section).
   const RowSource& source(int section) const { return results_.at(section).source; }
+  /// REQUIRES: KeepUnpacked, as for summaries.
+  DeviceRows* rows(int section) { return &results_.at(section).rows; }
+  /// Of the first kMaxSummaries columns.
+  const std::vector<ColumnSummary>& summaries(int section) const { return results_.at(section).summaries; }
   /// Copies the rows to the host.
   tessera::Result<vm::RowSet> Fetch(int section, const std::vector<SqlType>& columns);
   void Drop(int section) { results_.erase(section); }
@@ -58,7 +65,11 @@ class KeptResults {
     DeviceRows rows;
     RunBuffer packed;  ///< instead of `rows`
     RowSource source;
+    std::vector<ColumnSummary> summaries;
   };
+  /// Packs the rows if that is worth it.
+  Status Pack(const std::vector<SqlType>& columns, Kept* kept);
+  static void SetPacked(const PackedRows& packed, Kept* kept);
   /// The rows of `kept` become the first of *rows.
   Status CopyTo(const Kept& kept, DeviceRows* rows);
 

@@ -30,6 +30,8 @@ constexpr uint64_t kCutBytes = uint64_t{256} << 20;
 constexpr uint64_t kKeptShare = 8;
 /// An output that all rows have to go through takes this part of the budget, sorting included. The rest is for columns.
 constexpr uint64_t kSortShare = 4;
+/// Rows that go to the ranks of their keys are not sorted, and leave before anything else is made.
+constexpr uint64_t kExchangedShare = 2;
 /// Bytes of a row in the sort: two words, two numbers, another number if it is selected; and what the radix sort takes.
 constexpr uint64_t kSortBytesPerRow = 32;
 /// If few rows are wanted, this many rows, and at least this multiple of those wanted, are sorted to find a bound that
@@ -81,13 +83,15 @@ Status RowOutput::Open() {
   const uint64_t bytes = std::min(kOutputBytes, gpu_.cache.budget() / kOutputShare);
   TESSERA_TRY(Reserve(std::max<uint64_t>(bytes / row_bytes_, kSliceRows)));
   if (!stays()) return Status::Ok();
-  most_rows_ = std::min(reserved_bytes() / (row_bytes_ + kSortBytesPerRow), kMostOutputRows);
+  most_rows_ = std::min(reserved_bytes() / (row_bytes_ + (section_.by_key ? 0 : kSortBytesPerRow)), kMostOutputRows);
   const uint64_t cut = kCutBytes / row_bytes_;
   if (!section_.order.empty() && keep_ <= cut / kKeptShare) most_rows_ = std::min(most_rows_, cut);
   return Status::Ok();
 }
 
-uint64_t RowOutput::reserved_bytes() const { return stays() ? gpu_.cache.budget() / kSortShare : 0; }
+uint64_t RowOutput::reserved_bytes() const {
+  return stays() ? gpu_.cache.budget() / (section_.by_key ? kExchangedShare : kSortShare) : 0;
+}
 
 Status RowOutput::Reserve(uint64_t least) {
   const uint64_t rows = std::min((least + 15) / 16 * 16, kMostOutputRows);
@@ -355,6 +359,11 @@ tessera::Result<bool> RowOutput::MoveTo(uint64_t rows, DeviceRows* kept) {
     return true;
   }
   if (!section_.windows.empty()) return false;
+  if (section_.by_key && drained_ == 0 && rows_.capacity() > 0 && Stay(context_, rows)) {  // they leave soon
+    rows_.set_rows(rows);
+    swap(rows_, *kept);
+    return true;
+  }
   const uint64_t skipped = std::min(rows, static_cast<uint64_t>(section_.offset));
   const uint64_t count = std::min(rows, keep_) - skipped;
   DeviceRows there;

@@ -131,6 +131,11 @@ inline void __nanosleep(uint32_t) { cuda_emulator::Poll(); }
 
 /// Lanes that happen to be together need not be more than one.
 inline uint32_t __activemask() { return 1u << (threadIdx.x & 31); }
+/// Lanes of `mask`, which are the active ones, with the same value: this one.
+template <class T>
+uint32_t __match_any_sync(uint32_t mask, T) {
+  return mask & __activemask();
+}
 
 /// Values of at most 64 bits as what lanes exchange.
 template <class T>

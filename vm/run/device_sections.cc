@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "vm/run/heavy_keys.h"
 #include "vm/run/unwanted_groups.h"
 #include "vm/tablet_shares.h"
 
@@ -21,6 +22,7 @@ bool DeviceSections::Takes(int number) const {
 bool DeviceSections::Gathers(const Section& s) const {
   const Exchange* const exchange = state_.options.exchange;
   if (exchange == nullptr || s.sink != Section::Sink::kJoin || s.co_located) return false;
+  if (s.by_key) return true;
   // A table that is on every rank, or small, is read by each, in any order. Ranks that share the rows need the same one.
   const auto shares = [&](const Section& r) { return r.source_kind == Section::Source::kJoin && r.source == s.join; };
   if (s.source_kind != Section::Source::kTable || std::ranges::any_of(state_.program.sections, shares)) return true;
@@ -139,7 +141,7 @@ Status DeviceSections::BuildJoins(int first, const Status& ready, std::vector<Se
     const Section& s = state_.section(numbers[k]);
     contexts.push_back(ContextOf(numbers[k], &stats[k]));
     if (Gathers(s)) contexts.back().exchange = exchange;
-    stats[k].distributed = s.co_located && exchange != nullptr;
+    stats[k].distributed = (s.co_located || s.by_key) && exchange != nullptr;
   }
   SectionStatistics unused;
   if (next < state_.program.sections.size()) {
@@ -162,6 +164,21 @@ Status DeviceSections::BuildJoins(int first, const Status& ready, std::vector<Se
   }
   *built = std::move(stats);
   return Status::Ok();
+}
+
+Result<bool> DeviceSections::ExchangeJoin(int number, const Result<RowSet>& mine, SectionStatistics* stats) {
+  const int join = JoinProbedWith(state_.program, number);
+  SectionContext context = ContextOf(number, stats);
+  context.exchange = state_.options.exchange;
+  const bool on_host = mine.ok() && !Keeps(number) && mine->rows > 0;
+  const bool can = !on_host || Caught([&] { return run_->PutRows(state_.program, number, *mine); }).ok();
+  return run_->ExchangeJoin(context, join, can, IsProbedByInnerLoop(state_.program, join), mine.status());
+}
+
+Result<RowSet> DeviceSections::TakeJoin(int join) {
+  TESSERA_ASSIGN(RowSet rows, run_->TakeJoin(state_.program, join, state_.pool));
+  TESSERA_TRY(Resolve(&rows));
+  return rows;
 }
 
 Status DeviceSections::PutJoin(const Section& s, const RowSet& rows) {

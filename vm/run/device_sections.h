@@ -49,6 +49,11 @@ class DeviceSections {
   /// Builds the join table of section `first` together with those of the following sections, see
   /// Placement::BuiltTogether. `built` gets the statistics of each. `ready`, errors: as of DeviceRun::BuildJoins.
   Status BuildJoins(int first, const Status& ready, std::vector<SectionStatistics>* built);
+  /// As DeviceRun::ExchangeJoin, for the rows of section `number` and the join that they probe. `mine`: these rows, or none
+  /// if the device keeps them, or an error.
+  Result<bool> ExchangeJoin(int number, const Result<RowSet>& mine, SectionStatistics* stats);
+  /// This rank's rows of a join table that waits to be exchanged.
+  Result<RowSet> TakeJoin(int join);
   /// Gives the device the rows of a join table that were made elsewhere.
   Status PutJoin(const Section& s, const RowSet& rows);
 

@@ -57,16 +57,10 @@ Side SideOf(const Program& program, int number) {
     const int reader = ProbingSection(program, s.join);
     if (reader < 0) return side;
     side.join = s.join;
-    const Section& r = program.sections[static_cast<size_t>(reader)];
-    side.may_spread = IsInnerLoop(r, FirstProbe(r));
+    side.may_spread = IsProbedByInnerLoop(program, s.join);
     return side;
   }
-  for (const Section& b : program.sections) {
-    if (b.sink != Section::Sink::kJoin || !b.by_key) continue;
-    const int reader = ProbingSection(program, b.join);
-    if (reader < 0 || program.sections[static_cast<size_t>(reader)].source != number) continue;
-    side = {b.join, true, true};
-  }
+  if (const int join = JoinProbedWith(program, number); join >= 0) side = {join, true, true};
   return side;
 }
 
@@ -322,6 +316,20 @@ int ProbingSection(const Program& program, int join) {
     found = static_cast<int>(i);
   }
   return found;
+}
+
+int JoinProbedWith(const Program& program, int number) {
+  for (const Section& b : program.sections) {
+    if (b.sink != Section::Sink::kJoin || !b.by_key) continue;
+    const int reader = ProbingSection(program, b.join);
+    if (reader >= 0 && program.sections[static_cast<size_t>(reader)].source == number) return b.join;
+  }
+  return -1;
+}
+
+bool IsProbedByInnerLoop(const Program& program, int join) {
+  const Section& reader = program.sections[static_cast<size_t>(ProbingSection(program, join))];
+  return IsInnerLoop(reader, FirstProbe(reader));
 }
 
 Result<RowSet> ExchangeJoinRows(RunState* state, int number, uint64_t round, Result<RowSet> mine,

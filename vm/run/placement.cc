@@ -6,6 +6,7 @@
 #include <string>
 
 #include "vm/aggregate.h"
+#include "vm/run/heavy_keys.h"
 #include "vm/section_encoder.h"
 #include "vm/tablet_shares.h"
 
@@ -76,10 +77,44 @@ bool Placement::BarReaders() {
   bool any = false;
   for (size_t i = 0; i < on_device_.size(); ++i) {
     const Section& s = state_.program.sections[i];
-    if (!on_device_[i] || s.source_kind != Section::Source::kSection || AreReadOnDevice(s.source)) continue;
-    barred_[i] = any = true;
+    const bool misses_rows = s.source_kind == Section::Source::kSection && !AreReadOnDevice(s.source);
+    if (on_device_[i] && (misses_rows || MissesExchanged(s))) barred_[i] = any = true;
   }
   return any;
+}
+
+bool Placement::CanExchange(int join) const {
+  const int probing = ProbingSection(state_.program, join);
+  if (!all_have_device_ || probing < 0) return false;
+  const auto is_late = [&](int section) {
+    return std::ranges::find(state_.handed_on.columns[static_cast<size_t>(section)], true) !=
+           state_.handed_on.columns[static_cast<size_t>(section)].end();
+  };
+  const auto is_number = [](const SqlType& type) {
+    return type.storage() == StorageClass::kInt || type.storage() == StorageClass::kWide;
+  };
+  // Identifiers of texts are each rank's own, and equal doubles may differ in their bits.
+  const int builder = state_.join(join).section, source = state_.section(probing).source;
+  const auto has_numbers = [&](int section) {
+    const Section& s = state_.section(section);
+    return std::all_of(s.columns.begin(), s.columns.begin() + s.keys, is_number);
+  };
+  return has_numbers(builder) && has_numbers(source) && !is_late(builder) && !is_late(source);
+}
+
+bool Placement::MissesExchanged(const Section& s) const {
+  if (state_.options.exchange == nullptr) return false;
+  const auto misses = [&](int join) {
+    const int builder = state_.join(join).section;
+    return state_.section(builder).by_key && !OnDevice(builder);
+  };
+  return std::ranges::any_of(s.predicates, [&](const Predicate& p) { return p.join >= 0 && misses(p.join); }) ||
+         std::ranges::any_of(s.code, [&](const Instruction& in) { return Probes(in) && misses(in.p1); });
+}
+
+bool Placement::IsExchangedByDevices(int section) const {
+  return state_.options.exchange != nullptr && state_.section(section).by_key &&
+         state_.section(section).sink == Section::Sink::kRows && OnAllDevices(section) && AreReadOnDevice(section);
 }
 
 Status Placement::PlaceSection(size_t number) {
@@ -87,14 +122,9 @@ Status Placement::PlaceSection(size_t number) {
   const Section& s = state_.program.sections[number];
   const bool of_join = s.source_kind == Section::Source::kJoin, of_rows = s.source_kind == Section::Source::kSection;
   on_device_[number] = false;
-  // A device knows the keys of the join tables that it has; of exchanged ones every rank's host has a share.
-  const auto of_exchanged = [&](const Predicate& p) {
-    return p.join >= 0 && state_.section(state_.join(p.join).section).by_key;
-  };
-  const bool exchanges = options.exchange != nullptr && ((s.by_key && s.sink == Section::Sink::kJoin) ||
-                                                         std::ranges::any_of(s.predicates, of_exchanged));
-  if (exchanges || s.source_kind == Section::Source::kOneRow || s.source_kind == Section::Source::kDictionary ||
-      barred_[number] || RunsAgain(number))
+  const bool exchanges = options.exchange != nullptr && s.by_key && s.sink == Section::Sink::kJoin;
+  if ((exchanges && !CanExchange(s.join)) || s.source_kind == Section::Source::kOneRow ||
+      s.source_kind == Section::Source::kDictionary || barred_[number] || RunsAgain(number))
     return Status::Ok();
   Status can = ProbesBy(s, JoinStrategy::kLoop) ? RefuseStrategy("loop", "it runs on the host only")
                                                 : options.gpu->CanRun(state_.program, static_cast<int>(number));
@@ -108,7 +138,7 @@ Status Placement::PlaceSection(size_t number) {
   if (s.sink == Section::Sink::kJoin) {
     // If every rank has the table, or it is small (IsReadWhole), each builds the whole join table by itself: for a GPU
     // this is faster than exchanging the rows. Otherwise each makes its rows, and the devices exchange them, unless the
-    // join is co-located.
+    // join is co-located: all rows to all devices, or each row to the device of its key.
     const bool together = options.exchange == nullptr || all_have_device_;
     const bool cheap = options.gpu_required || !ReadsLargeDictionaries(number);
     on_device_[number] = can.ok() && together && cheap && IsUsedOnDevice(s.join) && !IsUsedOnHost(s.join);
@@ -178,8 +208,9 @@ bool Placement::MayStay(int section) const {
   const Section& s = state_.section(section);
   // (People expect SELECT * FROM (... ORDER BY ...) to keep the order, and the device's rows come in any.)
   const bool in_any_order = s.windows.empty() ? s.order.empty() : AddsWindows(section);
-  return OnDevice(section) && s.sink != Section::Sink::kJoin && !s.by_key && s.repeat < 0 && s.again < 0 &&
-         s.fold == Section::Fold::kNone && !s.columns.empty() && in_any_order &&
+  const int join = s.by_key ? JoinProbedWith(state_.program, section) : -1;
+  return OnDevice(section) && s.sink != Section::Sink::kJoin && (!s.by_key || (join >= 0 && CanExchange(join))) &&
+         s.repeat < 0 && s.again < 0 && s.fold == Section::Fold::kNone && !s.columns.empty() && in_any_order &&
          (s.append_to < 0 || MayStay(s.append_to));
 }
 

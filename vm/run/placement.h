@@ -28,6 +28,9 @@ class Placement {
   bool AddsWindows(int section) const;
   /// Whether the rows of a section that the device runs are read there, by all sections that read them.
   bool AreReadOnDevice(int section) const;
+  /// Whether the section's rows and the table of the join that they probe are exchanged by the devices of all ranks. The
+  /// same on all ranks.
+  bool IsExchangedByDevices(int section) const;
   /// `first` builds a join table on the device. Returns it and the following sections that can build theirs at the same
   /// time, because none needs another's table. Fewer steps make the host wait less often. `next`: the section after
   /// them.
@@ -40,9 +43,14 @@ class Placement {
  private:
   Status Place();
   Status PlaceSection(size_t number);
+  /// Whether devices can exchange both sides of the join, if the sections that make and read them are there.
+  bool CanExchange(int join) const;
+  /// Whether the section needs a table of a join that is exchanged, which is not built on the device.
+  bool MissesExchanged(const Section& s) const;
   /// Whether the section's rows, which the device makes, can stay there.
   bool MayStay(int section) const;
-  /// Keeps the sections on the host that read rows which the device will not have. true: there were some.
+  /// Keeps the sections on the host that read rows or exchanged join tables which the device will not have. true: there were
+  /// some.
   bool BarReaders();
   /// Whether the section reads values of TEXT columns that have very many different entries.
   bool ReadsLargeDictionaries(size_t number) const;

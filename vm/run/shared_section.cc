@@ -11,6 +11,7 @@
 #include "base/thread_pool.h"
 #include "vm/row_set.h"
 #include "vm/run/build_pieces.h"
+#include "vm/run/device_exchange.h"
 #include "vm/run/exchanged_rows.h"
 #include "vm/run/host_sections.h"
 #include "vm/run/key_exchange.h"
@@ -50,20 +51,21 @@ size_t NextRank(const std::vector<IncomingRows>& from) {
 
 }  // namespace
 
-SharedSection::SharedSection(RunState* state, DeviceSections* device, const Status& ready, bool on_devices, int number,
-                             SectionStatistics* stats)
+SharedSection::SharedSection(RunState* state, DeviceSections* device, const Status& ready, bool on_devices,
+                             DeviceSections* exchanger, int number, SectionStatistics* stats)
     : state_(*state),
       section_(state->section(number)),
       number_(number),
       stats_(stats),
       exchange_(*state->options.exchange),
       portion_device_(device),
-      on_devices_(on_devices) {
-  if (!section_.by_key) portion_.emplace(state, device, ready, number, stats);
+      on_devices_(on_devices),
+      exchanger_(exchanger) {
+  if (!section_.by_key || exchanger_ != nullptr) portion_.emplace(state, device, ready, number, stats);
 }
 
 Result<RowSet> SharedSection::Run(const RowConsumer& consume) {
-  if (section_.by_key) return KeepExchangedRows();
+  if (section_.by_key) return exchanger_ != nullptr ? KeepRowsOfDevices() : KeepExchangedRows();
   if (section_.sink == Section::Sink::kGroups) return MergeGroups();
   if (section_.sink == Section::Sink::kJoin) return section_.co_located ? KeepOwnRows() : GatherJoin();
   if (!section_.order.empty()) return GatherOrderedRows();
@@ -207,6 +209,17 @@ Result<RowSet> SharedSection::KeepExchangedRows() {
   stats_->rows_out = all.rows;
   state_.distributed[static_cast<size_t>(number_)] = true;
   return all;
+}
+
+Result<RowSet> SharedSection::KeepRowsOfDevices() {
+  Result<Shipment> made = portion_->All();
+  Result<RowSet> mine = MakeRowSet(section_.columns);
+  if (const Status own = OwnError(made.status()); !own.ok()) {
+    mine = own;
+  } else if (made.ok() && !portion_->is_kept()) {
+    mine = std::move(made->rows);
+  }
+  return ExchangeByDevices(&state_, exchanger_, number_, std::move(mine), stats_);
 }
 
 /// They are where the rows are that probe the table. In pieces, so that memory grows by no more than they take.

@@ -16,9 +16,10 @@ namespace tessera::vm {
 class SharedSection {
  public:
   /// `device`: nullptr if it runs on the host. `ready`: an error that this rank has met before. `on_devices`: it was
-  /// placed on the devices of all ranks, although some may have too few rows.
-  SharedSection(RunState* state, DeviceSections* device, const Status& ready, bool on_devices, int number,
-                SectionStatistics* stats);
+  /// placed on the devices of all ranks, although some may have too few rows. `exchanger`: the device, if devices exchange
+  /// its rows (Placement::IsExchangedByDevices); else nullptr.
+  SharedSection(RunState* state, DeviceSections* device, const Status& ready, bool on_devices,
+                DeviceSections* exchanger, int number, SectionStatistics* stats);
 
   /// Rows of a result without order go to `consume` as they come. Errors are those of this rank only. Even then all
   /// messages of the section have been sent and received; the other ranks learn of the error at the next Agree.
@@ -41,6 +42,8 @@ class SharedSection {
   Result<RowSet> MergePartialGroups(RowSet partial);
   /// Every rank gets the rows of its keys.
   Result<RowSet> KeepExchangedRows();
+  /// The same, from device to device.
+  Result<RowSet> KeepRowsOfDevices();
   Result<RowSet> KeepOwnRows();
   Result<RowSet> GatherJoin();
   Result<RowSet> GatherRows();
@@ -62,6 +65,7 @@ class SharedSection {
   Exchange& exchange_;
   DeviceSections* const portion_device_;
   const bool on_devices_;
+  DeviceSections* const exchanger_;
   std::optional<RankPortion> portion_;  ///< unless its rows are exchanged in rounds
 };
 

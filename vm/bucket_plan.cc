@@ -1,0 +1,96 @@
+#include "vm/bucket_plan.h"
+
+#include <algorithm>
+
+namespace tessera::vm {
+namespace {
+
+/// A bucket is heavy from this fraction of a rank's share on: with smaller ones no rank gets much more than its share.
+constexpr uint64_t kHeavyFraction = 4;
+/// With fewer rows nothing is gained.
+constexpr uint64_t kLeastHeavyRows = 8;
+
+struct Count {
+  uint64_t rows = 0, most = 0;  ///< of all ranks, and of the one with the most
+};
+
+std::vector<Count> CountBuckets(const std::vector<BucketRows>& rows, uint64_t* all) {
+  std::vector<Count> counts(kBuckets);
+  for (const BucketRows& of_rank : rows) {
+    for (size_t b = 0; b < kBuckets; ++b) {
+      counts[b].rows += of_rank[b];
+      counts[b].most = std::max<uint64_t>(counts[b].most, of_rank[b]);
+      *all += of_rank[b];
+    }
+  }
+  return counts;
+}
+
+/// Rows that every rank has about as many of may stay where they are.
+uint16_t SpreadBy(const Count& count, uint64_t ranks) {
+  const uint64_t mean = count.rows / ranks;
+  return count.most <= mean + mean / 2 ? kStay : kDeal;
+}
+
+}  // namespace
+
+BucketPlan PlanBuckets(const std::vector<BucketRows>& build, const std::vector<BucketRows>& probe, bool spread_build) {
+  const uint64_t ranks = build.size();
+  uint64_t all_build = 0, all_probe = 0;
+  const std::vector<Count> builds = CountBuckets(build, &all_build), probes = CountBuckets(probe, &all_probe);
+  const auto is_heavy = [&](const Count& count, uint64_t all) {
+    return count.rows >= std::max(kLeastHeavyRows, all / ranks / kHeavyFraction);
+  };
+  BucketPlan plan;
+  plan.build.resize(kBuckets);
+  plan.probe.resize(kBuckets);
+  uint64_t owned = 0;  // rows of the buckets that have a rank
+  for (size_t b = 0; b < kBuckets; ++b) {
+    if (is_heavy(probes[b], all_probe) && builds[b].rows <= probes[b].rows) {
+      plan.probe[b] = SpreadBy(probes[b], ranks);
+      plan.build[b] = kToAll;
+    } else if (spread_build && is_heavy(builds[b], all_build) && probes[b].rows <= builds[b].rows) {
+      plan.build[b] = SpreadBy(builds[b], ranks);
+      plan.probe[b] = kToAll;
+    } else {
+      owned += builds[b].rows + probes[b].rows;
+      continue;
+    }
+    ++plan.spread;
+  }
+  uint64_t before = 0;
+  for (size_t b = 0; b < kBuckets; ++b) {
+    if (plan.build[b] != 0 || plan.probe[b] != 0) continue;
+    const uint64_t rows = builds[b].rows + probes[b].rows;
+    // By the middle of the bucket's rows among all.
+    const uint64_t rank = owned == 0 ? 0 : (2 * before + rows) * ranks / (2 * owned);
+    plan.build[b] = plan.probe[b] = static_cast<uint16_t>(std::min(rank, ranks - 1));
+    before += rows;
+  }
+  return plan;
+}
+
+Moved RowsMoved(const std::vector<uint16_t>& targets, const std::vector<BucketRows>& rows, size_t rank) {
+  const uint64_t ranks = rows.size();
+  Moved moved;
+  for (size_t b = 0; b < kBuckets; ++b) {
+    uint64_t all = 0;
+    for (const BucketRows& of_rank : rows) all += of_rank[b];
+    const uint64_t own = rows[rank][b];
+    if (targets[b] == kToAll) {
+      moved.received += all;
+      moved.sent += own;  // the same bytes to each
+    } else if (targets[b] == kStay) {
+      moved.received += own;
+    } else if (targets[b] == kDeal) {
+      moved.received += all / ranks + ranks;
+      moved.sent += own;
+    } else {
+      if (targets[b] == rank) moved.received += all;
+      if (targets[b] != rank) moved.sent += own;
+    }
+  }
+  return moved;
+}
+
+}  // namespace tessera::vm
