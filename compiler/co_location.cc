@@ -4,15 +4,13 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/stored_columns.h"
 #include "vm/vm.h"
 
 namespace tessera {
 namespace {
 
 using vm::Instruction;
-using vm::Opcode;
-using vm::Operand;
-using vm::OperandKind;
 using vm::Program;
 using vm::Section;
 
@@ -47,102 +45,6 @@ const TableInfo* TableBehind(const Snapshot& snapshot, const Program& program, c
   return TableBehind(snapshot, program, program.sections[static_cast<size_t>(s.source)]);
 }
 
-/// Columns of the stored table behind a section.
-class Columns {
- public:
-  Columns(const Program& program, const Section& section) : program_(program), section_(section) {}
-
-  /// The one whose value an operand is in every live row; -1: none.
-  int Of(const Operand& o) const {
-    switch (o.kind) {
-      case OperandKind::kSlot:
-        return OfSlot(section_.slots[o.index]);
-      case OperandKind::kRegister:
-        return OfRegister(o);
-      case OperandKind::kPayload:
-        return OfPayload(o);
-      case OperandKind::kConstant:
-        break;
-    }
-    return -1;
-  }
-
-  /// Those of the first `count` registers.
-  std::vector<int> OfRegisters(int32_t count) const {
-    std::vector<int> columns;
-    for (int32_t r = 0; r < count; ++r) columns.push_back(Of(Operand::Register(r)));
-    return columns;
-  }
-  /// Those of the keys of a probe or of groups.
-  std::vector<int> OfKeys(const Instruction& in) const {
-    std::vector<int> columns;
-    const Operand first = Operand::Unpack(in.p2);
-    for (int32_t k = 0; k < in.p3; ++k) columns.push_back(Of(in.p3 == 1 ? first : Operand::Register(first.index + k)));
-    return columns;
-  }
-  /// Those of vm::ExchangeKeys.
-  std::vector<int> OfExchangeKeys() const {
-    std::vector<int> columns;
-    if (section_.sink == Section::Sink::kGroups) {
-      const auto group = std::ranges::find(section_.code, Opcode::Group, &Instruction::op);
-      if (group != section_.code.end()) columns = OfKeys(*group);
-    } else {
-      for (const int32_t r : vm::ExchangeKeys(section_)) columns.push_back(Of(Operand::Register(r)));
-    }
-    return columns;
-  }
-
- private:
-  int OfSlot(const vm::Slot& slot) const {
-    if (slot.map >= 0) return -1;
-    if (section_.source_kind == Section::Source::kTable) return slot.column;
-    if (section_.source_kind != Section::Source::kSection) return -1;
-    const Section& source = program_.sections[static_cast<size_t>(section_.source)];
-    const Columns columns(program_, source);
-    const auto column = static_cast<size_t>(slot.column);
-    if (column >= source.columns.size()) return -1;  // of a window
-    if (source.sink == Section::Sink::kRows) return columns.Of(Operand::Register(slot.column));
-    const std::vector<int> keys = columns.OfExchangeKeys();
-    return column < keys.size() ? keys[column] : -1;
-  }
-
-  /// What is stored there, if that is once and of an operand.
-  int OfRegister(const Operand& o) const {
-    int column = -1;
-    bool is_first = true;
-    for (size_t i = 0; i < section_.code.size(); ++i) {
-      const Instruction& in = section_.code[i];
-      const vm::OperandSpec to = Info(in.op).p[1];
-      if ((to != vm::OperandSpec::Reg && to != vm::OperandSpec::RegW) || in.p2 != o.index) continue;
-      if (!std::exchange(is_first, false) || i == 0) return -1;
-      const Instruction& before = section_.code[i - 1];
-      const bool loads = (in.op == Opcode::Store && before.op == Opcode::Load) ||
-                         (in.op == Opcode::StoreW && before.op == Opcode::LoadW);
-      const Operand from = Operand::Unpack(before.p2);
-      if (!loads || from.kind == OperandKind::kRegister) return -1;
-      column = Of(from);
-    }
-    return column;
-  }
-
-  /// A key of the join table has the value that it was probed for.
-  int OfPayload(const Operand& o) const {
-    const Section& builder = program_.sections[static_cast<size_t>(program_.joins[o.table].section)];
-    const auto probes = [&](const Instruction& in) { return Probes(in) && in.p1 == o.table; };
-    const auto probe = std::ranges::find_if(section_.code, probes);
-    if (probe == section_.code.end() || probe->op != Opcode::Probe || probe->p3 != builder.keys) return -1;
-    const Columns built(program_, builder);
-    const int column = built.Of(Operand::Register(builder.keys + o.index));
-    const std::vector<int> built_keys = built.OfRegisters(builder.keys);
-    const auto key = std::ranges::find(built_keys, column);
-    if (column < 0 || builder.source_kind != Section::Source::kTable || key == built_keys.end()) return -1;
-    return OfKeys(*probe)[static_cast<size_t>(key - built_keys.begin())];
-  }
-
-  const Program& program_;
-  const Section& section_;
-};
-
 /// Whether rows with equal values in `columns` are in one bucket.
 bool Cover(const std::vector<int>& columns, const TableSchema& schema) {
   return std::ranges::all_of(schema.distribute_by,
@@ -174,7 +76,7 @@ bool Meet(const std::vector<int>& a_keys, const TableSchema& a, const std::vecto
 bool KeepsTogether(const Snapshot& snapshot, const Program& program, const Section& s) {
   if (vm::ExchangeKeys(s).empty()) return false;
   const TableInfo* const table = TableBehind(snapshot, program, s);
-  return table != nullptr && Cover(Columns(program, s).OfExchangeKeys(), table->schema);
+  return table != nullptr && Cover(StoredColumns(program, s).OfExchangeKeys(), table->schema);
 }
 
 /// The distributed table whose rows a section reads: it scans the table, or plain rows or groups that other sections make
@@ -198,7 +100,7 @@ bool IsCoLocated(const Snapshot& snapshot, const Program& program, int join, std
   const Section& builder = program.sections[static_cast<size_t>(spec.section)];
   const TableInfo* const built = DistributedRows(snapshot, program, builder, staying);
   if (built == nullptr || builder.keys == 0 || spec.strategy != vm::JoinStrategy::kHash) return false;
-  const std::vector<int> built_keys = Columns(program, builder).OfRegisters(builder.keys);
+  const std::vector<int> built_keys = StoredColumns(program, builder).OfRegisters(builder.keys);
   for (const Section& s : program.sections) {
     if (s.source_kind == Section::Source::kJoin && s.source == join) return false;
     bool probes = false;
@@ -206,7 +108,7 @@ bool IsCoLocated(const Snapshot& snapshot, const Program& program, int join, std
       if (!Probes(in) || in.p1 != join) continue;
       probes = true;
       const TableInfo* const probing = DistributedRows(snapshot, program, s, staying);
-      if (probing == nullptr || !Meet(Columns(program, s).OfKeys(in), probing->schema, built_keys, built->schema))
+      if (probing == nullptr || !Meet(StoredColumns(program, s).OfKeys(in), probing->schema, built_keys, built->schema))
         return false;
     }
     // (A rank knows the least and greatest key of its own rows only.)
