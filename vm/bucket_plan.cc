@@ -83,7 +83,7 @@ Moved RowsMoved(const std::vector<uint16_t>& targets, const std::vector<BucketRo
     } else if (targets[b] == kStay) {
       moved.received += own;
     } else if (targets[b] == kDeal) {
-      moved.received += all / ranks + ranks;
+      moved.received += all / ranks + all / ranks / 8 + kLeastHeavyRows * ranks;
       moved.sent += own;
     } else {
       if (targets[b] == rank) moved.received += all;

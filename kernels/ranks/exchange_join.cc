@@ -132,7 +132,7 @@ bool JoinExchange::Fits(const std::vector<Offer>& offers, const std::array<std::
 tessera::Result<bool> JoinExchange::Agree(Status mine, bool can, bool spread_build) {
   Offer own;
   if (mine.ok()) {
-    tessera::Result<Offer> offer = OwnOffer(can);
+    tessera::Result<Offer> offer = Caught([&] { return OwnOffer(can); });
     if (offer.ok()) own = *offer;
     mine = offer.status();
   }

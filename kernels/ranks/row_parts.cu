@@ -40,7 +40,8 @@ __device__ __forceinline__ uint32_t PartOf(const RowKeys& keys, const KeyBuckets
                                            uint32_t row) {
   const uint16_t target = to.targets[BucketOf(keys, by, row)];
   if (target == vm::kStay) return to.own;
-  if (target == vm::kDeal) return (row + to.own) % to.ranks;
+  // (By the row's number alone a pattern of rows could give a rank most of them.)
+  if (target == vm::kDeal) return ((row * 0x9E3779B1u >> 12) + to.own) % to.ranks;
   return target == vm::kToAll ? to.ranks : target;
 }
 

@@ -252,7 +252,6 @@ Status Build::Gather(RankLinks* links, const Status& mine) {
         all_[i].on_devices = all_[i].on_devices && of_rank[i].on_host == 0;
         source_rows_[i] += of_rank[i].source_rows;
       }
-      MergeSummaries(i, shares);
     }
     if (!IsGathered(i)) continue;
     BuildRows& rows = runs_[i]->build_rows();
@@ -295,6 +294,9 @@ Status Build::Gather(RankLinks* links, const Status& mine) {
     for (const size_t i : on_device) contexts_[i].statistics->device_plan += ", rows of all ranks by " + links->name();
   }
   for (const size_t i : on_host) TESSERA_TRY(GatherOnHost(i));
+  for (size_t i = 0; i < contexts_.size(); ++i) {  // (Summarize has brought this rank's back)
+    if (IsExchanged(i)) MergeSummaries(i, shares);
+  }
   return Status::Ok();
 }
 

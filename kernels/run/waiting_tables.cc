@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "kernels/ranks/exchange_join.h"
 #include "vm/row_set.h"
 
 namespace tessera::kernels {
@@ -32,24 +31,32 @@ tessera::Result<bool> WaitingTables::Exchange(const vm::SectionContext& context,
   TESSERA_ASSIGN(const bool agreed, exchange.Agree(std::move(mine), can, is_inner));
   if (!agreed) return false;
   TESSERA_TRY(exchange.Move());
-  DeviceRows rows;
-  TESSERA_TRY(exchange.Unpack(JoinExchange::kBuild, &rows));
-  TESSERA_TRY(LayOut(program, join, context.pool, &rows, joins));
-  CameRows& came = exchange.came(JoinExchange::kProbe);
+  // (No other rank waits for this one any more.)
+  TESSERA_TRY(Caught([&] { return TakeOver(context, join, &exchange, joins, results); }));
   context.statistics->rows_exchanged += exchange.sent();
   context.statistics->heavy_keys += exchange.spread();
   context.statistics->device_plan += ", both sides of the join exchanged by " + links->name();
+  return true;
+}
+
+Status WaitingTables::TakeOver(const vm::SectionContext& context, int join, JoinExchange* exchange, DeviceJoins* joins,
+                               KeptResults* results) {
+  const vm::Program& program = *context.program;
+  const std::vector<SqlType>& columns = program.sections[static_cast<size_t>(context.section)].columns;
+  DeviceRows rows;
+  TESSERA_TRY(exchange->Unpack(JoinExchange::kBuild, &rows));
+  TESSERA_TRY(LayOut(program, join, context.pool, &rows, joins));
+  CameRows& came = exchange->came(JoinExchange::kProbe);
   context.statistics->rows_out = came.packed.rows();
   results->Drop(context.section);
-  if (came.packed.rows() == 0) return true;
-  if (!exchange.has_texts(JoinExchange::kProbe)) {
+  if (came.packed.rows() == 0) return Status::Ok();
+  if (!exchange->has_texts(JoinExchange::kProbe)) {
     results->KeepPacked(context.section, columns, std::move(came.summaries), came.packed, &came.memory);
-    return true;
+    return Status::Ok();
   }
   DeviceRows probing;
-  TESSERA_TRY(exchange.Unpack(JoinExchange::kProbe, &probing));
-  TESSERA_TRY(results->Keep(context.section, columns, &probing));
-  return true;
+  TESSERA_TRY(exchange->Unpack(JoinExchange::kProbe, &probing));
+  return results->Keep(context.section, columns, &probing);
 }
 
 Status WaitingTables::LayOut(const vm::Program& program, int join, ThreadPool* pool, DeviceRows* rows,

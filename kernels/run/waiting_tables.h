@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "kernels/join/device_joins.h"
 #include "kernels/memory/gpu_device.h"
+#include "kernels/ranks/exchange_join.h"
 #include "kernels/ranks/rank_links.h"
 #include "kernels/ranks/rank_texts.h"
 #include "kernels/rows/device_rows.h"
@@ -45,6 +46,9 @@ class WaitingTables {
   tessera::Result<vm::RowSet> Take(const vm::Program& program, int join, ThreadPool* pool);
 
  private:
+  /// Keeps what has come of both sides.
+  Status TakeOver(const vm::SectionContext& context, int join, JoinExchange* exchange, DeviceJoins* joins,
+                  KeptResults* results);
   /// Makes the table of the rows that have come.
   Status LayOut(const vm::Program& program, int join, ThreadPool* pool, DeviceRows* rows, DeviceJoins* joins);
 

@@ -21,8 +21,9 @@ Result<RowSet> ExchangeByHosts(RunState* state, DeviceSections* devices, int num
     devices->Drop(number);
   }
   const Section& prober = state->section(ProbingSection(state->program, join));
-  const bool on_device = std::ranges::any_of(
-      prober.code, [&](const Instruction& in) { return Probes(in) && in.p1 != join && !state->joins.Has(in.p1); });
+  const auto misses = [&](const Instruction& in) { return Probes(in) && in.p1 != join && !state->joins.Has(in.p1); };
+  // (A join table that was placed on the device is made there.)
+  const bool on_device = prober.sink == Section::Sink::kJoin || std::ranges::any_of(prober.code, misses);
   if (!on_device) {
     TESSERA_ASSIGN(RowSet rows, ExchangeJoinRows(state, builder_number, 1, std::move(built), stats));
     state->joins.Keep(join, std::move(rows), builder.keys);

@@ -163,14 +163,17 @@ Result<RowSet> ExchangeByKey(RunState* state, Result<RowSet> mine, const std::ve
   for (size_t r = 0; r < cut->size(); ++r) {
     if (r != static_cast<size_t>(exchange.rank())) stats->rows_exchanged += (*cut)[r].rows.rows;
   }
-  TESSERA_ASSIGN(std::vector<Shipment> all, exchange.AllToAll(std::move(*cut), types, &state->strings));
-  const PhaseScope phase(Phase::kMerge);
+  Result<std::vector<Shipment>> all = exchange.AllToAll(std::move(*cut), types, &state->strings);
   RowSet out = MakeRowSet(types);
-  TESSERA_TRY(Caught([&] {
+  // (A rank may have no room for what has come, and the others would wait for it in the next round.)
+  const Status came = Caught([&]() -> Status {
+    TESSERA_TRY(all.status());
+    const PhaseScope phase(Phase::kMerge);
     std::vector<RowSet> rows;
-    for (Shipment& shipment : all) rows.push_back(std::move(shipment.rows));
+    for (Shipment& shipment : *all) rows.push_back(std::move(shipment.rows));
     return AppendAll(&out, std::move(rows), state->pool);
-  }));
+  });
+  TESSERA_TRY(exchange.Agree(came));
   return out;
 }
 
