@@ -7,6 +7,7 @@
 #include "compiler/codegen.h"
 #include "compiler/exchange_joins.h"
 #include "compiler/fold_aggregates.h"
+#include "compiler/key_spans.h"
 #include "compiler/parser.h"
 #include "compiler/plan_text.h"
 #include "compiler/planner.h"
@@ -33,7 +34,10 @@ Result<Compiled> Compile(std::string_view sql, const Snapshot& snapshot, const P
   TESSERA_ASSIGN(const Plan plan, MakePlan(query, options));
   TESSERA_ASSIGN(Code code, Generate(plan, options));
   TESSERA_TRY(vm::Verify(*code.program));
-  if (options.ranks > 1) CoLocate(snapshot, &code);
+  if (options.ranks > 1) {
+    CoLocate(snapshot, &code);
+    if (options.key_spans) AssignSpans(snapshot, options, &code);
+  }
   ExchangeJoins(snapshot, options, &code);
   c.program = std::move(code.program);
   c.estimates = std::move(code.estimates);

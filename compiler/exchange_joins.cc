@@ -143,6 +143,7 @@ class Cut {
     first.slots = whole_.slots;
     first.predicates = whole_.predicates;
     first.masks = whole_.masks;
+    first.spans = whole_.spans;
     first.label = whole_.label;
     first.keys = at(probe_).p3;
     first.by_key = true;
@@ -174,6 +175,7 @@ class Cut {
     second = whole_;
     second.source_kind = Section::Source::kSection;
     second.source = static_cast<int32_t>(number_);
+    second.spans.clear();
     second.predicates.clear();
     second.slots.clear();
     second.code.clear();
@@ -244,13 +246,25 @@ bool IsCoLocated(const Program& program, size_t join) {
   return program.sections[static_cast<size_t>(program.joins[join].section)].co_located;
 }
 
+/// The rows that probe a join table are not where its rows are.
+void SeparateBuilder(int join, Program* program) {
+  Section& builder = program->sections[static_cast<size_t>(program->joins[static_cast<size_t>(join)].section)];
+  builder.co_located = false;
+  if (builder.spans.empty()) return;
+  // It will scan other tablets than those for which the tables are made that it probes.
+  builder.spans.clear();
+  for (const Instruction& in : builder.code) {
+    if (Probes(in)) SeparateBuilder(in.p1, program);
+  }
+}
+
 /// The rows of a section have moved, and what reads its rows: they are not where those of other tables with their keys
 /// are.
 void SeparateBehind(size_t number, Program* program) {
   Section& moved = program->sections[number];
   moved.co_located = false;
   for (const Instruction& in : moved.code) {
-    if (Probes(in)) program->sections[static_cast<size_t>(program->joins[in.p1].section)].co_located = false;
+    if (Probes(in)) SeparateBuilder(in.p1, program);
   }
   for (size_t i = number + 1; i < program->sections.size(); ++i) {
     const Section& s = program->sections[i];

@@ -33,6 +33,10 @@ struct PlanOptions {
   ExchangeChoice join_exchange = ExchangeChoice::kAuto;
   /// Bytes of a build side that a rank has room for, and from which on an exchange is considered where it has.
   uint64_t broadcast_bytes = UINT64_MAX, exchange_bytes = UINT64_MAX;
+  /// Intermediate results of more rows stay on their ranks.
+  uint64_t exchange_above = UINT64_MAX;
+  /// Whether ranks may scan adjacent tablets, for joins and groups by keys in whose order rows are stored.
+  bool key_spans = true;
   /// With so many matches for each row of two tables joined by numbers, pairs are compared side by side, as without an
   /// equality: a hash table finds one after the other.
   double grid_from_matches = 1024;

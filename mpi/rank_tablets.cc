@@ -67,10 +67,22 @@ std::vector<bool> TabletsOf(const TableInfo& table, const vm::Program& program, 
     return s.source_kind == vm::Section::Source::kTable && static_cast<size_t>(s.source) == number &&
            vm::IsReadWhole(table, s, share.replicate_below);
   };
-  const bool all = !vm::SharedByTablets(table, share.ranks, share.replicate_below) ||
-                   (share.use_gpu && std::ranges::any_of(program.sections, reads_all));
+  const auto scans = [&](const vm::Section& s, bool by_spans) {
+    return s.source_kind == vm::Section::Source::kTable && static_cast<size_t>(s.source) == number &&
+           s.spans.empty() != by_spans;
+  };
+  const bool any = std::ranges::any_of(program.sections, [&](const vm::Section& s) { return scans(s, false); });
+  const bool all = any && (!vm::SharedByTablets(table, share.ranks, share.replicate_below) ||
+                           (share.use_gpu && std::ranges::any_of(program.sections, reads_all)));
   std::vector<bool> out(table.tablets.size(), all);
   if (all) return out;
+  for (const vm::Section& s : program.sections) {
+    if (!scans(s, true)) continue;
+    for (const vm::TabletPart& part : vm::PartsOf(table, s, share.ranks, true)) {
+      if (part.rank == share.rank) out[part.tablet] = true;
+    }
+  }
+  if (!any) return out;
   // (Ranks that may use GPUs learn only later whether there is one.)
   for (const bool whole : {false, true}) {
     if (whole && !share.use_gpu) break;
@@ -127,6 +139,10 @@ Result<std::shared_ptr<const Snapshot>> RankTablets::Update(const TablesMessage&
     const TableMessage& table = message.tables[number];
     Table& known = tables_[table.id];
     if (known.info == nullptr || !known.has_all || known.message != table) Learn(table, &known);
+    for (const vm::Section& s : program.sections) {
+      if (s.source_kind == vm::Section::Source::kTable && static_cast<size_t>(s.source) == number)
+        TESSERA_TRY(vm::CheckSpans(*known.info, s, share.ranks));
+    }
     if (!known.has_all) {
       const std::vector<bool> needed = TabletsOf(*known.info, program, number, share);
       for (size_t i = 0; i < needed.size(); ++i) {

@@ -35,6 +35,8 @@ std::string SourceText(const Described& d, int ranks, const ClusterSettings& set
     return "on every rank, the grid shared by tiles and ranges (on GPUs: by pieces of these rows)";
   if (d.table == nullptr) return "on every rank, shared by tiles";
   if (!d.table->schema.distribute_by.empty()) return "shared by buckets";
+  if (!s.spans.empty() && s.sink == vm::Section::Sink::kJoin) return "each rank's keys, by ranges of tablets";
+  if (!s.spans.empty()) return "shared by ranges of tablets";
   return vm::SharedByTablets(*d.table, ranks, settings.replicate_below)
              ? "shared by tablets"
              : "on every rank, shared by tiles (on GPUs: by tablets)";

@@ -97,6 +97,7 @@ PlanOptions PlanOptionsOf(const SessionState& state) {
   const Settings& settings = state.settings;
   PlanOptions out{settings.join_strategy, settings.grid_pruning, settings.timezone};
   out.invisible_join = settings.invisible_join;
+  out.key_spans = settings.key_spans;
   const bool on_host = settings.device == DeviceChoice::kHost || GpuCount() == 0;
   if (!on_host) out.grid_from_matches = kGpuGridMatches;
   out.caches = [&state] {
@@ -107,6 +108,7 @@ PlanOptions PlanOptionsOf(const SessionState& state) {
   if (state.cluster == nullptr) return out;
   out.ranks = state.cluster->ranks();
   out.join_exchange = settings.join_exchange;
+  out.exchange_above = static_cast<uint64_t>(settings.exchange_above);
   out.broadcast_bytes =
       settings.broadcast_limit != 0 ? static_cast<uint64_t>(settings.broadcast_limit) : state.cluster->least_room();
   // Between GPUs a table that fits each of them gets there faster than the rows that probe it get to the ranks of their
@@ -114,7 +116,7 @@ PlanOptions PlanOptionsOf(const SessionState& state) {
   if (on_host) out.exchange_bytes = kExchangeBytes;
   if (!on_host && settings.broadcast_limit == 0) {
     const uint64_t gpu = state.options.gpu_memory != 0 ? state.options.gpu_memory : GpuMemoryBytes();
-    out.broadcast_bytes = std::min(out.broadcast_bytes, gpu / kGpuTableShare);
+    if (gpu > 0) out.broadcast_bytes = std::min(out.broadcast_bytes, gpu / kGpuTableShare);
   }
   return out;
 }

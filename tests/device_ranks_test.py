@@ -17,7 +17,7 @@ from rank_jobs import BUILD, ENVIRONMENT, WORK, check, database, has_mpi, mpirun
 EMULATED = os.path.join(BUILD, "emulated")
 SETTINGS = "SET replicate_below = 0; SET exchange_above = 0; "
 # With other devices, which ranks meet in their first statement.
-MEET = "SELECT count(*) FROM t x, t y WHERE x.a = y.a; "
+MEET = "SET key_spans = off; SELECT count(*) FROM t x, t y WHERE x.a = y.a; SET key_spans = on; "
 
 
 def on_devices(ranks, directory, *arguments, links="off"):
@@ -83,16 +83,18 @@ def test_how_often_ranks_wait_for_all():
     directory = database("collectives")
     # By query, at most. Each has the command and the program's bytes, and three times that all are well.
     for query, most in (
-            ("SELECT count(*) FROM t x, t y WHERE x.a = y.a", 7),
-            ("SELECT x.a % 50, count(*) FROM t x, t y WHERE x.a = y.a GROUP BY x.a % 50", 10),
+            ("SELECT count(*) FROM t x, t y WHERE x.a = y.a", 5),
+            ("SELECT count(*) FROM t x, t y WHERE x.a = y.a + 1", 7),
+            ("SELECT x.a % 50, count(*) FROM t x, t y WHERE x.a = y.a GROUP BY x.a % 50", 8),
+            ("SELECT x.a % 50, count(*) FROM t x, t y WHERE x.a = y.a + 1 GROUP BY x.a % 50", 10),
             ("SELECT b, count(*) FROM t GROUP BY b", 9),
-            ("SELECT x.b, count(*) FROM t x, t y WHERE x.a = y.a GROUP BY x.b", 11)):
+            ("SELECT x.b, count(*) FROM t x, t y WHERE x.a = y.a + 1 GROUP BY x.b", 11)):
         found = collectives(directory, query)
         print(f"{found} of {most}:", query)
         check(0 < found <= most, found, "instead of", most, "for", query)
 
 
-BOTH_SIDES = "SET join_exchange = on; "
+BOTH_SIDES = "SET key_spans = off; SET join_exchange = on; "
 
 
 def test_both_sides_of_a_join_go_from_device_to_device():
@@ -109,20 +111,50 @@ def test_both_sides_of_a_join_go_from_device_to_device():
     check("both sides of the join" not in text and "went to the rank of their key" in text, text)
 
 
+def same_rows(directory, query, settings, *arguments, ranks=2):
+    """The output on ranks with devices, which is that of one host."""
+    alone = run([rank_jobs.TESSERA, "-csv", directory, "--device", "host", "-c", query])
+    done = on_devices(ranks, directory, "-csv", *arguments, "-c", SETTINGS + settings + query)
+    check(done.stdout == alone.stdout, arguments, query, done.stdout, "instead of", alone.stdout, done.stderr)
+
+
 def test_sides_that_do_not_fit_go_through_the_hosts():
     directory = os.path.join(WORK, "sides")
-    check(run([rank_jobs.TESSERA, directory, "-c", "CREATE TABLE s WITH (tablet_rows = 65536) AS SELECT i::BIGINT * 3 AS k, i::BIGINT * "
-               "1234567 AS v, i::BIGINT * 7654321 AS w FROM generate_series(1, 500000) g(i)"]).returncode == 0, "no database")
+    check(run([rank_jobs.TESSERA, directory, "-c", "SET tablet_rows = 65536; CREATE TABLE s AS SELECT i::BIGINT * 3 AS k, i::BIGINT * "
+               "1234567 AS v, i::BIGINT * 7654321 AS w FROM generate_series(1, 500000) g(i);"
+               "CREATE TABLE h AS SELECT i * 3 AS k, i % 9000 AS a FROM generate_series(1, 200000) g(i);"
+               "CREATE TABLE f AS SELECT i % 9000 AS a, i AS w FROM generate_series(1, 200000) g(i)"]).returncode == 0, "no database")
+    apart = "SET key_spans = off; "  # so that both sides have to be exchanged
     query = "SELECT count(*), sum(x.v - y.v), max(x.w + y.w) FROM s x, s y WHERE x.k = y.k"
-    alone = run([rank_jobs.TESSERA, "-csv", directory, "--device", "host", "-c", query])
     for memory, exchanged in (("64MB", True), ("1GB", False)):  # by itself
-        done = on_devices(2, directory, "--gpu-memory", memory, "-c", SETTINGS + "EXPLAIN " + query)
+        done = on_devices(2, directory, "--gpu-memory", memory, "-c", SETTINGS + apart + "EXPLAIN " + query)
         check(("rows exchanged by key" in done.stdout) == exchanged, memory, done.stdout, done.stderr)
-    for memory, on_devices_ in (("64MB", False), ("1GB", True)):
-        done = on_devices(2, directory, "-csv", "--gpu-memory", memory, "-c", SETTINGS + BOTH_SIDES + query)
-        check(done.stdout == alone.stdout, memory, done.stdout, "instead of", alone.stdout, done.stderr)
+    for memory, by_devices in (("64MB", False), ("1GB", True)):
+        same_rows(directory, query, BOTH_SIDES, "--gpu-memory", memory)
         done = on_devices(2, directory, "--gpu-memory", memory, "-c", SETTINGS + BOTH_SIDES + "EXPLAIN ANALYZE " + query)
-        check(("both sides of the join exchanged by" in done.stdout) == on_devices_, memory, done.stdout, done.stderr)
+        check(("both sides of the join exchanged by" in done.stdout) == by_devices, memory, done.stdout, done.stderr)
+    # What probes makes a join table, which only the device may have.
+    same_rows(directory, "SELECT count(*), sum(f.w), sum(x.v) FROM f, h, s x WHERE f.a = h.a AND h.k = x.k AND x.v % 300 = 0",
+              BOTH_SIDES, "--gpu-memory", "24MB")
+    # A host without room says so, and no rank waits.
+    for limit in (20, 30, 40):
+        done = on_devices(2, directory, "--gpu-memory", "24MB", "-c", SETTINGS + BOTH_SIDES +
+                          f"SET memory_limit = {limit}000000; SET temp_file_limit = 2000000; {query}; SELECT 4950")
+        check("memory limit exceeded" in done.stderr or done.returncode == 0, limit, done.stdout, done.stderr)
+
+
+def test_texts_beside_a_table_that_is_exchanged():
+    directory = os.path.join(WORK, "beside")
+    check(run([rank_jobs.TESSERA, directory, "-c", "SET tablet_rows = 2000; CREATE TABLE fact AS SELECT i * 7919 % 20000 AS k, "
+               "i % 30 AS d FROM generate_series(1, 40000) g(i);"
+               "CREATE TABLE big AS SELECT i AS k, i * 12345 AS v, i % 10 AS x FROM generate_series(1, 20000) g(i);"
+               "CREATE TABLE dim AS SELECT i AS id, 'n' || i % 3 AS name FROM generate_series(0, 6000) g(i)"]).returncode == 0, "no database")
+    query = ("SELECT d.name, count(*), sum(b.v) FROM fact f, big b, dim d WHERE f.k = b.k AND b.x < 9 AND f.d = d.id "
+             "GROUP BY d.name ORDER BY d.name")
+    for ranks in (2, 3):
+        same_rows(directory, query, "SET broadcast_limit = 400000; ", ranks=ranks)
+    text = on_devices(2, directory, "-c", SETTINGS + "SET broadcast_limit = 400000; EXPLAIN ANALYZE " + query).stdout
+    check("both sides of the join exchanged by" in text and "rows of all ranks by" in text, text)
 
 
 def test_an_error_of_one_rank_is_that_of_all():

@@ -246,6 +246,7 @@ class AnyProgram {
       s->again_limit = Number<int64_t>();
       s->by_key = Bool();
       s->co_located = Bool();
+      List(&s->spans, [&](vm::TabletSpan* t) { *t = {Number<uint32_t>(), Number<uint32_t>()}; });
       List(&s->windows, [&](WindowSpec* w) {
         w->function = static_cast<WindowFunction>(Number<uint8_t>());
         w->aggregate = static_cast<Opcode>(Number<uint16_t>());
@@ -774,6 +775,10 @@ const std::vector<Refusal>& Refusals() {
       {"a quantile between texts", [](P p) { Folded(p, Section::Fold::kBetween).fold_constant = AddFloat(p, 0.5); }, "class of a fold"},
       {"rows on the rank of no key", [](P p) { Result_(p).co_located = true; }, "not exchanged"},
       {"rows exchanged and not", [](P p) { p.sections[kBuild].by_key = p.sections[kBuild].co_located = true; }, "not exchanged"},
+      {"tablets of no table", [](P p) { Result_(p).spans = {{0, 1}}; }, "the ranks' tablets"},
+      {"tablets of a join table that is not co-located", [](P p) { p.sections[kBuild].spans = {{0, 1}}; }, "the ranks' tablets"},
+      {"tablets that no rank scans", [](P p) { p.sections[kScan].spans = {{0, 1}, {2, 3}}; }, "the ranks' tablets"},
+      {"fewer than no tablets", [](P p) { p.sections[kScan].spans = {{0, 1}, {1, 0}}; }, "the ranks' tablets"},
       {"groups that run again", [](P p) { p.sections[kBuild].again = kScan; }, "what it runs again"},
       {"the last section running again", [](P p) { Result_(p).again = kScan; }, "what it runs again"},
       {"a section running again by itself", [](P p) { Turns(p).again = kResult + 1; }, "what it runs again"},

@@ -25,6 +25,7 @@
 #include "vm/run/row_stream.h"
 #include "vm/run/run_state.h"
 #include "vm/run/shared_section.h"
+#include "vm/tablet_shares.h"
 #include "vm/vm.h"
 #include "vm/window.h"
 
@@ -79,6 +80,11 @@ class Run {
       const auto found = std::find_if(snapshot.tables.begin(), snapshot.tables.end(), same);
       if (found == snapshot.tables.end()) return SqlError("table \"" + ref.name + "\" does not exist");
       state_.tables.push_back(found->get());
+    }
+    const Exchange* const exchange = state_.options.exchange;
+    for (const Section& s : state_.program.sections) {
+      if (exchange != nullptr && s.source_kind == Section::Source::kTable)
+        TESSERA_TRY(CheckSpans(*state_.SourceTable(s), s, exchange->ranks()));
     }
     return Status::Ok();
   }

@@ -181,6 +181,11 @@ void Fields(A& a, WindowSpec& w) {
   a.Number(w.frame.varies);
 }
 template <class A>
+void Fields(A& a, TabletSpan& s) {
+  a.Number(s.first);
+  a.Number(s.end);
+}
+template <class A>
 void Fields(A& a, Section& s) {
   a.Number(s.source_kind);
   a.Number(s.source);
@@ -208,6 +213,7 @@ void Fields(A& a, Section& s) {
   List(a, s.windows);
   a.Number(s.by_key);
   a.Number(s.co_located);
+  List(a, s.spans);
   a.Text(s.label);
 }
 template <class A>

@@ -116,6 +116,12 @@ struct AggregateSpec {
   friend bool operator==(const AggregateSpec&, const AggregateSpec&) = default;
 };
 
+/// Tablets [first, end) of a stored table.
+struct TabletSpan {
+  uint32_t first = 0, end = 0;
+  friend bool operator==(const TabletSpan&, const TabletSpan&) = default;
+};
+
 struct Section {
   enum class Source : uint8_t {
     kTable,       ///< stored table tables[source]
@@ -181,6 +187,9 @@ struct Section {
   /// are on the rank of their keys, too. Other sections have vm::ExchangeKeys, or make rows in any order
   /// (vm::MakesPlainRows). vm::MustStayDistributed: these stay where they are. One process does nothing else for it.
   bool co_located = false;
+  /// By rank: the tablets of the stored table that it scans. Those of a join table may be on several ranks, and the table is
+  /// co-located then; else each tablet is on one. Empty: as vm::ShareTablets has it. One process scans all.
+  std::vector<TabletSpan> spans;
   std::string label;  ///< for EXPLAIN: "scan lineorder"
   friend bool operator==(const Section&, const Section&) = default;
 };

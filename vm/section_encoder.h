@@ -94,6 +94,8 @@ class SectionEncoder {
                                       const TabletEncoding& like) const;
   /// Encodes the key ranges of a tablet that was encoded before all of key_ranges were known.
   Status EncodeKeyRanges(TabletEncoding* encoded) const;
+  /// Whether the predicates leave no row, as far as it is known from the ranges of the chunks, before any of them is read.
+  Result<bool> RangesLeaveNone(const Tablet& tablet) const;
 
  private:
   // Both from out->chunks.
@@ -101,8 +103,6 @@ class SectionEncoder {
   Status EncodePredicates(const TabletEncoding* like, const LoopRunner& loop, TabletEncoding* out) const;
   /// Whether the predicates leave no row.
   bool LeavesNone(const TabletEncoding& encoded) const;
-  /// The same, as far as it is known from the ranges of the chunks, before any of them is read.
-  Result<bool> RangesLeaveNone(const Tablet& tablet) const;
   Status EncodeSlot(size_t number, const TabletEncoding* like, const LoopRunner& loop, TabletEncoding* out) const;
 
   const Program& program_;

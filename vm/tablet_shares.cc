@@ -164,4 +164,24 @@ std::vector<TabletPart> ShareTablets(const TableInfo& table, int ranks, bool who
   return dealt.Parts();
 }
 
+std::vector<TabletPart> PartsOf(const TableInfo& table, const Section& section, int ranks, bool whole) {
+  if (section.spans.empty()) return ShareTablets(table, ranks, whole);
+  std::vector<TabletPart> parts;
+  for (size_t r = 0; r < section.spans.size(); ++r) {
+    for (uint32_t t = section.spans[r].first; t < section.spans[r].end; ++t)
+      parts.push_back({t, 0, table.tablets[t]->rows(), static_cast<int>(r)});
+  }
+  return parts;
+}
+
+Status CheckSpans(const TableInfo& table, const Section& section, int ranks) {
+  const std::vector<TabletSpan>& spans = section.spans;
+  if (spans.empty()) return Status::Ok();
+  const auto of_table = [&](const TabletSpan& s) { return s.first <= s.end && s.end <= table.tablets.size(); };
+  const bool complete = section.sink == Section::Sink::kJoin || spans.back().end == table.tablets.size();
+  if (spans.size() == static_cast<size_t>(ranks) && std::ranges::all_of(spans, of_table) && complete)
+    return Status::Ok();
+  return {ErrorCode::kCorrupt, "program refused: the ranks' tablets of table \"" + table.schema.name + "\""};
+}
+
 }  // namespace tessera::vm

@@ -37,4 +37,10 @@ struct TabletPart {
 /// are cut at tiles.
 std::vector<TabletPart> ShareTablets(const TableInfo& table, int ranks, bool whole);
 
+/// The rows of the table that each rank scans for a section: those of Section::spans, or as ShareTablets has them. REQUIRES:
+/// ranks share the table by tablets, or the section has spans; CheckSpans.
+std::vector<TabletPart> PartsOf(const TableInfo& table, const Section& section, int ranks, bool whole);
+/// Whether a section's spans are those of as many ranks, and of the table. Errors: kCorrupt.
+Status CheckSpans(const TableInfo& table, const Section& section, int ranks);
+
 }  // namespace tessera::vm

@@ -237,6 +237,17 @@ class Verifier {
     return Status::Ok();
   }
 
+  Status CheckSpans(const Section& s) {
+    const bool overlap = s.sink == Section::Sink::kJoin;
+    uint32_t next = 0;
+    for (const TabletSpan& span : s.spans) {
+      if (span.first > span.end || (!overlap && span.first != next)) return Fail("the ranks' tablets");
+      next = span.end;
+    }
+    const bool right = s.source_kind == Section::Source::kTable && (s.co_located || !overlap);
+    return right ? Status::Ok() : Fail("the ranks' tablets");
+  }
+
   Status CheckFold(const Section& s) {
     const auto keys = static_cast<size_t>(s.keys);
     const bool plain = s.sink == Section::Sink::kRows && s.limit == -1 && s.offset == 0 && s.append_to == -1 &&
@@ -427,6 +438,7 @@ class Verifier {
       const bool has_keys = s.sink == Section::Sink::kJoin ? s.keys > 0 : !ExchangeKeys(s).empty();
       if (s.by_key || !(has_keys || MakesPlainRows(s))) return Fail("rows that are not exchanged");
     }
+    if (!s.spans.empty()) TESSERA_TRY(CheckSpans(s));
     if (s.again != -1) TESSERA_TRY(CheckAgain(s));
     if (s.sink == Section::Sink::kMap && s.columns.size() > 1) return Fail("a map has one value");
     if (s.sink == Section::Sink::kMap && !s.columns.empty() && IsWide(s.columns[0]))

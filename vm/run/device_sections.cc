@@ -43,7 +43,7 @@ const TableInfo* DeviceSections::TableOf(int number) {
   portion.id = table->id;
   portion.schema = table->schema;
   portion.statistics = table->statistics;
-  for (const TabletPart& part : ShareTablets(*table, exchange->ranks(), true)) {
+  for (const TabletPart& part : PartsOf(*table, s, exchange->ranks(), true)) {
     if (part.rank != exchange->rank()) continue;
     portion.tablets.push_back(table->tablets[part.tablet]);
     portion.rows += part.rows;

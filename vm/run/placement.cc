@@ -148,7 +148,7 @@ Status Placement::PlaceSection(size_t number) {
   // perhaps some have no GPU.
   const bool costly = ReadsLargeDictionaries(number) || LocksGroups(s);
   const bool in_tablets =
-      options.exchange == nullptr || all_have_device_ ||
+      options.exchange == nullptr || all_have_device_ || !s.spans.empty() ||
       SharedByTablets(*state_.SourceTable(s), options.exchange->ranks(), options.exchange->replicate_below());
   if ((!in_tablets || costly) && !options.gpu_required) return Status::Ok();
   on_device_[number] = can.ok();

@@ -1,0 +1,311 @@
+#include "compiler/key_spans.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "compiler/stored_columns.h"
+#include "vm/section_encoder.h"
+#include "vm/string_pool.h"
+#include "vm/vm.h"
+
+namespace tessera {
+namespace {
+
+using vm::Instruction;
+using vm::Program;
+using vm::Section;
+using vm::TabletSpan;
+
+/// A rank may have this part of an equal share more.
+constexpr double kTolerance = 1.0 / 8;
+/// The end of a span may be so far from where all shares are equal, for the keys of ranks to be apart.
+constexpr double kShift = 1.0 / 16;
+/// A rank gets at most this part of a join table's rows: otherwise not enough is gained.
+constexpr double kMostBuilt = 0.75;
+/// Of rows that predicates leave, a rank may have so many times an equal share.
+constexpr double kMostLive = 1.25;
+/// Tablets of each rank, at least.
+constexpr size_t kLeastTablets = 2;
+
+/// The values of an integer column in a tablet, NULLs apart, or in those of a span; low > high: there are none.
+struct Range {
+  int64_t low = INT64_MAX, high = INT64_MIN;
+
+  bool any() const { return low <= high; }
+  void Add(const Range& r) {
+    low = std::min(low, r.low);
+    high = std::max(high, r.high);
+  }
+  bool Meets(const Range& r) const { return any() && r.any() && low <= r.high && r.low <= high; }
+};
+using Ranges = std::vector<Range>;
+
+Range Hull(const Ranges& ranges, const TabletSpan& span) {
+  Range hull;
+  for (uint32_t t = span.first; t < span.end; ++t) hull.Add(ranges[t]);
+  return hull;
+}
+
+class Assignment {
+ public:
+  Assignment(const Snapshot& snapshot, const PlanOptions& options, Code* code)
+      : snapshot_(snapshot),
+        options_(options),
+        ranks_(static_cast<size_t>(options.ranks)),
+        code_(*code),
+        program_(*code->program),
+        may_stay_(vm::MayStayDistributed(program_)) {}
+
+  void Joins() {
+    // Backwards: what probes a table is behind what makes it.
+    for (size_t i = program_.sections.size(); i-- > 0;) {
+      if (program_.sections[i].sink == Section::Sink::kJoin) AlignBuilder(&program_.sections[i]);
+    }
+  }
+
+  void Groups() {
+    for (size_t i = 0; i < program_.sections.size(); ++i) {
+      Section& s = program_.sections[i];
+      const bool many = code_.estimates[i] > static_cast<double>(options_.exchange_above);
+      if (many && !s.co_located && !vm::ExchangeKeys(s).empty()) Separate(i, &s);
+    }
+  }
+
+ private:
+  /// The table that a section scans, if its tablets may go to any rank; else nullptr.
+  const TableInfo* FreeTable(const Section& s) const {
+    if (s.source_kind != Section::Source::kTable) return nullptr;
+    const int64_t id = program_.tables[static_cast<size_t>(s.source)].id;
+    const auto at = std::ranges::find_if(snapshot_.tables, [&](const auto& table) { return table->id == id; });
+    const bool is_free =
+        at != snapshot_.tables.end() && (*at)->buckets.empty() && (*at)->tablets.size() >= kLeastTablets * ranks_;
+    return is_free ? at->get() : nullptr;
+  }
+
+  /// By tablet; nullptr: the column has other values than integers of 64 bits, or a tablet cannot be opened.
+  const Ranges* RangesOf(const TableInfo& table, int column) {
+    const auto [at, is_new] = ranges_.try_emplace({table.id, column});
+    std::optional<Ranges>& known = at->second;
+    const SqlType& type = table.schema.columns[static_cast<size_t>(column)].type;
+    // (Of intervals equal ones differ in their numbers.)
+    if (is_new && type.storage() == StorageClass::kInt && type.id != TypeId::kInterval) known = Describe(table, column);
+    return known ? &*known : nullptr;
+  }
+  static std::optional<Ranges> Describe(const TableInfo& table, int column) {
+    Ranges ranges;
+    for (const auto& tablet : table.tablets) {
+      const Result<ChunkPointer> chunk = tablet->Describe(column);
+      if (!chunk.ok() || (*chunk)->type.storage() != StorageClass::kInt) return {};
+      ranges.emplace_back();
+      if ((*chunk)->min <= (*chunk)->max)
+        ranges.back() = {static_cast<int64_t>((*chunk)->min), static_cast<int64_t>((*chunk)->max)};
+    }
+    return ranges;
+  }
+
+  /// Spans of about equal weight, with ends between tablets that have no value in common where there are such nearby.
+  /// Empty: shares would be too different.
+  std::vector<TabletSpan> Cut(const TableInfo& table, const Ranges& ranges) const {
+    std::vector<double> before = {0};  // by tablet: the weight of those before it
+    for (const auto& tablet : table.tablets) before.push_back(before.back() + static_cast<double>(tablet->weight()));
+    const double share = before.back() / static_cast<double>(ranks_);
+    std::vector<TabletSpan> spans;
+    uint32_t first = 0;
+    for (size_t r = 1; r <= ranks_; ++r) {
+      const double wanted = share * static_cast<double>(r);
+      uint32_t end = first;
+      double best = -1;  // how far its end is off; more if values are on both sides
+      for (uint32_t t = first; t <= table.tablets.size(); ++t) {
+        const bool inside = t > 0 && t < table.tablets.size();
+        const double off =
+            std::abs(before[t] - wanted) + (inside && ranges[t - 1].Meets(ranges[t]) ? share * kShift : 0);
+        if (best >= 0 && off >= best) continue;
+        best = off;
+        end = t;
+      }
+      if (r == ranks_) end = static_cast<uint32_t>(table.tablets.size());
+      if (before[end] - before[first] > share * (1 + kTolerance)) return {};
+      spans.push_back({first, end});
+      first = end;
+    }
+    return spans;
+  }
+
+  /// Whether no rank has many more of the rows that the section's predicates leave than another.
+  bool LeavesEvenShares(size_t number, const TableInfo& table, const std::vector<TabletSpan>& spans) const {
+    if (program_.sections[number].predicates.empty()) return true;
+    vm::StringPool strings;
+    const std::vector<vm::KeyRange> unknown(program_.joins.size());
+    const vm::SectionEncoder encoder(program_, static_cast<int>(number), &strings, unknown);
+    double all = 0, most = 0;
+    for (const TabletSpan& span : spans) {
+      double live = 0;
+      for (uint32_t t = span.first; t < span.end; ++t) {
+        const Result<bool> none = encoder.RangesLeaveNone(*table.tablets[t]);
+        if (!none.ok()) return false;
+        if (!*none) live += table.tablets[t]->rows();
+      }
+      all += live;
+      most = std::max(most, live);
+    }
+    return most * static_cast<double>(ranks_) <= all * kMostLive;
+  }
+
+  /// The spans that a section has, or may get by this column; nothing: it cannot have any.
+  std::vector<TabletSpan> SpansFor(size_t number, int column) {
+    const Section& s = program_.sections[number];
+    if (!s.spans.empty()) return s.spans;
+    const TableInfo* const table = FreeTable(s);
+    const bool last = number + 1 == program_.sections.size();
+    // Rows that stream to the master come from all ranks in turn. Join tables are on all ranks, or made on each.
+    if (table == nullptr || s.sink == Section::Sink::kJoin ||
+        (last && s.sink == Section::Sink::kRows && s.order.empty()))
+      return {};
+    const Ranges* const ranges = RangesOf(*table, column);
+    if (ranges == nullptr) return {};
+    std::vector<TabletSpan> spans = Cut(*table, *ranges);
+    if (!spans.empty() && !LeavesEvenShares(number, *table, spans)) spans.clear();
+    return spans;
+  }
+
+  /// What probes a join table.
+  struct Prober {
+    size_t scan = 0;              ///< the section that scans the stored table from which the rows come
+    std::vector<size_t> staying;  ///< the sections between, whose rows have to stay where they are, and the scan then
+    std::vector<int> columns;     ///< of that table, of each key; -1: none
+  };
+
+  /// Where the rows that section `number` reads come from, if they can stay there. false: nowhere.
+  bool FindScan(size_t number, Prober* prober) const {
+    const Section& s = program_.sections[number];
+    prober->scan = number;
+    if (s.source_kind != Section::Source::kSection) return s.source_kind == Section::Source::kTable;
+    const auto source = static_cast<size_t>(s.source);
+    const bool appended =
+        std::ranges::any_of(program_.sections, [&](const Section& other) { return other.append_to == s.source; });
+    if (appended || !may_stay_[source] || !vm::MakesPlainRows(program_.sections[source])) return false;
+    prober->staying.push_back(source);
+    return FindScan(source, prober);
+  }
+
+  /// All that do; nothing if the table is used in another way.
+  std::vector<Prober> ProbersOf(int join) const {
+    std::vector<Prober> probers;
+    for (size_t i = 0; i < program_.sections.size(); ++i) {
+      const Section& s = program_.sections[i];
+      if (s.source_kind == Section::Source::kJoin && s.source == join) return {};
+      bool probes = false;
+      for (const Instruction& in : s.code) {
+        if (!Probes(in) || in.p1 != join) continue;
+        probes = true;
+        if (!FindScan(i, &probers.emplace_back())) return {};
+        probers.back().columns = StoredColumns(program_, s).OfKeys(in);
+      }
+      // (A rank knows the least and greatest key of its own rows only.)
+      const auto asks = [&](const vm::Predicate& p) { return p.join == join; };
+      if (!probes && std::ranges::any_of(s.predicates, asks)) return {};
+    }
+    return probers;
+  }
+
+  /// Gives a join table's section, and those that scan what probes the table, spans by one of the keys.
+  void AlignBuilder(Section* builder) {
+    const vm::JoinSpec& spec = program_.joins[static_cast<size_t>(builder->join)];
+    const TableInfo* const table = FreeTable(*builder);
+    if (table == nullptr || builder->co_located || builder->keys == 0 || spec.strategy != vm::JoinStrategy::kHash)
+      return;
+    const std::vector<int> built = StoredColumns(program_, *builder).OfRegisters(builder->keys);
+    const std::vector<Prober> probers = ProbersOf(builder->join);
+    for (size_t k = 0; k < built.size() && !probers.empty(); ++k) {
+      if (built[k] >= 0 && AlignBy(k, built[k], *table, probers, builder)) return;
+    }
+  }
+
+  bool AlignBy(size_t key, int column, const TableInfo& table, const std::vector<Prober>& probers, Section* builder) {
+    const Ranges* const ranges = RangesOf(table, column);
+    if (ranges == nullptr) return false;
+    std::map<size_t, std::vector<TabletSpan>> spans;  // by section that probes
+    Ranges wanted(ranks_);
+    for (const Prober& p : probers) {
+      if (p.columns[key] < 0) return false;
+      spans[p.scan] = SpansFor(p.scan, p.columns[key]);
+      if (spans[p.scan].empty()) return false;
+      const TableInfo* const probing = FreeTable(program_.sections[p.scan]);
+      const Ranges* const keys = RangesOf(*probing, p.columns[key]);
+      if (keys == nullptr) return false;
+      for (size_t r = 0; r < ranks_; ++r) wanted[r].Add(Hull(*keys, spans[p.scan][r]));
+    }
+    std::vector<TabletSpan> built;
+    for (const Range& range : wanted) {
+      built.push_back(Overlapping(*ranges, range));
+      uint64_t rows = 0;
+      for (uint32_t t = built.back().first; t < built.back().end; ++t) rows += table.tablets[t]->rows();
+      if (static_cast<double>(rows) > kMostBuilt * static_cast<double>(table.rows)) return false;
+    }
+    builder->spans = std::move(built);
+    builder->co_located = true;
+    for (auto& [section, of_ranks] : spans) program_.sections[section].spans = std::move(of_ranks);
+    for (const Prober& p : probers) {
+      for (const size_t section : p.staying) program_.sections[section].co_located = true;
+    }
+    return true;
+  }
+
+  /// All tablets from the first to the last that have values in the range.
+  static TabletSpan Overlapping(const Ranges& ranges, const Range& range) {
+    TabletSpan span;
+    for (uint32_t t = 0; t < ranges.size(); ++t) {
+      if (!ranges[t].Meets(range)) continue;
+      if (span.end == 0) span.first = t;
+      span.end = t + 1;
+    }
+    return span;
+  }
+
+  /// Gives a section spans such that rows with equal keys, which are to meet, are on one rank.
+  void Separate(size_t number, Section* s) {
+    const TableInfo* const table = FreeTable(*s);
+    if (table == nullptr || s->sink == Section::Sink::kJoin) return;
+    for (const int column : StoredColumns(program_, *s).OfExchangeKeys()) {
+      if (column < 0 || table->statistics[static_cast<size_t>(column)].null_count > 0) continue;
+      const Ranges* const ranges = RangesOf(*table, column);
+      std::vector<TabletSpan> spans = SpansFor(number, column);
+      if (ranges == nullptr || spans.empty() || !AreApart(*ranges, spans)) continue;
+      s->spans = std::move(spans);
+      s->co_located = true;
+      return;
+    }
+  }
+
+  static bool AreApart(const Ranges& ranges, const std::vector<TabletSpan>& spans) {
+    Ranges hulls;
+    for (const TabletSpan& span : spans) {
+      const Range hull = Hull(ranges, span);
+      if (std::ranges::any_of(hulls, [&](const Range& other) { return other.Meets(hull); })) return false;
+      hulls.push_back(hull);
+    }
+    return true;
+  }
+
+  const Snapshot& snapshot_;
+  const PlanOptions& options_;
+  const size_t ranks_;
+  Code& code_;
+  Program& program_;
+  const std::vector<bool> may_stay_;                                 // by section
+  std::map<std::pair<int64_t, int>, std::optional<Ranges>> ranges_;  // by table and column
+};
+
+}  // namespace
+
+void AssignSpans(const Snapshot& snapshot, const PlanOptions& options, Code* code) {
+  Assignment assignment(snapshot, options, code);
+  assignment.Joins();
+  assignment.Groups();
+}
+
+}  // namespace tessera
