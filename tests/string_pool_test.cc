@@ -115,6 +115,13 @@ TEST(TextRanks, AreTheOrderOfTheStrings) {
   check();
   for (int k = 0; k < 200; ++k) pool.Intern(Text(k));
   check();
+  // Many that begin alike, for long, and end within, with zeros behind.
+  for (int k = 0; k < 300; ++k) {
+    const std::string number = std::to_string(1'000'000 + k * 7919 % 1000);
+    pool.Intern("Supplier#00" + number);
+    pool.Intern(std::string(40, 'x') + number.substr(0, static_cast<size_t>(k % 8)) + std::string(k % 5, '\0'));
+  }
+  check();
 }
 
 // Rows that are NULL hold any number, and a number may be that of a string on its way in.

@@ -12,6 +12,7 @@
 #include "base/interrupt.h"
 #include "base/thread_pool.h"
 #include "tablet/ordered_float.h"
+#include "vm/text_ranks.h"
 
 namespace tessera::vm {
 namespace {
@@ -43,9 +44,9 @@ void EachRow(size_t rows, const F& f) {
 bool IsNull(const RowColumn& c, size_t i) { return !c.null.empty() && c.null[i] != 0; }
 
 /// The ranks of a column's strings, by identifier.
-class TextRanks {
+class ColumnRanks {
  public:
-  TextRanks(const RowColumn& c, const StringPool& strings, size_t rows) {
+  ColumnRanks(const RowColumn& c, const StringPool& strings, size_t rows) {
     // If identifiers lie close together, which is usual, an array has the rank of each.
     int64_t greatest = -1;
     least_ = INT64_MAX;
@@ -72,14 +73,14 @@ class TextRanks {
       ids_.erase(std::unique(ids_.begin(), ids_.end()), ids_.end());
       ranks_.resize(ids_.size());
     }
-    std::vector<std::pair<std::string_view, uint32_t>> sorted;  // with the index in `ranks_`
-    sorted.reserve(ids_.size());
+    std::vector<std::string_view> texts;
+    texts.reserve(ids_.size());
     for (const int64_t id : ids_) {
-      ThrowIfInterrupted(sorted.size());
-      sorted.emplace_back(strings.Get(id), static_cast<uint32_t>(Place(id, sorted.size())));
+      ThrowIfInterrupted(texts.size());
+      texts.push_back(strings.Get(id));
     }
-    std::sort(sorted.begin(), sorted.end(), InterruptibleLess(std::less<>()));
-    for (size_t r = 0; r < sorted.size(); ++r) ranks_[sorted[r].second] = static_cast<uint32_t>(r);
+    const std::vector<uint32_t> order = OrderOf(texts);
+    for (size_t r = 0; r < order.size(); ++r) ranks_[Place(ids_[order[r]], order[r])] = static_cast<uint32_t>(r);
   }
 
   /// REQUIRES: the column has the identifier.
@@ -314,7 +315,7 @@ Status SortKeys::AppendColumn(const SortKey& key, const StringPool& strings, con
     case StorageClass::kFloat:
       return AppendNumbers(key, c, has_nulls, [&](size_t i) { return NumberOfFloat(c.low[i]); });
     case StorageClass::kText: {
-      const TextRanks ranks(c, strings, rows_);
+      const ColumnRanks ranks(c, strings, rows_);
       return AppendNumbers(key, c, has_nulls, [&](size_t i) { return ranks(c.low[i]); });
     }
     case StorageClass::kWide:

@@ -4,11 +4,16 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "vm/string_pool.h"
 
 namespace tessera::vm {
+
+/// The numbers of texts, which are all different, in their order.
+std::vector<uint32_t> OrderOf(std::span<const std::string_view> texts);
 
 class TextRanks {
  public:
@@ -19,11 +24,7 @@ class TextRanks {
   const std::vector<uint32_t>& ranks() const { return ranks_; }
 
  private:
-  struct Entry {
-    uint64_t head;  ///< the first eight bytes as a big-endian number
-    uint32_t id;
-  };
-  std::vector<Entry> sorted_;
+  std::vector<uint32_t> sorted_;  ///< identifiers
   std::vector<uint32_t> ranks_;
 };
 
