@@ -20,10 +20,10 @@ using vm::Program;
 using vm::Section;
 using vm::TabletSpan;
 
-/// A rank may have this part of an equal share more.
-constexpr double kTolerance = 1.0 / 8;
-/// The end of a span may be so far from where all shares are equal, for the keys of ranks to be apart.
-constexpr double kShift = 1.0 / 16;
+/// A rank may have this part of an equal share more. The end of a span may be half as far from where shares are equal, so
+/// that the keys of ranks are apart: a join gains little by that, but groups need it. One of some adjacent tablets begins with
+/// a new key: one of four if keys have four rows.
+constexpr double kToleranceOfJoins = 1.0 / 8, kToleranceOfGroups = 1.0 / 3;
 /// A rank gets at most this part of a join table's rows: otherwise not enough is gained.
 constexpr double kMostBuilt = 0.75;
 /// Of rows that predicates leave, a rank may have so many times an equal share.
@@ -109,26 +109,27 @@ class Assignment {
 
   /// Spans of about equal weight, with ends between tablets that have no value in common where there are such nearby.
   /// Empty: shares would be too different.
-  std::vector<TabletSpan> Cut(const TableInfo& table, const Ranges& ranges) const {
+  std::vector<TabletSpan> Cut(const TableInfo& table, const Ranges& ranges, double tolerance) const {
     std::vector<double> before = {0};  // by tablet: the weight of those before it
     for (const auto& tablet : table.tablets) before.push_back(before.back() + static_cast<double>(tablet->weight()));
-    const double share = before.back() / static_cast<double>(ranks_);
+    const double share = before.back() / static_cast<double>(ranks_), shift = share * tolerance / 2;
     std::vector<TabletSpan> spans;
     uint32_t first = 0;
     for (size_t r = 1; r <= ranks_; ++r) {
       const double wanted = share * static_cast<double>(r);
       uint32_t end = first;
       double best = -1;  // how far its end is off; more if values are on both sides
-      for (uint32_t t = first; t <= table.tablets.size(); ++t) {
+      const auto near = std::ranges::lower_bound(before.begin() + first, before.end(), wanted - 2 * shift);
+      for (auto t = static_cast<uint32_t>(near - before.begin()); t <= table.tablets.size(); ++t) {
+        if (best >= 0 && before[t] > wanted + 2 * shift) break;
         const bool inside = t > 0 && t < table.tablets.size();
-        const double off =
-            std::abs(before[t] - wanted) + (inside && ranges[t - 1].Meets(ranges[t]) ? share * kShift : 0);
+        const double off = std::abs(before[t] - wanted) + (inside && ranges[t - 1].Meets(ranges[t]) ? shift : 0);
         if (best >= 0 && off >= best) continue;
         best = off;
         end = t;
       }
       if (r == ranks_) end = static_cast<uint32_t>(table.tablets.size());
-      if (before[end] - before[first] > share * (1 + kTolerance)) return {};
+      if (before[end] - before[first] > share * (1 + tolerance)) return {};
       spans.push_back({first, end});
       first = end;
     }
@@ -156,7 +157,7 @@ class Assignment {
   }
 
   /// The spans that a section has, or may get by this column; nothing: it cannot have any.
-  std::vector<TabletSpan> SpansFor(size_t number, int column) {
+  std::vector<TabletSpan> SpansFor(size_t number, int column, double tolerance) {
     const Section& s = program_.sections[number];
     if (!s.spans.empty()) return s.spans;
     const TableInfo* const table = FreeTable(s);
@@ -167,7 +168,7 @@ class Assignment {
       return {};
     const Ranges* const ranges = RangesOf(*table, column);
     if (ranges == nullptr) return {};
-    std::vector<TabletSpan> spans = Cut(*table, *ranges);
+    std::vector<TabletSpan> spans = Cut(*table, *ranges, tolerance);
     if (!spans.empty() && !LeavesEvenShares(number, *table, spans)) spans.clear();
     return spans;
   }
@@ -232,18 +233,17 @@ class Assignment {
     Ranges wanted(ranks_);
     for (const Prober& p : probers) {
       if (p.columns[key] < 0) return false;
-      spans[p.scan] = SpansFor(p.scan, p.columns[key]);
+      spans[p.scan] = SpansFor(p.scan, p.columns[key], kToleranceOfJoins);
       if (spans[p.scan].empty()) return false;
       const TableInfo* const probing = FreeTable(program_.sections[p.scan]);
       const Ranges* const keys = RangesOf(*probing, p.columns[key]);
       if (keys == nullptr) return false;
       for (size_t r = 0; r < ranks_; ++r) wanted[r].Add(Hull(*keys, spans[p.scan][r]));
     }
-    std::vector<TabletSpan> built;
-    for (const Range& range : wanted) {
-      built.push_back(Overlapping(*ranges, range));
+    std::vector<TabletSpan> built = Overlapping(*ranges, wanted);
+    for (const TabletSpan& span : built) {
       uint64_t rows = 0;
-      for (uint32_t t = built.back().first; t < built.back().end; ++t) rows += table.tablets[t]->rows();
+      for (uint32_t t = span.first; t < span.end; ++t) rows += table.tablets[t]->rows();
       if (static_cast<double>(rows) > kMostBuilt * static_cast<double>(table.rows)) return false;
     }
     builder->spans = std::move(built);
@@ -255,15 +255,24 @@ class Assignment {
     return true;
   }
 
-  /// All tablets from the first to the last that have values in the range.
-  static TabletSpan Overlapping(const Ranges& ranges, const Range& range) {
-    TabletSpan span;
-    for (uint32_t t = 0; t < ranges.size(); ++t) {
-      if (!ranges[t].Meets(range)) continue;
-      if (span.end == 0) span.first = t;
-      span.end = t + 1;
+  /// For each of the `wanted` ranges all tablets from the first to the last that have values in it.
+  static std::vector<TabletSpan> Overlapping(const Ranges& ranges, const Ranges& wanted) {
+    // The greatest value up to each tablet, and the least from it on: where tablets are in order, they lead to the place.
+    std::vector<int64_t> greatest, least;
+    for (const Range& r : ranges) greatest.push_back(std::max(r.high, greatest.empty() ? INT64_MIN : greatest.back()));
+    for (size_t t = ranges.size(); t-- > 0;)
+      least.push_back(std::min(ranges[t].low, least.empty() ? INT64_MAX : least.back()));
+    std::ranges::reverse(least);
+    std::vector<TabletSpan> spans;
+    for (const Range& range : wanted) {
+      auto first = static_cast<size_t>(std::ranges::lower_bound(greatest, range.low) - greatest.begin());
+      auto end = static_cast<size_t>(std::ranges::upper_bound(least, range.high) - least.begin());
+      while (first < end && !ranges[first].Meets(range)) ++first;
+      while (first < end && !ranges[end - 1].Meets(range)) --end;
+      spans.push_back(first < end ? TabletSpan{static_cast<uint32_t>(first), static_cast<uint32_t>(end)}
+                                  : TabletSpan());
     }
-    return span;
+    return spans;
   }
 
   /// Gives a section spans such that rows with equal keys, which are to meet, are on one rank.
@@ -273,7 +282,7 @@ class Assignment {
     for (const int column : StoredColumns(program_, *s).OfExchangeKeys()) {
       if (column < 0 || table->statistics[static_cast<size_t>(column)].null_count > 0) continue;
       const Ranges* const ranges = RangesOf(*table, column);
-      std::vector<TabletSpan> spans = SpansFor(number, column);
+      std::vector<TabletSpan> spans = SpansFor(number, column, kToleranceOfGroups);
       if (ranges == nullptr || spans.empty() || !AreApart(*ranges, spans)) continue;
       s->spans = std::move(spans);
       s->co_located = true;
