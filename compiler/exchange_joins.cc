@@ -280,7 +280,11 @@ void ExchangeJoin(int join, Code* code) {
       code->program->sections.size() == vm::kMaxSections || !FindProbe(*code->program, join, &number, &probe))
     return;
   Program changed = *code->program;
-  Cut cut(*code->program, number, probe, false), earlier(*code->program, number, probe, true);
+  // The rows of a join table that is aligned with what probes it will have moved before they are in it.
+  if (const Section& whole = changed.sections[number]; whole.sink == Section::Sink::kJoin && !whole.spans.empty())
+    SeparateBuilder(whole.join, &changed);
+  const Program before = changed;
+  Cut cut(before, number, probe, false), earlier(before, number, probe, true);
   const bool is_cut = cut.Make();
   if (!is_cut && !earlier.Make()) return;
   Cut& made = is_cut ? cut : earlier;

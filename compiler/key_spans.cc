@@ -24,8 +24,13 @@ using vm::TabletSpan;
 /// that the keys of ranks are apart: a join gains little by that, but groups need it. One of some adjacent tablets begins with
 /// a new key: one of four if keys have four rows.
 constexpr double kToleranceOfJoins = 1.0 / 8, kToleranceOfGroups = 1.0 / 3;
-/// A rank gets at most this part of a join table's rows: otherwise not enough is gained.
-constexpr double kMostBuilt = 0.75;
+/// A rank scans at most this part of a build side, and all together so many times its rows: otherwise not enough is gained.
+constexpr double kMostBuilt = 0.75, kMostBuiltByAll = 1.5;
+/// A build side has at least this part of the rows that probe: for less a large table is not scanned in another way, which
+/// makes GPUs cache other tablets.
+constexpr double kLeastBuilt = 1.0 / 64;
+/// To know the ranges of more tablets takes rank 0 too long, which would have to open them all.
+constexpr size_t kMostTablets = 8192;
 /// Of rows that predicates leave, a rank may have so many times an equal share.
 constexpr double kMostLive = 1.25;
 /// Tablets of each rank, at least.
@@ -81,8 +86,8 @@ class Assignment {
     if (s.source_kind != Section::Source::kTable) return nullptr;
     const int64_t id = program_.tables[static_cast<size_t>(s.source)].id;
     const auto at = std::ranges::find_if(snapshot_.tables, [&](const auto& table) { return table->id == id; });
-    const bool is_free =
-        at != snapshot_.tables.end() && (*at)->buckets.empty() && (*at)->tablets.size() >= kLeastTablets * ranks_;
+    const bool is_free = at != snapshot_.tables.end() && (*at)->buckets.empty() &&
+                         (*at)->tablets.size() >= kLeastTablets * ranks_ && (*at)->tablets.size() <= kMostTablets;
     return is_free ? at->get() : nullptr;
   }
 
@@ -237,15 +242,23 @@ class Assignment {
       if (spans[p.scan].empty()) return false;
       const TableInfo* const probing = FreeTable(program_.sections[p.scan]);
       const Ranges* const keys = RangesOf(*probing, p.columns[key]);
-      if (keys == nullptr) return false;
+      const double least = kLeastBuilt * static_cast<double>(probing->rows);
+      if (keys == nullptr || static_cast<double>(table.rows) < least) return false;
       for (size_t r = 0; r < ranks_; ++r) wanted[r].Add(Hull(*keys, spans[p.scan][r]));
     }
     std::vector<TabletSpan> built = Overlapping(*ranges, wanted);
+    const auto rows = static_cast<double>(table.rows);
+    double most = 0, all = 0;
     for (const TabletSpan& span : built) {
-      uint64_t rows = 0;
-      for (uint32_t t = span.first; t < span.end; ++t) rows += table.tablets[t]->rows();
-      if (static_cast<double>(rows) > kMostBuilt * static_cast<double>(table.rows)) return false;
+      double of_rank = 0;
+      for (uint32_t t = span.first; t < span.end; ++t) of_rank += table.tablets[t]->rows();
+      most = std::max(most, of_rank);
+      all += of_rank;
     }
+    if (most > kMostBuilt * rows || all > kMostBuiltByAll * rows) return false;
+    // What probes them goes with the rows that are left: of a rank without any nothing does.
+    const auto number = static_cast<size_t>(builder - program_.sections.data());
+    if (!LeavesEvenShares(number, table, built)) return false;
     builder->spans = std::move(built);
     builder->co_located = true;
     for (auto& [section, of_ranks] : spans) program_.sections[section].spans = std::move(of_ranks);

@@ -29,6 +29,8 @@ class KeySpans : public ::testing::Test {
           "CREATE TABLE l AS SELECT 1 + g / 4 AS k, g AS n, g % 50 AS m FROM generate_series(0, 3999) s(g)",
           "CREATE TABLE nulls AS SELECT nullif(g, 500) AS k, g AS y FROM generate_series(1, 1200) s(g)",
           "CREATE TABLE mixed AS SELECT g * 239 % 1009 AS k, g AS y FROM generate_series(1, 1000) s(g)",
+          "CREATE TABLE few WITH (tablet_rows = 9) AS SELECT g * 20 AS k FROM generate_series(1, 60) s(g)",
+          "CREATE TABLE loose AS SELECT g * 3 / 10 + g * 239 % 500 AS k FROM generate_series(1, 4000) s(g)",
           "CREATE TABLE spread (k INTEGER, y INTEGER) WITH (distribute_by = k)",
           "INSERT INTO spread SELECT k, y FROM mixed"}) {
       Run(sql);
@@ -81,6 +83,9 @@ TEST_F(KeySpans, NothingElseDoes) {
            "SELECT count(*) FROM l JOIN o ON l.k + 1 = o.k + 1",  // no columns
            "SELECT count(*) FROM l JOIN mixed ON l.k = mixed.k", "SELECT count(*) FROM l JOIN o ON 'o' || l.k = o.t",
            "SELECT count(*) FROM l JOIN o ON l.k = o.k WHERE l.k < 200",  // one rank would scan all
+           "SELECT count(*) FROM l JOIN o ON l.k = o.k WHERE o.k > 600",  // only rows of some ranks find a match
+           "SELECT count(*) FROM l JOIN few ON l.k = few.k",              // little is gained
+           "SELECT count(*) FROM loose JOIN o ON loose.k = o.k",          // all ranks would scan most of o
            "SELECT count(*) FROM spread JOIN o ON spread.k = o.k",        // where its rows are was decided
            "SELECT l.n, o.d FROM l JOIN o ON l.k = o.k",                  // they stream to the master
            "SELECT count(*) FROM l, o WHERE l.k < o.k",                   // no key
@@ -102,8 +107,8 @@ TEST_F(KeySpans, GroupsByTheKeyStayWhereTheyAre) {
   // A key on both sides of where a span should end moves the end, or all groups have to meet.
   Run("CREATE TABLE pairs AS SELECT (g + 50) / 100 AS k FROM generate_series(0, 3999) s(g)");
   EXPECT_EQ(Spans("SELECT max(c) FROM (SELECT k, count(*) AS c FROM pairs GROUP BY k) g"), "");
-  Run("CREATE TABLE few AS SELECT (g + 50 * ((g / 100) % 3) / 2) / 100 AS k FROM generate_series(0, 5999) s(g)");
-  EXPECT_EQ(Spans("SELECT max(c) FROM (SELECT k, count(*) AS c FROM few GROUP BY k) g"),
+  Run("CREATE TABLE broken AS SELECT (g + 50 * ((g / 100) % 3) / 2) / 100 AS k FROM generate_series(0, 5999) s(g)");
+  EXPECT_EQ(Spans("SELECT max(c) FROM (SELECT k, count(*) AS c FROM broken GROUP BY k) g"),
             "groups co-located 0-19 19-40 40-60");
   // Few groups meet at the master.
   Run("SET exchange_above = 100000");
@@ -118,6 +123,24 @@ TEST_F(KeySpans, AnExchangedJoinLeavesTheOthers) {
   // What is probed with these rows is not where its rows are.
   EXPECT_EQ(Spans("SELECT count(*) FROM l JOIN mixed ON mixed.k = l.m LEFT JOIN o ON l.k = o.k AND o.d > mixed.y"),
             "rows 0-13 13-27 27-40");
+  // Rows of a join table that another one's rows are joined with before have moved.
+  for (const char* keys : {"1 + g / 4 AS k, g % 50 AS m FROM generate_series(0, 10799)",
+                           "30 + g / 4 AS k, g % 50 AS m FROM "
+                           "generate_series(0, 14099)"}) {
+    Run("DROP TABLE IF EXISTS cust");
+    Run("DROP TABLE IF EXISTS ord");
+    Run("DROP TABLE IF EXISTS li");
+    Run("CREATE TABLE cust AS SELECT g * 239 % 1009 AS c, g % 5 AS seg FROM generate_series(0, 1008) s(g)");
+    Run("CREATE TABLE ord AS SELECT g AS k, g * 7919 % 1009 AS c FROM generate_series(1, 3600) s(g)");
+    Run("CREATE TABLE li AS SELECT " + std::string(keys) + " s(g)");
+    EXPECT_EQ(Spans("SELECT count(*), sum(li.m) FROM li, ord, cust WHERE li.k = ord.k AND ord.c = cust.c AND "
+                    "cust.seg = 2")
+                  .find("join"),
+              std::string::npos);
+    const auto exchanged = std::ranges::count_if(
+        cluster_.last.sections, [](const vm::Section& s) { return s.by_key && s.sink == vm::Section::Sink::kRows; });
+    EXPECT_EQ(exchanged, 2) << keys;
+  }
 }
 
 TEST_F(KeySpans, OtherTabletsThanTheTableHasAreRefused) {
