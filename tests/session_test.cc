@@ -191,15 +191,18 @@ void CheckSetting(const std::string& name, const std::string& value, RanksLearn 
   Answer(session.get(), "CREATE TABLE t (x INTEGER)");
   Answer(session.get(), "INSERT INTO t VALUES (0)");
   for (int i = 0; i < 10; ++i) Answer(session.get(), "INSERT INTO t SELECT x + " + std::to_string(1 << i) + " FROM t");
+  Answer(session.get(), "CREATE TABLE u WITH (tablet_rows = 100) AS SELECT x FROM t");
   if (name == "device") Answer(session.get(), "SET gpu_min_rows = 0");  // so that auto is the GPU, if there is one
   const auto show = [&] { return Answer(session.get(), "SHOW " + name); };
   const auto tell = [&] {
-    // Grids, pruned or not, loops, joins that are exchanged or not invisible are different programs for it.
+    // Grids, pruned or not, loops, joins that are exchanged, not invisible, or by ranges of tablets are different programs.
     Answer(session.get(),
            "SELECT count(*) FROM t a, t b WHERE a.x < b.x AND a.x > b.x - 3 AND "
            "(DATE '2024-01-01' + a.x)::timestamptz > '2024-01-01'");
     Told told = cluster.told;
     Answer(session.get(), "SELECT count(*) FROM t a, t b WHERE a.x = b.x AND b.x % 2 = 0");
+    told.program += cluster.told.program;
+    Answer(session.get(), "SELECT count(*) FROM u a, u b WHERE a.x = b.x");
     told.program += cluster.told.program;
     return told;
   };
