@@ -1,32 +1,24 @@
 #include "compiler/co_location.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "compiler/stored_columns.h"
+#include "vm/tablet_shares.h"
 #include "vm/vm.h"
 
 namespace tessera {
 namespace {
 
-using vm::Instruction;
 using vm::Program;
 using vm::Section;
 
 /// The distributed table that a section scans, or nullptr.
 const TableInfo* DistributedSource(const Snapshot& snapshot, const Program& program, const Section& s) {
-  if (s.source_kind != Section::Source::kTable) return nullptr;
-  const int64_t id = program.tables[static_cast<size_t>(s.source)].id;
-  for (const auto& table : snapshot.tables) {
-    if (table->id == id) return table->schema.distribute_by.empty() ? nullptr : table.get();
-  }
-  return nullptr;
-}
-
-/// Whether another section's rows are put behind those of this one.
-bool IsAppendedTo(const Program& program, int32_t number) {
-  return std::ranges::any_of(program.sections, [&](const Section& s) { return s.append_to == number; });
+  const TableInfo* const table = vm::ScannedTable(snapshot, program, s);
+  return table == nullptr || table->schema.distribute_by.empty() ? nullptr : table;
 }
 
 /// Whether the rows that a section makes of its own stay where they are, if they do not all go to the master.
@@ -101,21 +93,12 @@ bool IsCoLocated(const Snapshot& snapshot, const Program& program, int join, std
   const TableInfo* const built = DistributedRows(snapshot, program, builder, staying);
   if (built == nullptr || builder.keys == 0 || spec.strategy != vm::JoinStrategy::kHash) return false;
   const std::vector<int> built_keys = StoredColumns(program, builder).OfRegisters(builder.keys);
-  for (const Section& s : program.sections) {
-    if (s.source_kind == Section::Source::kJoin && s.source == join) return false;
-    bool probes = false;
-    for (const Instruction& in : s.code) {
-      if (!Probes(in) || in.p1 != join) continue;
-      probes = true;
-      const TableInfo* const probing = DistributedRows(snapshot, program, s, staying);
-      if (probing == nullptr || !Meet(StoredColumns(program, s).OfKeys(in), probing->schema, built_keys, built->schema))
-        return false;
-    }
-    // (A rank knows the least and greatest key of its own rows only.)
-    const auto asks = [&](const vm::Predicate& p) { return p.join == join; };
-    if (!probes && std::ranges::any_of(s.predicates, asks)) return false;
-  }
-  return true;
+  const std::optional<std::vector<JoinProbe>> probes = ProbesOf(program, join);
+  return probes && std::ranges::all_of(*probes, [&](const JoinProbe& p) {
+           const Section& s = program.sections[p.section];
+           const TableInfo* const probing = DistributedRows(snapshot, program, s, staying);
+           return probing != nullptr && Meet(p.columns, probing->schema, built_keys, built->schema);
+         });
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "vm/tablet_shares.h"
 #include "vm/vm.h"
 
 namespace tessera {
@@ -283,8 +284,7 @@ void ExchangeJoin(int join, Code* code) {
   // The rows of a join table that is aligned with what probes it will have moved before they are in it.
   if (const Section& whole = changed.sections[number]; whole.sink == Section::Sink::kJoin && !whole.spans.empty())
     SeparateBuilder(whole.join, &changed);
-  const Program before = changed;
-  Cut cut(before, number, probe, false), earlier(before, number, probe, true);
+  Cut cut(changed, number, probe, false), earlier(changed, number, probe, true);
   const bool is_cut = cut.Make();
   if (!is_cut && !earlier.Make()) return;
   Cut& made = is_cut ? cut : earlier;
@@ -304,12 +304,8 @@ void ExchangeJoin(int join, Code* code) {
 /// Rows that the section reads, as far as that is known.
 double SourceRows(const Snapshot& snapshot, const Code& code, const Section& s) {
   if (s.source_kind == Section::Source::kSection) return code.estimates[static_cast<size_t>(s.source)];
-  if (s.source_kind != Section::Source::kTable) return -1;
-  const int64_t id = code.program->tables[static_cast<size_t>(s.source)].id;
-  for (const auto& table : snapshot.tables) {
-    if (table->id == id) return static_cast<double>(table->rows);
-  }
-  return -1;
+  const TableInfo* const table = vm::ScannedTable(snapshot, *code.program, s);
+  return table == nullptr ? -1 : static_cast<double>(table->rows);
 }
 
 /// Whether exchanging both sides is expected to be better than giving every rank the build side, which every rank

@@ -10,12 +10,12 @@
 #include "compiler/stored_columns.h"
 #include "vm/section_encoder.h"
 #include "vm/string_pool.h"
+#include "vm/tablet_shares.h"
 #include "vm/vm.h"
 
 namespace tessera {
 namespace {
 
-using vm::Instruction;
 using vm::Program;
 using vm::Section;
 using vm::TabletSpan;
@@ -83,12 +83,10 @@ class Assignment {
  private:
   /// The table that a section scans, if its tablets may go to any rank; else nullptr.
   const TableInfo* FreeTable(const Section& s) const {
-    if (s.source_kind != Section::Source::kTable) return nullptr;
-    const int64_t id = program_.tables[static_cast<size_t>(s.source)].id;
-    const auto at = std::ranges::find_if(snapshot_.tables, [&](const auto& table) { return table->id == id; });
-    const bool is_free = at != snapshot_.tables.end() && (*at)->buckets.empty() &&
-                         (*at)->tablets.size() >= kLeastTablets * ranks_ && (*at)->tablets.size() <= kMostTablets;
-    return is_free ? at->get() : nullptr;
+    const TableInfo* const table = vm::ScannedTable(snapshot_, program_, s);
+    const bool is_free = table != nullptr && table->buckets.empty() &&
+                         table->tablets.size() >= kLeastTablets * ranks_ && table->tablets.size() <= kMostTablets;
+    return is_free ? table : nullptr;
   }
 
   /// By tablet; nullptr: the column has other values than integers of 64 bits, or a tablet cannot be opened.
@@ -191,9 +189,8 @@ class Assignment {
     prober->scan = number;
     if (s.source_kind != Section::Source::kSection) return s.source_kind == Section::Source::kTable;
     const auto source = static_cast<size_t>(s.source);
-    const bool appended =
-        std::ranges::any_of(program_.sections, [&](const Section& other) { return other.append_to == s.source; });
-    if (appended || !may_stay_[source] || !vm::MakesPlainRows(program_.sections[source])) return false;
+    if (IsAppendedTo(program_, s.source) || !may_stay_[source] || !vm::MakesPlainRows(program_.sections[source]))
+      return false;
     prober->staying.push_back(source);
     return FindScan(source, prober);
   }
@@ -201,19 +198,11 @@ class Assignment {
   /// All that do; nothing if the table is used in another way.
   std::vector<Prober> ProbersOf(int join) const {
     std::vector<Prober> probers;
-    for (size_t i = 0; i < program_.sections.size(); ++i) {
-      const Section& s = program_.sections[i];
-      if (s.source_kind == Section::Source::kJoin && s.source == join) return {};
-      bool probes = false;
-      for (const Instruction& in : s.code) {
-        if (!Probes(in) || in.p1 != join) continue;
-        probes = true;
-        if (!FindScan(i, &probers.emplace_back())) return {};
-        probers.back().columns = StoredColumns(program_, s).OfKeys(in);
-      }
-      // (A rank knows the least and greatest key of its own rows only.)
-      const auto asks = [&](const vm::Predicate& p) { return p.join == join; };
-      if (!probes && std::ranges::any_of(s.predicates, asks)) return {};
+    const std::optional<std::vector<JoinProbe>> probes = ProbesOf(program_, join);
+    if (!probes) return {};
+    for (const JoinProbe& p : *probes) {
+      if (!FindScan(p.section, &probers.emplace_back())) return {};
+      probers.back().columns = p.columns;
     }
     return probers;
   }

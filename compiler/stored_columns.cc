@@ -95,4 +95,23 @@ int StoredColumns::OfPayload(const Operand& o) const {
   return OfKeys(*probe)[static_cast<size_t>(key - built_keys.begin())];
 }
 
+std::optional<std::vector<JoinProbe>> ProbesOf(const vm::Program& program, int join) {
+  std::vector<JoinProbe> probes;
+  for (size_t i = 0; i < program.sections.size(); ++i) {
+    const Section& s = program.sections[i];
+    if (s.source_kind == Section::Source::kJoin && s.source == join) return {};
+    const size_t before = probes.size();
+    for (const Instruction& in : s.code) {
+      if (Probes(in) && in.p1 == join) probes.push_back({i, StoredColumns(program, s).OfKeys(in)});
+    }
+    const auto asks = [&](const vm::Predicate& p) { return p.join == join; };
+    if (probes.size() == before && std::ranges::any_of(s.predicates, asks)) return {};
+  }
+  return probes;
+}
+
+bool IsAppendedTo(const vm::Program& program, int32_t number) {
+  return std::ranges::any_of(program.sections, [&](const Section& s) { return s.append_to == number; });
+}
+
 }  // namespace tessera

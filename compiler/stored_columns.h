@@ -1,9 +1,11 @@
-// Which columns of stored tables the values are that a section computes with. Private to compiler/.
+// Which columns of stored tables the values are that a section computes with, and by which join tables are probed. Private to compiler/.
 //
-// Start at: StoredColumns::Of. Pure functions; any thread.
+// Start at: StoredColumns::Of, ProbesOf. Pure functions; any thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "vm/program.h"
@@ -34,5 +36,17 @@ class StoredColumns {
   const vm::Program& program_;
   const vm::Section& section_;
 };
+
+/// A place where a join table is probed, and the stored column of each key there, as StoredColumns::OfKeys.
+struct JoinProbe {
+  size_t section = 0;
+  std::vector<int> columns;
+};
+/// All of them; nothing if a section uses the table in another way than to probe it, or asks for its least and greatest key
+/// without: ranks that each have some of its rows know those of their own.
+std::optional<std::vector<JoinProbe>> ProbesOf(const vm::Program& program, int join);
+
+/// Whether another section's rows are put behind those of this one.
+bool IsAppendedTo(const vm::Program& program, int32_t number);
 
 }  // namespace tessera

@@ -61,33 +61,25 @@ bool Describes(const TablesMessage& message, const vm::Program& program) {
   });
 }
 
+/// Whether the section scans the program's table `number`.
+bool Scans(const vm::Section& s, size_t number) {
+  return s.source_kind == vm::Section::Source::kTable && static_cast<size_t>(s.source) == number;
+}
+
 /// Which tablets of the program's table `number` the rank scans, at least in part.
 std::vector<bool> TabletsOf(const TableInfo& table, const vm::Program& program, size_t number, const RankShare& share) {
-  const auto reads_all = [&](const vm::Section& s) {
-    return s.source_kind == vm::Section::Source::kTable && static_cast<size_t>(s.source) == number &&
-           vm::IsReadWhole(table, s, share.replicate_below);
-  };
-  const auto scans = [&](const vm::Section& s, bool by_spans) {
-    return s.source_kind == vm::Section::Source::kTable && static_cast<size_t>(s.source) == number &&
-           s.spans.empty() != by_spans;
-  };
-  const bool any = std::ranges::any_of(program.sections, [&](const vm::Section& s) { return scans(s, false); });
-  const bool all = any && (!vm::SharedByTablets(table, share.ranks, share.replicate_below) ||
-                           (share.use_gpu && std::ranges::any_of(program.sections, reads_all)));
-  std::vector<bool> out(table.tablets.size(), all);
-  if (all) return out;
+  std::vector<bool> out(table.tablets.size());
   for (const vm::Section& s : program.sections) {
-    if (!scans(s, true)) continue;
-    for (const vm::TabletPart& part : vm::PartsOf(table, s, share.ranks, true)) {
-      if (part.rank == share.rank) out[part.tablet] = true;
-    }
-  }
-  if (!any) return out;
-  // (Ranks that may use GPUs learn only later whether there is one.)
-  for (const bool whole : {false, true}) {
-    if (whole && !share.use_gpu) break;
-    for (const vm::TabletPart& part : vm::ShareTablets(table, share.ranks, whole)) {
-      if (part.rank == share.rank) out[part.tablet] = true;
+    if (!Scans(s, number)) continue;
+    const bool shared = !s.spans.empty() || vm::SharedByTablets(table, share.ranks, share.replicate_below);
+    if (!shared || (share.use_gpu && vm::IsReadWhole(table, s, share.replicate_below)))
+      return std::vector<bool>(table.tablets.size(), true);
+    // (Ranks that may use GPUs learn only later whether there is one.)
+    for (const bool whole : {false, true}) {
+      if (whole && !share.use_gpu) break;
+      for (const vm::TabletPart& part : vm::PartsOf(table, s, share.ranks, whole)) {
+        if (part.rank == share.rank) out[part.tablet] = true;
+      }
     }
   }
   return out;
@@ -140,8 +132,7 @@ Result<std::shared_ptr<const Snapshot>> RankTablets::Update(const TablesMessage&
     Table& known = tables_[table.id];
     if (known.info == nullptr || !known.has_all || known.message != table) Learn(table, &known);
     for (const vm::Section& s : program.sections) {
-      if (s.source_kind == vm::Section::Source::kTable && static_cast<size_t>(s.source) == number)
-        TESSERA_TRY(vm::CheckSpans(*known.info, s, share.ranks));
+      if (Scans(s, number)) TESSERA_TRY(vm::CheckSpans(*known.info, s, share.ranks));
     }
     if (!known.has_all) {
       const std::vector<bool> needed = TabletsOf(*known.info, program, number, share);

@@ -80,14 +80,6 @@ std::string SinkText(const Described& d, const ClusterSettings& settings) {
   return "; rows gathered at the master" + (d.may_stay[d.number] ? more + " stay on their ranks" : "");
 }
 
-/// The stored table that a section scans, or nullptr.
-const TableInfo* TableOf(const vm::Program& program, const vm::Section& section, const Snapshot& snapshot) {
-  if (section.source_kind != vm::Section::Source::kTable) return nullptr;
-  const int64_t id = program.tables[static_cast<size_t>(section.source)].id;
-  const auto at = std::ranges::find_if(snapshot.tables, [&](const auto& table) { return table->id == id; });
-  return at == snapshot.tables.end() ? nullptr : at->get();
-}
-
 /// " on 2 nodes: 0-3 on a, 4-7 on b"; nothing if there is one node.
 std::string NodesText(const std::vector<std::string>& nodes) {
   std::vector<std::string> ranges;  // of the ranks of a node, by node in the order of their first ranks
@@ -123,7 +115,7 @@ std::string RanksText(const vm::Program& program, const Snapshot& snapshot, cons
   for (size_t i = 0; i < program.sections.size(); ++i) {
     const vm::Section& s = program.sections[i];
     if (s.source_kind == vm::Section::Source::kDictionary) continue;
-    const Described d{program, s, may_stay, i, TableOf(program, s, snapshot)};
+    const Described d{program, s, may_stay, i, vm::ScannedTable(snapshot, program, s)};
     out += "  section " + std::to_string(i) + " (" + s.label + "): " + SourceText(d, ranks, settings) +
            SinkText(d, settings) + "\n";
   }

@@ -2,45 +2,31 @@
 
 #include <algorithm>
 
+#include "vm/heavy_count.h"
+
 namespace tessera::vm {
 namespace {
 
-/// A bucket is heavy from this fraction of a rank's share on: with smaller ones no rank gets much more than its share.
-constexpr uint64_t kHeavyFraction = 4;
-/// With fewer rows nothing is gained.
-constexpr uint64_t kLeastHeavyRows = 8;
-
-struct Count {
-  uint64_t rows = 0, most = 0;  ///< of all ranks, and of the one with the most
-};
-
-std::vector<Count> CountBuckets(const std::vector<BucketRows>& rows, uint64_t* all) {
-  std::vector<Count> counts(kBuckets);
+std::vector<HeavyCount> CountBuckets(const std::vector<BucketRows>& rows, uint64_t* all) {
+  std::vector<HeavyCount> counts(kBuckets);
   for (const BucketRows& of_rank : rows) {
     for (size_t b = 0; b < kBuckets; ++b) {
-      counts[b].rows += of_rank[b];
-      counts[b].most = std::max<uint64_t>(counts[b].most, of_rank[b]);
+      counts[b].Add(of_rank[b]);
       *all += of_rank[b];
     }
   }
   return counts;
 }
 
-/// Rows that every rank has about as many of may stay where they are.
-uint16_t SpreadBy(const Count& count, uint64_t ranks) {
-  const uint64_t mean = count.rows / ranks;
-  return count.most <= mean + mean / 2 ? kStay : kDeal;
-}
+uint16_t SpreadBy(const HeavyCount& count, uint64_t ranks) { return count.MayStay(ranks) ? kStay : kDeal; }
 
 }  // namespace
 
 BucketPlan PlanBuckets(const std::vector<BucketRows>& build, const std::vector<BucketRows>& probe, bool spread_build) {
   const uint64_t ranks = build.size();
   uint64_t all_build = 0, all_probe = 0;
-  const std::vector<Count> builds = CountBuckets(build, &all_build), probes = CountBuckets(probe, &all_probe);
-  const auto is_heavy = [&](const Count& count, uint64_t all) {
-    return count.rows >= std::max(kLeastHeavyRows, all / ranks / kHeavyFraction);
-  };
+  const std::vector<HeavyCount> builds = CountBuckets(build, &all_build), probes = CountBuckets(probe, &all_probe);
+  const auto is_heavy = [&](const HeavyCount& count, uint64_t all) { return count.rows >= HeavyFrom(all, ranks); };
   BucketPlan plan;
   plan.build.resize(kBuckets);
   plan.probe.resize(kBuckets);

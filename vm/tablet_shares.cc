@@ -125,6 +125,13 @@ class Dealing {
 
 }  // namespace
 
+const TableInfo* ScannedTable(const Snapshot& snapshot, const Program& program, const Section& section) {
+  if (section.source_kind != Section::Source::kTable) return nullptr;
+  const int64_t id = program.tables[static_cast<size_t>(section.source)].id;
+  const auto at = std::ranges::find_if(snapshot.tables, [&](const auto& table) { return table->id == id; });
+  return at == snapshot.tables.end() ? nullptr : at->get();
+}
+
 bool SharedByTablets(const TableInfo& table, int ranks, uint64_t replicate_below) {
   if (!table.buckets.empty()) return true;
   uint64_t bytes = 0;

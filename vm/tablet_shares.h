@@ -13,6 +13,9 @@
 
 namespace tessera::vm {
 
+/// The stored table that a section scans; nullptr: it reads something else, or the table is not in the snapshot.
+const TableInfo* ScannedTable(const Snapshot& snapshot, const Program& program, const Section& section);
+
 /// Whether `ranks` ranks share the table by tablets. If it is not distributed and has too few of them, or fewer encoded
 /// bytes than `replicate_below`, every rank has all of it and scans some of its units.
 bool SharedByTablets(const TableInfo& table, int ranks, uint64_t replicate_below);

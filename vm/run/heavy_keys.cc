@@ -11,6 +11,7 @@
 #include "base/interrupt.h"
 #include "base/memory_budget.h"
 #include "base/thread_pool.h"
+#include "vm/heavy_count.h"
 #include "vm/row_set.h"
 #include "vm/run/key_exchange.h"
 
@@ -19,20 +20,12 @@ namespace {
 
 /// Rows of a round whose keys a rank counts: enough that a key with 1/64 of the rows is found with certainty.
 constexpr size_t kSampleRows = 4096;
-/// A key is heavy from this fraction of a rank's share on: with smaller ones no rank gets much more than its share.
-constexpr uint64_t kHeavyFraction = 4;
-/// With fewer rows in a round nothing is gained.
-constexpr uint64_t kLeastHeavyRows = 8;
 /// Keys that a rank names, at most.
 constexpr size_t kMostCandidates = 256;
 /// Rows that are worth a turn of a thread.
 constexpr size_t kTurnRows = 1 << 16;
 
-/// How many rows have a key, over all ranks.
-struct KeyCount {
-  uint64_t rows = 0, most = 0;  ///< most: on one rank
-};
-using KeyCounts = std::map<uint64_t, KeyCount>;  // by hash, in the same order on all ranks
+using KeyCounts = std::map<uint64_t, HeavyCount>;  // by hash, in the same order on all ranks
 
 /// What ranks tell each other of keys: hash and rows. In the first row the rows of all keys.
 std::vector<SqlType> CountTypes() { return {SqlType::Of(TypeId::kBigint), SqlType::Of(TypeId::kBigint)}; }
@@ -121,10 +114,8 @@ class Skew {
         const RowSet& rows = s.rows;
         all->push_back(rows.rows == 0 ? 0 : static_cast<uint64_t>(rows.columns[1].low[0]));
         for (size_t i = 1; i < rows.rows; ++i) {
-          KeyCount& count = counts[static_cast<uint64_t>(rows.columns[0].low[i])];
-          const auto has = static_cast<uint64_t>(rows.columns[1].low[i]);
-          count.rows += has;
-          count.most = std::max(count.most, has);
+          const auto hash = static_cast<uint64_t>(rows.columns[0].low[i]);
+          counts[hash].Add(static_cast<uint64_t>(rows.columns[1].low[i]));
         }
       }
       return Status::Ok();
@@ -159,15 +150,13 @@ class Skew {
     TESSERA_ASSIGN(KeyCounts counts, Exchanged(Caught([&] { return Candidates(rows); }), &made));
     uint64_t all = 0;
     for (const uint64_t m : made) all += m;
-    const uint64_t least = std::max(kLeastHeavyRows, all / static_cast<uint64_t>(exchange_.ranks()) / kHeavyFraction);
+    const uint64_t least = HeavyFrom(all, static_cast<uint64_t>(exchange_.ranks()));
     std::erase_if(counts, [&](const auto& c) { return c.second.rows < least; });
     return counts;
   }
 
-  /// Rows that every rank has about as many of may stay where they are.
-  KeyRoute SpreadBy(const KeyCount& count) const {
-    const uint64_t mean = count.rows / static_cast<uint64_t>(exchange_.ranks());
-    return count.most <= mean + mean / 2 ? KeyRoute::kStay : KeyRoute::kDeal;
+  KeyRoute SpreadBy(const HeavyCount& count) const {
+    return count.MayStay(static_cast<uint64_t>(exchange_.ranks())) ? KeyRoute::kStay : KeyRoute::kDeal;
   }
 
   Status SpreadBuild(const KeyCounts& heavy) {
