@@ -8,41 +8,28 @@
 #include <set>
 
 #include "mpi/cluster.h"
-#include "session/session.h"
 #include "tablet/buckets.h"
 #include "tablet/chunk_decoder.h"
-#include "tests/lone_cluster.h"
-#include "tests/session_answer.h"
+#include "tests/ranks_program.h"
 #include "vm/program.h"
 #include "vm/tablet_shares.h"
 
 namespace tessera {
 namespace {
 
-class CoLocation : public ::testing::Test {
+class CoLocation : public RanksProgram {
  protected:
-  CoLocation() {
-    SessionOptions options;
-    options.device = DeviceChoice::kHost;
-    options.cluster = &cluster_;
-    session_ = std::move(*Session::Open(options));
-    for (const char* sql :
-         {"CREATE TABLE a (k INTEGER, x BIGINT, t TEXT) WITH (distribute_by = k)",
-          "CREATE TABLE b (k BIGINT, y DECIMAL(30, 2), t TEXT) WITH (distribute_by = k)",
-          "CREATE TABLE two (k INTEGER, t TEXT, z INTEGER) WITH (distribute_by = 't, k')",
-          "CREATE TABLE plain (k INTEGER, y INTEGER, t TEXT)", "CREATE TABLE other (k TEXT) WITH (distribute_by = k)",
-          "INSERT INTO a SELECT g % 40, g * 3, 't' || g % 9 FROM generate_series(1, 200) s(g)",
-          "INSERT INTO b SELECT nullif(g % 60, 7), g * 1.25, 't' || g % 11 FROM generate_series(1, 300) s(g)",
-          "INSERT INTO two SELECT k, t, x FROM a", "INSERT INTO plain SELECT k, x, t FROM a",
-          "INSERT INTO other SELECT t FROM a"}) {
-      Run(sql);
-    }
-  }
-
-  void Run(const std::string& sql) {
-    const std::string answer = Answer(session_.get(), sql);
-    EXPECT_EQ(answer.find("ERROR"), std::string::npos) << answer;
-  }
+  CoLocation()
+      : RanksProgram(
+            {"CREATE TABLE a (k INTEGER, x BIGINT, t TEXT) WITH (distribute_by = k)",
+             "CREATE TABLE b (k BIGINT, y DECIMAL(30, 2), t TEXT) WITH (distribute_by = k)",
+             "CREATE TABLE two (k INTEGER, t TEXT, z INTEGER) WITH (distribute_by = 't, k')",
+             "CREATE TABLE plain (k INTEGER, y INTEGER, t TEXT)",
+             "CREATE TABLE other (k TEXT) WITH (distribute_by = k)",
+             "INSERT INTO a SELECT g % 40, g * 3, 't' || g % 9 FROM generate_series(1, 200) s(g)",
+             "INSERT INTO b SELECT nullif(g % 60, 7), g * 1.25, 't' || g % 11 FROM generate_series(1, 300) s(g)",
+             "INSERT INTO two SELECT k, t, x FROM a", "INSERT INTO plain SELECT k, x, t FROM a",
+             "INSERT INTO other SELECT t FROM a"}) {}
 
   /// The sections that need no exchange, and those that exchange: "join", "groups", "rows", with "!" before the latter.
   std::string Sections(const std::string& sql) {
@@ -52,13 +39,10 @@ class CoLocation : public ::testing::Test {
     for (const vm::Section& s : cluster_.last.sections) {
       if (!s.co_located && !s.by_key) continue;
       out += std::string(out.empty() ? "" : " ") + (s.by_key ? "!" : "");
-      out += s.sink == vm::Section::Sink::kJoin ? "join" : s.sink == vm::Section::Sink::kGroups ? "groups" : "rows";
+      out += SinkOf(s);
     }
     return out;
   }
-
-  ProgramCluster cluster_;
-  std::unique_ptr<Session> session_;
 };
 
 TEST_F(CoLocation, JoinsByTheKey) {

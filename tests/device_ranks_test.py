@@ -12,7 +12,7 @@ import os
 import sys
 
 import rank_jobs
-from rank_jobs import BUILD, ENVIRONMENT, WORK, check, database, has_mpi, mpirun, run, run_tests
+from rank_jobs import BUILD, ENVIRONMENT, WORK, check, database, has_mpi, made, mpirun, run, run_tests
 
 EMULATED = os.path.join(BUILD, "emulated")
 SETTINGS = "SET replicate_below = 0; SET exchange_above = 0; "
@@ -57,11 +57,10 @@ def test_texts_are_told_once():
 
 
 def test_very_many_texts_go_through_the_hosts():
-    directory, data = os.path.join(WORK, "many"), os.path.join(WORK, "many.csv")
+    data = os.path.join(WORK, "many.csv")
     with open(data, "w") as out:
         out.writelines(f"{i},t{i * 7919 % 79999}\n" for i in range(80000))
-    check(run([rank_jobs.TESSERA, directory, "-c", "CREATE TABLE m (i INTEGER, s TEXT) WITH (tablet_rows = 70000);"
-               f"COPY m FROM '{data}'"]).returncode == 0, "the database cannot be made")
+    directory = made("many", f"CREATE TABLE m (i INTEGER, s TEXT) WITH (tablet_rows = 70000); COPY m FROM '{data}'")
     # One rank has over 2^16 of them, the other one 10,000.
     for where, goes in (("", False), ("WHERE i % 8 = 1", True)):
         text = plan(directory, f"SELECT count(*) FROM (SELECT s, count(*) AS c FROM m {where} GROUP BY s) g", "off")
@@ -119,11 +118,10 @@ def same_rows(directory, query, settings, *arguments, ranks=2):
 
 
 def test_sides_that_do_not_fit_go_through_the_hosts():
-    directory = os.path.join(WORK, "sides")
-    check(run([rank_jobs.TESSERA, directory, "-c", "SET tablet_rows = 65536; CREATE TABLE s AS SELECT i::BIGINT * 3 AS k, i::BIGINT * "
+    directory = made("sides", "SET tablet_rows = 65536; CREATE TABLE s AS SELECT i::BIGINT * 3 AS k, i::BIGINT * "
                "1234567 AS v, i::BIGINT * 7654321 AS w FROM generate_series(1, 500000) g(i);"
                "CREATE TABLE h AS SELECT i * 3 AS k, i % 9000 AS a FROM generate_series(1, 200000) g(i);"
-               "CREATE TABLE f AS SELECT i % 9000 AS a, i AS w FROM generate_series(1, 200000) g(i)"]).returncode == 0, "no database")
+               "CREATE TABLE f AS SELECT i % 9000 AS a, i AS w FROM generate_series(1, 200000) g(i)")
     apart = "SET key_spans = off; "  # so that both sides have to be exchanged
     query = "SELECT count(*), sum(x.v - y.v), max(x.w + y.w) FROM s x, s y WHERE x.k = y.k"
     for memory, exchanged in (("64MB", True), ("1GB", False)):  # by itself
@@ -144,11 +142,10 @@ def test_sides_that_do_not_fit_go_through_the_hosts():
 
 
 def test_texts_beside_a_table_that_is_exchanged():
-    directory = os.path.join(WORK, "beside")
-    check(run([rank_jobs.TESSERA, directory, "-c", "SET tablet_rows = 2000; CREATE TABLE fact AS SELECT i * 7919 % 20000 AS k, "
+    directory = made("beside", "SET tablet_rows = 2000; CREATE TABLE fact AS SELECT i * 7919 % 20000 AS k, "
                "i % 30 AS d FROM generate_series(1, 40000) g(i);"
                "CREATE TABLE big AS SELECT i AS k, i * 12345 AS v, i % 10 AS x FROM generate_series(1, 20000) g(i);"
-               "CREATE TABLE dim AS SELECT i AS id, 'n' || i % 3 AS name FROM generate_series(0, 6000) g(i)"]).returncode == 0, "no database")
+               "CREATE TABLE dim AS SELECT i AS id, 'n' || i % 3 AS name FROM generate_series(0, 6000) g(i)")
     query = ("SELECT d.name, count(*), sum(b.v) FROM fact f, big b, dim d WHERE f.k = b.k AND b.x < 9 AND f.d = d.id "
              "GROUP BY d.name ORDER BY d.name")
     for ranks in (2, 3):

@@ -7,40 +7,25 @@
 #include <string>
 #include <vector>
 
-#include "session/session.h"
-#include "tests/lone_cluster.h"
-#include "tests/session_answer.h"
+#include "tests/ranks_program.h"
 #include "vm/program.h"
 #include "vm/tablet_shares.h"
 
 namespace tessera {
 namespace {
 
-class KeySpans : public ::testing::Test {
+class KeySpans : public RanksProgram {
  protected:
-  KeySpans() {
-    SessionOptions options;
-    options.device = DeviceChoice::kHost;
-    options.cluster = &cluster_;
-    session_ = std::move(*Session::Open(options));
-    for (const char* sql :
-         {"SET tablet_rows = 100", "SET exchange_above = 0",
-          "CREATE TABLE o AS SELECT g AS k, g % 9 AS d, 'o' || g AS t FROM generate_series(1, 1200) s(g)",
-          "CREATE TABLE l AS SELECT 1 + g / 4 AS k, g AS n, g % 50 AS m FROM generate_series(0, 3999) s(g)",
-          "CREATE TABLE nulls AS SELECT nullif(g, 500) AS k, g AS y FROM generate_series(1, 1200) s(g)",
-          "CREATE TABLE mixed AS SELECT g * 239 % 1009 AS k, g AS y FROM generate_series(1, 1000) s(g)",
-          "CREATE TABLE few WITH (tablet_rows = 9) AS SELECT g * 20 AS k FROM generate_series(1, 60) s(g)",
-          "CREATE TABLE loose AS SELECT g * 3 / 10 + g * 239 % 500 AS k FROM generate_series(1, 4000) s(g)",
-          "CREATE TABLE spread (k INTEGER, y INTEGER) WITH (distribute_by = k)",
-          "INSERT INTO spread SELECT k, y FROM mixed"}) {
-      Run(sql);
-    }
-  }
-
-  void Run(const std::string& sql) {
-    const std::string answer = Answer(session_.get(), sql);
-    EXPECT_EQ(answer.find("ERROR"), std::string::npos) << answer;
-  }
+  KeySpans()
+      : RanksProgram({"SET tablet_rows = 100", "SET exchange_above = 0",
+                      "CREATE TABLE o AS SELECT g AS k, g % 9 AS d, 'o' || g AS t FROM generate_series(1, 1200) s(g)",
+                      "CREATE TABLE l AS SELECT 1 + g / 4 AS k, g AS n, g % 50 AS m FROM generate_series(0, 3999) s(g)",
+                      "CREATE TABLE nulls AS SELECT nullif(g, 500) AS k, g AS y FROM generate_series(1, 1200) s(g)",
+                      "CREATE TABLE mixed AS SELECT g * 239 % 1009 AS k, g AS y FROM generate_series(1, 1000) s(g)",
+                      "CREATE TABLE few WITH (tablet_rows = 9) AS SELECT g * 20 AS k FROM generate_series(1, 60) s(g)",
+                      "CREATE TABLE loose AS SELECT g * 3 / 10 + g * 239 % 500 AS k FROM generate_series(1, 4000) s(g)",
+                      "CREATE TABLE spread (k INTEGER, y INTEGER) WITH (distribute_by = k)",
+                      "INSERT INTO spread SELECT k, y FROM mixed"}) {}
 
   /// The tablets of each section that has spans, by rank: "join 0-4 3-7 6-10" and so on.
   std::string Spans(const std::string& sql) {
@@ -51,16 +36,13 @@ class KeySpans : public ::testing::Test {
       if (s.spans.empty()) continue;
       EXPECT_EQ(s.spans.size(), 3u);
       out += out.empty() ? "" : ", ";
-      out += s.sink == vm::Section::Sink::kJoin ? "join" : s.sink == vm::Section::Sink::kGroups ? "groups" : "rows";
+      out += SinkOf(s);
       if (s.sink != vm::Section::Sink::kJoin && s.co_located) out += " co-located";
       for (const vm::TabletSpan& span : s.spans)
         out += " " + std::to_string(span.first) + "-" + std::to_string(span.end);
     }
     return out;
   }
-
-  ProgramCluster cluster_;
-  std::unique_ptr<Session> session_;
 };
 
 TEST_F(KeySpans, EachRankMakesTheJoinTableOfItsKeys) {

@@ -41,19 +41,4 @@ class LoneCluster : public Cluster {
   Status ready_;
 };
 
-/// Keeps the last program and the tables that it reads.
-class ProgramCluster final : public LoneCluster {
- public:
-  ProgramCluster() : LoneCluster(3) {}
-
-  vm::Program last;
-  Snapshot snapshot;
-
- protected:
-  void Tell(const ClusterQuery& query, const vm::RunOptions&) override {
-    last = *query.program;
-    snapshot = *query.snapshot;
-  }
-};
-
 }  // namespace tessera

@@ -51,13 +51,18 @@ def run(command, text=None, directory=None):
 
 def database(name, rows=100, tablet_rows=7):
     """A table t(a INTEGER, b TEXT, c DOUBLE PRECISION), and as many rows of it."""
-    directory = os.path.join(WORK, name)
     data = os.path.join(WORK, name + ".csv")
     with open(data, "w") as out:
         out.writelines(f"{i},v{i % 5},{i * 0.5}\n" for i in range(rows))
-    check(run([TESSERA, directory, "-c",
-               f"CREATE TABLE t (a INTEGER, b TEXT, c DOUBLE PRECISION) WITH (tablet_rows = {tablet_rows});"
-               f"COPY t FROM '{data}'"]).returncode == 0, "the database cannot be made")
+    return made(name, f"CREATE TABLE t (a INTEGER, b TEXT, c DOUBLE PRECISION) WITH (tablet_rows = {tablet_rows});"
+                f"COPY t FROM '{data}'")
+
+
+def made(name, statements):
+    """A database that the statements make."""
+    directory = os.path.join(WORK, name)
+    done = run([TESSERA, directory, "-c", statements])
+    check(done.returncode == 0, "the database cannot be made", done.stderr)
     return directory
 
 
