@@ -1,5 +1,7 @@
 // Group tables between launches of the VM kernel.
 
+#include <algorithm>
+
 #include "kernels/device/add_states.cuh"
 #include "kernels/device/aggregate_state.cuh"
 #include "kernels/device/group_table.cuh"
@@ -39,38 +41,115 @@ __global__ void Normalise(DeviceGroups table, uint32_t groups, const uint32_t* s
   }
 }
 
+/// A block clears kBlock groups. Adjacent threads write adjacent words: a thread for each state takes three times as long.
 __global__ void ClearDirectGroups(const __grid_constant__ Launch launch) {
-  const uint32_t g = blockIdx.x * kBlock + threadIdx.x;
-  if (g >= launch.direct_groups * launch.direct_copies) return;
-  launch.touched[g] = 0;
-  uint64_t* state = launch.groups.states + static_cast<uint64_t>(g) * launch.groups.state_words;
-  for (uint32_t w = 0; w < launch.groups.state_words; ++w) state[w] = launch.groups.initial_state[w];
+  const uint32_t groups = launch.direct_groups * launch.direct_copies, first = blockIdx.x * kBlock;
+  const uint32_t words = min(kBlock, groups - first) * launch.groups.state_words;
+  uint64_t* const states = launch.groups.states + static_cast<uint64_t>(first) * launch.groups.state_words;
+  for (uint32_t w = threadIdx.x; w < words; w += kBlock)
+    states[w] = launch.groups.initial_state[w % launch.groups.state_words];
+  if (first + threadIdx.x < groups) launch.touched[first + threadIdx.x] = 0;
 }
 
-/// Enters the groups that a launch has numbered by their keys into the table, which may have groups already.
-__global__ void EnterDirectGroups(const __grid_constant__ Launch launch, const DeviceGroups table) {
-  const uint32_t g = blockIdx.x * kBlock + threadIdx.x;
-  if (g >= launch.direct_groups) return;
-  uint64_t* to = nullptr;
+__device__ __forceinline__ bool IsTouched(const Launch& launch, uint32_t g) {
+  bool touched = false;
+  for (uint32_t c = 0; c < launch.direct_copies && !touched; ++c)
+    touched = launch.touched[c * launch.direct_groups + g] != 0;
+  return touched;
+}
+
+/// Adds the states of a group that a launch has numbered by its key to those at `to`.
+__device__ __forceinline__ void AddCopies(const Launch& launch, uint32_t g, uint64_t* to) {
   for (uint32_t c = 0; c < launch.direct_copies; ++c) {
     const uint32_t copy = c * launch.direct_groups + g;
     if (launch.touched[copy] == 0) continue;
-    if (to == nullptr) {
-      const NumberKey key{launch, g};
-      const uint32_t ordinal = FindOrMakeGroup(table, launch.control, key, key.Hash());
-      if (ordinal == kTableFull) {  // the host has made room
-        atomicOr(&launch.control->reasons, kFailed);
-        return;
-      }
-      to = table.states + static_cast<uint64_t>(ordinal) * table.state_words;
-    }
     AddStates(
         launch.aggregates,
         [&](uint32_t k) {
           return StateAt{launch.folds[k].head.op, launch.folds[k].state};
         },
-        launch.groups.states + static_cast<uint64_t>(copy) * table.state_words, to);
+        launch.groups.states + static_cast<uint64_t>(copy) * launch.groups.state_words, to);
   }
+}
+
+/// Enters the groups that a launch has numbered by their keys into the table, which may have groups already.
+__global__ void EnterDirectGroups(const __grid_constant__ Launch launch, const DeviceGroups table) {
+  const uint32_t g = blockIdx.x * kBlock + threadIdx.x;
+  if (g >= launch.direct_groups || !IsTouched(launch, g)) return;
+  const NumberKey key{launch, g};
+  const uint32_t ordinal = FindOrMakeGroup(table, launch.control, key, key.Hash());
+  if (ordinal == kTableFull) {  // the host has made room
+    atomicOr(&launch.control->reasons, kFailed);
+    return;
+  }
+  AddCopies(launch, g, table.states + static_cast<uint64_t>(ordinal) * table.state_words);
+}
+
+/// Adjacent numbers of groups that a thread looks at.
+constexpr uint32_t kNumbersEach = 8;
+
+/// The same for a table without groups.
+__global__ void ListDirectGroups(const __grid_constant__ Launch launch, const DeviceGroups table) {
+  __shared__ uint32_t warps[kBlock / 32], block_first, block_groups;
+  __shared__ uint32_t numbers[kBlock * kNumbersEach];
+  const uint32_t first = (blockIdx.x * kBlock + threadIdx.x) * kNumbersEach;
+  const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  uint32_t touched = 0;
+#pragma unroll
+  for (uint32_t i = 0; i < kNumbersEach; ++i) {
+    if (first + i < launch.direct_groups && IsTouched(launch, first + i)) touched |= 1u << i;
+  }
+  const uint32_t mine = static_cast<uint32_t>(__popc(touched));
+  uint32_t through = mine;
+  for (uint32_t n = 1; n < 32; n *= 2) {
+    const uint32_t other = __shfl_up_sync(0xFFFFFFFFu, through, n);
+    if (lane >= n) through += other;
+  }
+  if (lane == 31) warps[warp] = through;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    uint32_t all = 0;
+    for (uint32_t& w : warps) {
+      const uint32_t of_warp = w;
+      w = all;
+      all += of_warp;
+    }
+    block_groups = all;
+    block_first = all == 0 ? 0 : atomicAdd(&launch.control->groups, all);
+  }
+  __syncthreads();
+  uint32_t* at = numbers + warps[warp] + through - mine;
+  for (; touched != 0; touched &= touched - 1) *at++ = first + static_cast<uint32_t>(__ffs(static_cast<int>(touched))) - 1;
+  __syncthreads();
+  const uint32_t groups = block_groups, state_words = table.state_words;
+  if (block_first + groups > table.max_groups) {  // the host has made room
+    if (threadIdx.x == 0) atomicOr(&launch.control->reasons, kFailed);
+    return;
+  }
+  uint64_t* const records = table.records + static_cast<uint64_t>(block_first) * table.record_words;
+  uint64_t* const states = table.states + static_cast<uint64_t>(block_first) * state_words;
+  for (uint32_t g = threadIdx.x; g < groups; g += kBlock)
+    NumberKey{launch, numbers[g]}.Write(records + g * table.record_words);
+  if (launch.direct_copies == 1) {
+    for (uint32_t w = threadIdx.x; w < groups * state_words; w += kBlock) {
+      const uint32_t g = w / state_words;
+      states[w] = launch.groups.states[static_cast<uint64_t>(numbers[g]) * state_words + (w - g * state_words)];
+    }
+    return;
+  }
+  for (uint32_t g = threadIdx.x; g < groups; g += kBlock) {
+    uint64_t* const state = states + g * state_words;
+    for (uint32_t w = 0; w < state_words; ++w) state[w] = table.initial_state[w];
+    AddCopies(launch, numbers[g], state);
+  }
+}
+
+__global__ void CountDirectGroups(const __grid_constant__ Launch launch, uint32_t* count) {
+  uint32_t mine = 0;
+  for (uint64_t g = uint64_t{blockIdx.x} * kBlock + threadIdx.x; g < launch.direct_groups; g += gridDim.x * kBlock)
+    mine += launch.touched[g];
+  mine = __reduce_add_sync(0xFFFFFFFFu, mine);
+  if (threadIdx.x % 32 == 0 && mine != 0) atomicAdd(count, mine);
 }
 
 __device__ __forceinline__ bool LeavesOut(const GroupTest& test, const uint64_t* record, const uint64_t* state) {
@@ -134,6 +213,17 @@ cudaError_t StartClearDirectGroups(const Launch& launch, cudaStream_t stream) {
 
 cudaError_t StartEnterDirectGroups(const Launch& launch, const DeviceGroups& table, cudaStream_t stream) {
   EnterDirectGroups<<<Blocks(launch.direct_groups), kBlock, 0, stream>>>(launch, table);
+  return cudaGetLastError();
+}
+
+cudaError_t StartListDirectGroups(const Launch& launch, const DeviceGroups& table, cudaStream_t stream) {
+  ListDirectGroups<<<Blocks((launch.direct_groups + kNumbersEach - 1) / kNumbersEach), kBlock, 0, stream>>>(launch, table);
+  return cudaGetLastError();
+}
+
+cudaError_t StartCountDirectGroups(const Launch& launch, uint32_t* count, cudaStream_t stream) {
+  constexpr uint32_t kMostBlocks = 1 << 14;
+  CountDirectGroups<<<std::min(Blocks(launch.direct_groups), kMostBlocks), kBlock, 0, stream>>>(launch, count);
   return cudaGetLastError();
 }
 

@@ -271,6 +271,7 @@ struct Machine {
   __device__ void GroupDirectly(const DeviceInstruction& in, OperandRows<R>& b);
   template <class M>
   __device__ void DoGroup(const DeviceInstruction& in, OperandRows<R>& b);
+  __device__ uint32_t FindLive(uint32_t number, uint32_t through, uint32_t* i) const;
   __device__ void GroupByHash(const DeviceInstruction& in, OperandRows<R>& b);
 
   // ---- Aggregates: machine_folds.cuh --------------------------------------------------------------------------------

@@ -20,15 +20,19 @@ inline constexpr uint32_t kPrivateProbes = 8;
 /// Bits of such a slot that hold the ordinal; the others are of the hash.
 inline constexpr uint32_t kPrivateOrdinal = 0xFFF;
 
-/// The key of row i; its parts are in registers of the program. Its hash, NULL bits and first word are kept, so that
-/// one key of 64 bits, the usual case, is compared without reading it again.
+/// Up to so many live rows of a warp's slice are dealt to the lanes anew before their groups are looked up.
+inline constexpr uint32_t kFewGroupedRows = 384;
+
+/// The key of row i of a thread of the warp; its parts are in registers of the program. Its hash, NULL bits and first
+/// word are kept, so that one key of 64 bits, the usual case, is compared without reading it again.
 template <Variant kVariant, uint32_t R>
 struct Machine<kVariant, R>::RowKey {
   const Machine& machine;
-  uint32_t i;
+  uint32_t thread, i;
   uint64_t nulls = 0, first = 0, hash;
 
-  __device__ __forceinline__ RowKey(const Machine& m, uint32_t row) : machine(m), i(row) {
+  __device__ __forceinline__ RowKey(const Machine& m, uint32_t of_thread, uint32_t row)
+      : machine(m), thread(of_thread), i(row) {
     KeyHash h;
     uint32_t count = 0;
     Words(
@@ -49,14 +53,14 @@ struct Machine<kVariant, R>::RowKey {
     for (uint32_t k = 0; k < keys; ++k) {
       const uint32_t register_at = machine.launch.key_registers[k];
       uint8_t* r = machine.Register(register_at);
-      const bool is_null = (*RegisterNulls(r, machine.thread) >> i & 1) != 0;
+      const bool is_null = (*RegisterNulls(r, thread) >> i & 1) != 0;
       bits |= static_cast<uint64_t>(is_null) << k;
       if ((register_at & kWideRegister) != 0) {
-        const longlong2 v = RegisterValues<longlong2>(r, machine.thread)[i * kThreads];
+        const longlong2 v = RegisterValues<longlong2>(r, thread)[i * kThreads];
         f(is_null ? 0 : static_cast<uint64_t>(v.x));
         f(is_null ? 0 : static_cast<uint64_t>(v.y));
       } else {
-        f(is_null ? 0 : static_cast<uint64_t>(RegisterValues<int64_t>(r, machine.thread)[i * kThreads]));
+        f(is_null ? 0 : static_cast<uint64_t>(RegisterValues<int64_t>(r, thread)[i * kThreads]));
       }
     }
     *null_bits = bits;
@@ -190,6 +194,24 @@ __device__ __forceinline__ void Machine<kVariant, R>::DoGroup(const DeviceInstru
   }
 }
 
+/// The thread that has the `number`-th live row of the slice, and the row's index in it; of a number that is too high,
+/// those of some row. `through`: the live rows of the lanes up to this one.
+template <Variant kVariant, uint32_t R>
+__device__ __forceinline__ uint32_t Machine<kVariant, R>::FindLive(uint32_t number, uint32_t through,
+                                                                   uint32_t* i) const {
+  uint32_t lane = 0;
+#pragma unroll
+  for (uint32_t d = 16; d > 0; d >>= 1) {
+    if (__shfl_sync(kAllLanes, through, lane + d - 1) <= number) lane += d;
+  }
+  uint32_t left = __shfl_sync(kAllLanes, live, lane);
+  const uint32_t first = __shfl_sync(kAllLanes, through, lane) - static_cast<uint32_t>(__popc(left));
+#pragma unroll 1
+  for (uint32_t before = number - first; before > 0 && left != 0; --before) left &= left - 1;
+  *i = left == 0 ? 0 : static_cast<uint32_t>(__ffs(static_cast<int>(left))) - 1;
+  return thread - Lane32() + lane;
+}
+
 template <Variant kVariant, uint32_t R>
 __device__ __forceinline__ void Machine<kVariant, R>::GroupByHash(const DeviceInstruction& in, OperandRows<R>& b) {
   if (in.head.source != OperandSource::kNone ||
@@ -213,14 +235,33 @@ __device__ __forceinline__ void Machine<kVariant, R>::GroupByHash(const DeviceIn
       for (uint32_t i = 0; i < R; ++i) values[i * kThreads] = b.v[i];
     }
   }
+  // A step looks up a row of each lane and waits for memory several times. If few rows are live, lane n takes every 32nd
+  // one of the slice's, from the n-th on, whoever has them, so that there are few steps.
+  const uint32_t mine = static_cast<uint32_t>(__popc(live));
+  uint32_t through = mine;
+#pragma unroll
+  for (uint32_t d = 1; d < 32; d <<= 1) {
+    const uint32_t before = __shfl_up_sync(kAllLanes, through, d);
+    if (Lane32() >= d) through += before;
+  }
+  const uint32_t total = __shfl_sync(kAllLanes, through, 31);
+  const uint32_t steps = total <= kFewGroupedRows ? (total + 31) / 32 : R;
+  __syncwarp();  // the keys of other lanes
   // One row after the other: looking several up at once, so that their loads overlap, gained nothing with millions of
   // groups (the additions that follow are what takes the time) and cost a sixth with few.
   bool no_room = false;
 #pragma unroll 1
-  for (uint32_t i = 0; i < R; ++i) {
+  for (uint32_t step = 0; step < steps; ++step) {
+    uint32_t owner = thread, i = step;
+    bool wanted = (live >> i & 1) != 0;
+    if (total <= kFewGroupedRows) {
+      const uint32_t number = 32 * step + Lane32();
+      wanted = number < total;
+      owner = FindLive(number, through, &i);
+    }
+    wanted = wanted && !no_room;
     // The lanes meet after each step. Otherwise they would go through the following steps one by one.
-    const bool wanted = (live >> i & 1) != 0 && !no_room;
-    const RowKey key(*this, i);
+    const RowKey key(*this, owner, i);
     uint32_t ordinal = kNowhere;
     if (wanted && launch.private_groups != 0) ordinal = FindPrivate(key, key.hash);
     __syncwarp();
@@ -233,8 +274,9 @@ __device__ __forceinline__ void Machine<kVariant, R>::GroupByHash(const DeviceIn
       }
     }
     __syncwarp();
-    if (wanted) Ordinals()[i * kThreads] = ordinal;
+    if (wanted) (Ordinals() - thread)[i * kThreads + owner] = ordinal;
   }
+  __syncwarp();
   if (__any_sync(kAllLanes, no_room)) {
     if (Lane32() == 0) Stop(kGrow);
     full = true;

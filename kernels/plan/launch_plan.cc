@@ -26,7 +26,7 @@ constexpr uint32_t kMaxDirectGroups = 4096;  ///< in shared memory
 /// Direct groups in device memory: kFarGroupsPerRow for each row that is grouped. To clear a group and to look at it
 /// once more takes a tenth of the time that a row takes to find its group by a hash (on an H200, 1.1 M rows of 1.5 M
 /// customers: 2.7 ms, by hash 10.9). Or, whatever the filters leave, as many as take less time than to read the rows.
-constexpr uint64_t kMostFarGroups = 1 << 28, kCheapFarGroups = 1 << 20, kRowsPerCheapGroup = 16;
+constexpr uint64_t kMostFarGroups = 1 << 30, kCheapFarGroups = 1 << 20, kRowsPerCheapGroup = 16;
 constexpr double kFarGroupsPerRow = 4;
 constexpr uint32_t kCheapPrivateBytes = 6 << 10;
 /// From this number of rows on, groups in shared memory are worth the occupancy that they cost: an addition in device

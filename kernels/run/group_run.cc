@@ -9,6 +9,8 @@ namespace {
 
 /// Groups in device memory that are numbered by their keys have copies as long as all together are no more than that.
 constexpr uint32_t kCopiedGroups = 1 << 16, kMaxCopies = 16;
+/// Up to so many, the table gets room for all of them; if there may be more, for those that have a row.
+constexpr uint32_t kUncountedGroups = 1 << 20;
 /// Rows whose halves sums have room for.
 constexpr uint64_t kRowsOfHalves = uint64_t{1} << 32;
 
@@ -29,11 +31,16 @@ Status GroupRun::MakeReady(uint64_t rows, const LaunchPlan& plan) {
     rows_since_normalise_ = 0;
   }
   rows_since_normalise_ += rows;
-  // Direct groups enter the table when a block ends: there must be room for all of them.
-  const uint64_t direct = plan.direct ? plan.direct_groups : 0, spills = store_.spills();
-  while (max_groups() < used() + direct) {
-    TESSERA_TRY(store_.Reserve(used() + direct));
-    if (store_.spills() > spills && max_groups() < direct)
+  // Private groups enter the table when a block ends: there must be room for all of them.
+  const bool are_counted = plan.private_groups == 0 && plan.direct_groups > kUncountedGroups;
+  return plan.direct && !are_counted ? Reserve(plan.direct_groups) : Status::Ok();
+}
+
+Status GroupRun::Reserve(uint64_t more) {
+  const uint64_t spills = store_.spills();
+  while (max_groups() < used() + more) {
+    TESSERA_TRY(store_.Reserve(used() + more));
+    if (store_.spills() > spills && max_groups() < more)
       return {ErrorCode::kResource, "groups that are numbered by their keys do not fit the GPU", "Use --device host."};
   }
   return Status::Ok();
@@ -41,6 +48,7 @@ Status GroupRun::MakeReady(uint64_t rows, const LaunchPlan& plan) {
 
 Status GroupRun::FillLaunch(Launch* launch) {
   const uint64_t* initial = launch->groups.initial_state;
+  if (!AreFar(*launch)) TESSERA_TRY(store_.Index());
   launch->groups = store_.table();
   launch->groups.initial_state = initial;
   if (!AreFar(*launch)) return Status::Ok();
@@ -58,11 +66,31 @@ Status GroupRun::ClearDirectGroups(const Launch& launch) {
   return Status::Ok();
 }
 
+tessera::Result<uint32_t> GroupRun::CountDirectGroups(const Launch& launch) {
+  RunBuffer count;
+  TESSERA_TRY(count.Allocate(&gpu_, sizeof(uint32_t)));
+  CUDA_TRY(cudaMemsetAsync(count.As<void>(), 0, sizeof(uint32_t), gpu_.stream));
+  CUDA_TRY(StartCountDirectGroups(launch, count.As<uint32_t>(), gpu_.stream));
+  TESSERA_TRY(gpu_.WaitForStream(&launch.control->stop, context_.cancel));
+  uint32_t groups = 0;
+  CUDA_TRY(cudaMemcpyAsync(&groups, count.As<void>(), sizeof groups, cudaMemcpyDeviceToHost, gpu_.stream));
+  CUDA_TRY(cudaStreamSynchronize(gpu_.stream));
+  return groups;
+}
+
 Status GroupRun::EnterDirectGroups(const Launch& launch) {
   if (!AreFar(launch)) return Status::Ok();
+  if (launch.direct_groups > kUncountedGroups) {
+    TESSERA_ASSIGN(const uint32_t groups, CountDirectGroups(launch));
+    TESSERA_TRY(Reserve(groups));
+  }
+  // They differ from each other: if there are no others, nobody has to look for their keys.
+  const bool are_first = used() == 0;
+  if (!are_first) TESSERA_TRY(store_.Index());
   DeviceGroups table = store_.table();
   table.initial_state = launch.groups.initial_state;
-  CUDA_TRY(StartEnterDirectGroups(launch, table, gpu_.stream));
+  CUDA_TRY(are_first ? StartListDirectGroups(launch, table, gpu_.stream)
+                     : StartEnterDirectGroups(launch, table, gpu_.stream));
   return Status::Ok();
 }
 

@@ -28,8 +28,8 @@ class GroupRun {
            const LoweredProgram& lowered);
 
   Status Open() { return store_.Open(); }
-  /// Groups that the table will have room for when it has grown.
-  uint64_t Limit() const { return store_.Limit(); }
+  /// As GroupStore::MostNumbers.
+  uint64_t MostNumbers() const { return store_.MostNumbers(); }
   /// Groups in the table, as the latest launch left them.
   uint32_t used() const { return store_.used(); }
   uint32_t max_groups() const { return store_.table().max_groups; }
@@ -37,11 +37,12 @@ class GroupRun {
   void SetUsed(uint32_t groups);
 
   /// Before a launch over `rows` rows: sums of halves have room for them, and the table for all groups that are
-  /// numbered by their keys. Errors: kResource, it has not.
+  /// numbered by their keys, unless those may be so many that they are counted first. Errors: kResource, it has not.
   Status MakeReady(uint64_t rows, const LaunchPlan& plan);
   /// Where the launch finds its groups.
   Status FillLaunch(Launch* launch);
   /// Before and behind a launch: clears the arrays of groups that are numbered by their keys, adds them to the table.
+  /// The latter waits for the launch if there may be many of them.
   Status ClearDirectGroups(const Launch& launch);
   Status EnterDirectGroups(const Launch& launch);
   /// Behind a launch: sends its counters to the host, and the first groups to `to` there, 2 * kEagerBytes long. Most
@@ -67,6 +68,10 @@ class GroupRun {
  private:
   /// Groups that are numbered by their keys and do not fit in shared memory.
   static bool AreFar(const Launch& launch) { return launch.direct && launch.private_groups == 0; }
+  /// Room for `more` groups.
+  Status Reserve(uint64_t more);
+  /// The groups of the launch that have a row.
+  tessera::Result<uint32_t> CountDirectGroups(const Launch& launch);
 
   GroupsToExchange ToExchange(GroupTexts* texts) { return {section_, lowered_, &store_, texts, context_.strings}; }
 

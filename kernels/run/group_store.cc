@@ -251,7 +251,12 @@ uint64_t GroupStore::BytesFor(uint64_t groups) const {
   return (std::bit_ceil(2 * groups) + groups * (lowered_.record_words + lowered_.state_words)) * 8;
 }
 
-uint64_t GroupStore::Budget() const { return (gpu_.Room() + held_) / 2; }
+uint64_t GroupStore::Budget() const { return (gpu_.Room() + Held()) / 2; }
+
+uint64_t GroupStore::MostNumbers() const {
+  const uint64_t words = lowered_.record_words + 2 * uint64_t{lowered_.state_words};
+  return std::min(Budget() / (words * 8 + 1), kMaxGroups - 1);
+}
 
 uint64_t GroupStore::Limit() const {
   uint64_t groups = std::max<uint64_t>(table_.max_groups, kLeastGroups);
@@ -268,31 +273,43 @@ Status GroupStore::Open() {
   const uint64_t expected = ExpectedGroups(context_, section_);
   uint64_t groups = std::clamp(std::bit_ceil(expected + expected / 8), kFirstGroups, kMostFirstGroups);
   while (groups > kLeastGroups && BytesFor(groups) > Budget()) groups /= 2;
-  return Allocate(groups);
+  return Allocate(groups, false);
 }
 
-Status GroupStore::Allocate(uint64_t max_groups) {
-  const uint64_t slots = std::bit_ceil(2 * max_groups);
+Status GroupStore::Index() {
+  if (indexed_) return Status::Ok();
+  if (table_.slots == nullptr) TESSERA_TRY(AllocateSlots(table_.max_groups));
+  CUDA_TRY(cudaMemsetAsync(table_.slots, 0, (table_.slot_mask + 1) * 8, gpu_.stream));
+  if (used_ > 0) CUDA_TRY(StartRehash(table_, used_, gpu_.stream));
+  indexed_ = true;
+  return Status::Ok();
+}
+
+Status GroupStore::Allocate(uint64_t max_groups, bool slots) {
   whole_ = false;
-  slots_.Free();
-  held_ = records_.bytes() + states_.bytes();
-  Status status = slots_.Allocate(&gpu_, slots * 8);
-  if (status.ok()) status = Extend(&records_, table_.record_words, max_groups);
-  if (status.ok()) status = Extend(&states_, table_.state_words, max_groups);
-  held_ = slots_.bytes() + records_.bytes() + states_.bytes();
-  if (!status.ok()) return status;
+  FreeSlots();
+  if (slots) TESSERA_TRY(AllocateSlots(max_groups));
+  TESSERA_TRY(Extend(&records_, table_.record_words, max_groups));
+  TESSERA_TRY(Extend(&states_, table_.state_words, max_groups));
   table_.max_groups = static_cast<uint32_t>(max_groups);
-  table_.slot_mask = slots - 1;
-  table_.slots = slots_.As<uint64_t>();
   table_.records = records_.As<uint64_t>();
   table_.states = states_.As<uint64_t>();
   whole_ = true;
-  return ClearSlots();
+  return Status::Ok();
 }
 
-Status GroupStore::ClearSlots() {
-  CUDA_TRY(cudaMemsetAsync(table_.slots, 0, (table_.slot_mask + 1) * 8, gpu_.stream));
+Status GroupStore::AllocateSlots(uint64_t max_groups) {
+  const uint64_t slots = std::bit_ceil(2 * max_groups);
+  TESSERA_TRY(slots_.Allocate(&gpu_, slots * 8));
+  table_.slot_mask = slots - 1;
+  table_.slots = slots_.As<uint64_t>();
   return Status::Ok();
+}
+
+void GroupStore::FreeSlots() {
+  slots_.Free();
+  table_.slots = nullptr;
+  indexed_ = false;
 }
 
 Status GroupStore::Extend(RunBuffer* buffer, uint64_t words, uint64_t groups) {
@@ -307,9 +324,9 @@ Status GroupStore::Extend(RunBuffer* buffer, uint64_t words, uint64_t groups) {
 }
 
 Status GroupStore::Enlarge(uint64_t max_groups) {
-  TESSERA_TRY(Allocate(max_groups));
-  CUDA_TRY(StartRehash(table_, used_, gpu_.stream));
-  return Status::Ok();
+  const bool was_indexed = indexed_;
+  TESSERA_TRY(Allocate(max_groups, was_indexed));
+  return was_indexed ? Index() : Status::Ok();
 }
 
 Status GroupStore::Grow() {
@@ -321,14 +338,14 @@ Status GroupStore::Grow() {
     const Status status = Enlarge(groups);
     if (status.ok() || status.code() != ErrorCode::kResource) return status;
   }
+  const bool slots = table_.slots != nullptr;
   TESSERA_TRY(Spill());
   // The old table may have been in the way of a larger one. It is incomplete if a larger one could not be allocated.
   uint64_t groups = Limit();
-  if (whole_ && groups == had) return ClearSlots();
+  if (whole_ && groups == had) return Status::Ok();
   for (Status status;; groups /= 2) {
-    for (RunBuffer* buffer : {&slots_, &records_, &states_}) buffer->Free();
-    held_ = 0;
-    status = Allocate(groups);
+    Free();
+    status = Allocate(groups, slots);
     if (status.ok() || status.code() != ErrorCode::kResource) return status;
     if (groups <= kLeastGroups) {
       return {ErrorCode::kResource, "the group table does not fit the GPU (" + status.message() + ")",
@@ -341,9 +358,15 @@ Status GroupStore::Empty(uint64_t groups) {
   if (groups >= kMaxGroups)
     return {ErrorCode::kResource, "a rank has too many groups for its GPU", "Use --device host."};
   used_ = 0;
-  for (RunBuffer* buffer : {&slots_, &records_, &states_}) buffer->Free();
-  held_ = 0;
-  return Allocate(std::max(groups, kLeastGroups));
+  Free();
+  TESSERA_TRY(Allocate(std::max(groups, kLeastGroups), true));
+  return Index();
+}
+
+void GroupStore::Free() {
+  FreeSlots();
+  records_.Free();
+  states_.Free();
 }
 
 Status GroupStore::Reserve(uint64_t groups) {
@@ -385,6 +408,7 @@ Status GroupStore::Spill() {
   ++context_.statistics->group_spills;
   context_.statistics->spilled_groups += used_;
   used_ = 0;
+  indexed_ = false;
   return Status::Ok();
 }
 
@@ -405,8 +429,10 @@ Status GroupStore::Normalise() {
 Status GroupStore::LeaveOutUnwanted() {
   const GroupTests tests = GroupTestsOf(context_.unwanted, ValuesOf(section_, lowered_));
   if (parts_ || tests.count == 0 || used_ == 0) return Status::Ok();
-  // Nobody looks for a key any more: the slots, 16 bytes a group, have room for the list of groups and its length.
-  uint32_t* const count = slots_.As<uint32_t>();
+  FreeSlots();  // nobody looks for a key any more
+  RunBuffer numbers;
+  if (!numbers.TryAllocate(&gpu_, (uint64_t{used_} + 1) * sizeof(uint32_t))) return Status::Ok();
+  uint32_t* const count = numbers.As<uint32_t>();
   uint32_t* const list = count + 1;
   CUDA_TRY(cudaMemsetAsync(count, 0, sizeof *count, gpu_.stream));
   CUDA_TRY(StartListGroups(table_, used_, tests, list, count, gpu_.stream));

@@ -1,8 +1,9 @@
 // The groups of a section: a table in device memory that grows with them. If the budget has no room for more, the
-// groups go to the host, are merged there with those that came before, and the table starts anew. README.md, Sinks, and
-// memory/README.md. Private to kernels/.
+// groups go to the host, are merged there with those that came before, and the table starts anew. Its slots, in which keys
+// are looked up, are made when somebody looks for a key: groups that are known to differ are put behind each other.
+// README.md, Sinks, and memory/README.md. Private to kernels/.
 //
-// Start at: GroupStore::Grow, Rows.
+// Start at: GroupStore::Index, Grow, Rows.
 #pragma once
 
 #include <memory>
@@ -60,6 +61,9 @@ class GroupStore {
 
   /// Room for the first groups. REQUIRES: called before all others.
   Status Open();
+  /// Slots in which a key's group is found; before, nobody needs them.
+  Status Index();
+  /// Its slots are there from Index on, until the table grows without them.
   const DeviceGroups& table() const { return table_; }
   /// Groups in the device's table, as the latest launch left them.
   uint32_t used() const { return used_; }
@@ -72,9 +76,9 @@ class GroupStore {
   Status Reserve(uint64_t groups);
   /// How often the table was emptied.
   uint64_t spills() const { return spills_; }
-  /// Groups that the table will have room for when it has grown.
-  uint64_t Limit() const;
-  /// Forgets all groups and makes room for `groups`.
+  /// How many numbers of groups there is room for: a state and a byte for each, and the table, if it has them all.
+  uint64_t MostNumbers() const;
+  /// Forgets all groups and makes room for `groups`, and slots.
   Status Empty(uint64_t groups);
   /// Whether all groups are in the device's table.
   bool AllHere() const { return host_ == nullptr; }
@@ -92,12 +96,17 @@ class GroupStore {
   uint64_t BytesFor(uint64_t groups) const;
   /// Bytes that the table may have: half of what is not claimed otherwise, so that columns have the other half.
   uint64_t Budget() const;
-  /// Room for `max_groups`; the groups that there are keep their places.
-  Status Allocate(uint64_t max_groups);
-  /// ... and are entered.
+  /// Groups that the table will have room for when it has grown.
+  uint64_t Limit() const;
+  /// Room for `max_groups`, with slots if asked for; the groups that there are keep their places.
+  Status Allocate(uint64_t max_groups, bool slots);
+  /// ... and are in the slots, if they were before.
   Status Enlarge(uint64_t max_groups);
+  Status AllocateSlots(uint64_t max_groups);
   Status Extend(RunBuffer* buffer, uint64_t words, uint64_t groups);
-  Status ClearSlots();
+  void FreeSlots();
+  void Free();
+  uint64_t Held() const { return slots_.bytes() + records_.bytes() + states_.bytes(); }
   /// f(words) for the groups of the device, some at a time.
   template <class F>
   Status Fetch(F f);
@@ -112,8 +121,8 @@ class GroupStore {
   const LoweredProgram& lowered_;
   DeviceGroups table_;
   RunBuffer slots_, records_, states_;
-  uint64_t held_ = 0;   ///< bytes of these
-  bool whole_ = false;  ///< all of them belong together; not so when a larger table could not be allocated
+  bool whole_ = false;    ///< all of them belong together; not so when a larger table could not be allocated
+  bool indexed_ = false;  ///< the slots have all groups
   bool parts_ = false;
   uint32_t used_ = 0;
   uint64_t spills_ = 0;
