@@ -271,7 +271,7 @@ class GpuBackend final : public Gpu {
   GpuBackend(int ordinal, const GpuOptions& options, GpuInfo info, const DeviceLimits& limits)
       : gpu_(ordinal, options, std::move(info), limits,
              {VmKernelFor(Variant::kLean), VmKernelFor(Variant::kStar), VmKernelFor(Variant::kPairs),
-              VmKernelFor(Variant::kFull)}) {}
+              VmKernelFor(Variant::kFull), VmKernelFor(Variant::kQueue)}) {}
 
   const GpuInfo& info() const override { return gpu_.info; }
   GpuMemory memory() const override {
@@ -380,6 +380,7 @@ Result<std::unique_ptr<Gpu>> Gpu::Open(int device_ordinal, const GpuOptions& opt
   kernels::DeviceLimits limits;
   limits.shared_per_block = static_cast<uint32_t>(properties.sharedMemPerBlockOptin);
   limits.shared_per_multiprocessor = static_cast<uint32_t>(properties.sharedMemPerMultiprocessor);
+  limits.multiprocessors = static_cast<uint32_t>(properties.multiProcessorCount);
   limits.cache_bytes = static_cast<uint64_t>(properties.l2CacheSize);
   return std::unique_ptr<Gpu>(std::make_unique<kernels::GpuBackend>(device_ordinal, options, std::move(info), limits));
 }

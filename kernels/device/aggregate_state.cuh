@@ -135,7 +135,7 @@ __device__ __forceinline__ void SetUpBlock(const Launch& launch, uint8_t* shared
     }
   } else {
     // A row that was masked off at Group and is live again after it must find some group.
-    for (uint32_t i = threadIdx.x; i < kTileRows; i += threads)
+    for (uint32_t i = threadIdx.x; i < launch.layout.row_places; i += threads)
       reinterpret_cast<uint32_t*>(shared + layout.ordinals)[i] = 0;
     for (uint32_t at = layout.private_begin + 4 * threadIdx.x; at < layout.private_end; at += 4 * threads) {
       *reinterpret_cast<uint32_t*>(shared + at) = 0;
@@ -192,10 +192,10 @@ struct NumberKey {
   }
 };
 
-/// Whether code for this aggregate's state would only be ballast: a state of several words is in the full kernel alone,
-/// and the kernels below it have no registers to spare.
+/// Whether code for this aggregate's state would only be ballast: a state of several words is in the full kernels and the
+/// queue kernel alone, and the others have no registers to spare.
 template <class State, Variant kVariant>
-inline constexpr bool kIsForeignState = std::is_class_v<State> && !HasAll(kVariant);
+inline constexpr bool kIsForeignState = std::is_class_v<State> && !HasAll(kVariant) && kVariant != Variant::kQueue;
 
 /// Adds the block's aggregates to those in device memory. Called by all interpreting threads, after the last of them
 /// has finished its tiles.

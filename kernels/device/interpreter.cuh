@@ -81,7 +81,7 @@ __device__ __forceinline__ void Machine<kVariant, R>::RunFrom(uint32_t start) {
     } else if (op == Op::Load) {
       null = Fetch(Code(at), head, a);
       continue;
-    } else if (kVariant == Variant::kStar && op == Op::Probe && ProbeAtOnce(head, Code(at))) {
+    } else if (HasQueues(kVariant) && op == Op::Probe && ProbeAtOnce(head, Code(at))) {
       continue;
     } else if (head.source != OperandSource::kNone) {
       b.null = Fetch(Code(at), head, b.v);
@@ -98,7 +98,7 @@ __device__ __forceinline__ void Machine<kVariant, R>::RunFrom(uint32_t start) {
     switch (op) {
 #define TESSERA_CASE_Full(Name, Shape)                                       \
   case Op::Name:                                                             \
-    if constexpr (IsIn(kVariant, Op::Name)) Do##Shape<meaning::Name>(in, b); \
+    if constexpr (Has(Op::Name)) Do##Shape<meaning::Name>(in, b); \
     break;
 #define TESSERA_CASE_Lean TESSERA_CASE_Full
 #define TESSERA_CASE_Star TESSERA_CASE_Full
@@ -119,7 +119,7 @@ __device__ __forceinline__ void Machine<kVariant, R>::RunFrom(uint32_t start) {
         break;
     }
     if (ended) return;
-    if (kVariant == Variant::kStar && paused) return;
+    if (HasQueues(kVariant) && paused) return;
     if (failed != 0) ReportFailure(in);
     if (IsFull()) return;
   }
@@ -161,7 +161,7 @@ template <class M>
 __device__ __forceinline__ void Machine<kVariant, R>::DoSkipIfNone(const DeviceInstruction& in, OperandRows<R>&) {
   if (!__any_sync(kAllLanes, live != 0)) {
     next += (static_cast<uint32_t>(in.p3) - 1) * sizeof(DeviceInstruction);
-  } else if constexpr (kVariant == Variant::kStar) {
+  } else if constexpr (HasQueues(kVariant)) {
     paused = in.head.p1 != 0;
   }
 }

@@ -20,13 +20,15 @@ namespace tessera::kernels {
 
 /// The machine of one thread: R rows of a tile. kFull: everything but queues. Otherwise the opcodes of IsIn, no sink
 /// that can run full (no keys, or direct ones), and program, record and registers in shared memory. With kQueuedRows
-/// rows it works on a batch from a queue, whose rows lie anywhere in a tablet.
+/// rows it works on a batch from a queue, whose rows lie anywhere in a tablet; of kQueue it is full then (IsBehindQueue).
 template <Variant kVariant, uint32_t R = kRows>
 struct Machine {
-  static constexpr bool kFull = HasAll(kVariant);
+  static constexpr bool kQueued = R != kRows;
+  static constexpr bool kFull = HasAll(kVariant) || (kVariant == Variant::kQueue && kQueued);
   static constexpr bool kNestedLoops = HasNestedLoops(kVariant);
   static constexpr bool kJoins = kVariant != Variant::kLean;
-  static constexpr bool kQueued = R != kRows;
+  /// Whether it has an opcode.
+  static constexpr bool Has(Op op) { return kVariant == Variant::kQueue && kQueued ? IsBehindQueue(op) : IsIn(kVariant, op); }
   /// Groups, if there are any, are all in shared memory.
   static constexpr bool kPrivateGroups = kVariant == Variant::kLean || IsPairs(kVariant);
 
@@ -60,7 +62,7 @@ struct Machine {
 
   // The sink.
   bool reserve;  ///< first of two passes: groups are made and rows counted, nothing is applied
-  bool full;     ///< the sink has no room for this slice
+  bool full;     ///< the sink has no room for this slice; kQueue: it always has
 
   // ---- Where things lie ---------------------------------------------------------------------------------------------
 
@@ -162,6 +164,20 @@ struct Machine {
   }
   __device__ __forceinline__ NestedLoopCursor* LoopCursor(const JoinRecord& join) const {
     return reinterpret_cast<NestedLoopCursor*>(shared + join.cursors) + thread;
+  }
+  /// The number of row i in its tablet, and its code there.
+  __device__ __forceinline__ uint32_t TabletRow(uint32_t i) const { return (kQueued ? 0 : tile->first) + RowOf(i); }
+  __device__ __forceinline__ const uint8_t* CodeOf(const SlotHead& head, uint32_t i) const {
+    if (!kQueued && head.stage != kNowhere) return stage + head.stage + RowOf(i) * head.width;
+    return head.codes + static_cast<uint64_t>(TabletRow(i)) * head.width;
+  }
+  /// The cursor of row i.
+  __device__ __forceinline__ uint32_t& CursorOf(const JoinRecord& join, uint32_t i) const {
+    if constexpr (kQueued) {
+      return QueueArray(join.queue_cursors)[entry + 32 * i];
+    } else {
+      return Cursors(join)[RowOf(i)];
+    }
   }
   /// By row of the tile.
   __device__ __forceinline__ uint32_t* Cursors(const JoinRecord& join) const {

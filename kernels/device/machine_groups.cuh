@@ -20,8 +20,10 @@ inline constexpr uint32_t kPrivateProbes = 8;
 /// Bits of such a slot that hold the ordinal; the others are of the hash.
 inline constexpr uint32_t kPrivateOrdinal = 0xFFF;
 
-/// Up to so many live rows of a warp's slice are dealt to the lanes anew before their groups are looked up.
-inline constexpr uint32_t kFewGroupedRows = 384;
+/// Up to so many live rows of a warp's slice or batch, of R rows a thread, are dealt to the lanes anew before their groups
+/// are looked up.
+template <uint32_t R>
+inline constexpr uint32_t kFewGroupedRows = 24 * R;
 
 /// The key of row i of a thread of the warp; its parts are in registers of the program. Its hash, NULL bits and first
 /// word are kept, so that one key of 64 bits, the usual case, is compared without reading it again.
@@ -245,7 +247,7 @@ __device__ __forceinline__ void Machine<kVariant, R>::GroupByHash(const DeviceIn
     if (Lane32() >= d) through += before;
   }
   const uint32_t total = __shfl_sync(kAllLanes, through, 31);
-  const uint32_t steps = total <= kFewGroupedRows ? (total + 31) / 32 : R;
+  const uint32_t steps = total <= kFewGroupedRows<R> ? (total + 31) / 32 : R;
   __syncwarp();  // the keys of other lanes
   // One row after the other: looking several up at once, so that their loads overlap, gained nothing with millions of
   // groups (the additions that follow are what takes the time) and cost a sixth with few.
@@ -254,7 +256,7 @@ __device__ __forceinline__ void Machine<kVariant, R>::GroupByHash(const DeviceIn
   for (uint32_t step = 0; step < steps; ++step) {
     uint32_t owner = thread, i = step;
     bool wanted = (live >> i & 1) != 0;
-    if (total <= kFewGroupedRows) {
+    if (total <= kFewGroupedRows<R>) {
       const uint32_t number = 32 * step + Lane32();
       wanted = number < total;
       owner = FindLive(number, through, &i);
@@ -278,7 +280,7 @@ __device__ __forceinline__ void Machine<kVariant, R>::GroupByHash(const DeviceIn
   }
   __syncwarp();
   if (__any_sync(kAllLanes, no_room)) {
-    if (Lane32() == 0) Stop(kGrow);
+    if (Lane32() == 0) Stop(kQueued ? kFailed : kGrow);  // (rows that are queued have room: launch.spare_groups)
     full = true;
   }
 }

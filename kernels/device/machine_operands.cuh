@@ -195,7 +195,7 @@ __device__ __forceinline__ int128_t Machine<kVariant, R>::FetchWide(const Device
   }
   if (in.head.wide_source == OperandSource::kPayload) {
     const JoinRecord& join = Join(in.head.slot);
-    const uint32_t row = in.head.payload_of_nested_loop ? LoopCursor(join)->row : Cursors(join)[RowOf(i)];
+    const uint32_t row = in.head.payload_of_nested_loop ? LoopCursor(join)->row : CursorOf(join, i);
     *is_null = row >= join.rows;
     if (*is_null) return 0;
     *is_null = in.high != 0 && __ldg(reinterpret_cast<const uint8_t*>(in.high) + row) != 0;
@@ -206,9 +206,7 @@ __device__ __forceinline__ int128_t Machine<kVariant, R>::FetchWide(const Device
   const SlotHead& head = s.head;
   uint64_t low = 0, high = 0;
   if (head.width != 0) {
-    const uint8_t* p =
-        head.stage != kNowhere ? stage + head.stage : head.codes + static_cast<uint64_t>(tile->first) * head.width;
-    p += RowOf(i) * head.width;
+    const uint8_t* const p = CodeOf(head, i);
     switch (head.width) {
       case 1:
         low = *p;
@@ -222,7 +220,7 @@ __device__ __forceinline__ int128_t Machine<kVariant, R>::FetchWide(const Device
       case 8:
         low = *reinterpret_cast<const uint64_t*>(p);
         if (head.decode == vm::Decode::kRaw)
-          high = static_cast<uint64_t>(__ldg(reinterpret_cast<const long long*>(s.map) + tile->first + RowOf(i)));
+          high = static_cast<uint64_t>(__ldg(reinterpret_cast<const long long*>(s.map) + TabletRow(i)));
         break;
       default:
         low = reinterpret_cast<const uint64_t*>(p)[0];
@@ -231,7 +229,7 @@ __device__ __forceinline__ int128_t Machine<kVariant, R>::FetchWide(const Device
   }
   *is_null = head.all_null ||
              (s.has_null_code && low == s.null_code && high == static_cast<uint64_t>(s.null_code_high)) ||
-             (s.null_bytes != nullptr && s.null_bytes[tile->first + RowOf(i)] != 0);
+             (s.null_bytes != nullptr && s.null_bytes[TabletRow(i)] != 0);
   return vm::WrapAdd(Make128(static_cast<int64_t>(high), static_cast<int64_t>(low)),
                      Make128(s.base_high, static_cast<int64_t>(s.base)));
 }
@@ -254,9 +252,7 @@ __device__ __forceinline__ int64_t Machine<kVariant, R>::FetchSecond(const Devic
   const SlotHead& head = s.head;
   uint64_t value = s.base;
   if (head.width != 0) {
-    const uint8_t* p =
-        head.stage != kNowhere ? stage + head.stage : head.codes + static_cast<uint64_t>(tile->first) * head.width;
-    p += RowOf(i) * head.width;
+    const uint8_t* const p = CodeOf(head, i);
     switch (head.width) {
       case 1:
         value += *p;
@@ -272,7 +268,7 @@ __device__ __forceinline__ int64_t Machine<kVariant, R>::FetchSecond(const Devic
     }
   }
   *is_null = head.all_null || (s.has_null_code && value == s.null_code) ||
-             (s.null_bytes != nullptr && s.null_bytes[tile->first + RowOf(i)] != 0);
+             (s.null_bytes != nullptr && s.null_bytes[TabletRow(i)] != 0);
   if (*is_null) return 0;
   switch (head.decode) {
     case vm::Decode::kConstant:
@@ -285,7 +281,7 @@ __device__ __forceinline__ int64_t Machine<kVariant, R>::FetchSecond(const Devic
       return ToBits(static_cast<double>(FromOrderedFloat32(static_cast<uint32_t>(value))));
     case vm::Decode::kMap:
     case vm::Decode::kMapRow: {
-      const uint64_t at = head.decode == vm::Decode::kMapRow ? tile->first + RowOf(i) : value;
+      const uint64_t at = head.decode == vm::Decode::kMapRow ? TabletRow(i) : value;
       *is_null = s.map_null != nullptr && __ldg(s.map_null + at) != 0;
       return __ldg(reinterpret_cast<const long long*>(s.map) + at);
     }

@@ -64,10 +64,9 @@ __device__ __forceinline__ uint32_t Machine<kVariant, R>::JoinNumbers(const Devi
 template <Variant kVariant, uint32_t R>
 __device__ __forceinline__ void Machine<kVariant, R>::DropOtherKeys(const DeviceInstruction& in,
                                                                     const JoinRecord& join) {
-  uint32_t* cursors = Cursors(join);
 #pragma unroll 1
   for (uint32_t i = 0; i < R; ++i) {
-    const uint32_t row = cursors[RowOf(i)];
+    const uint32_t row = CursorOf(join, i);
     if (row >= join.rows) continue;
     uint32_t wide = 0;
     bool same = true;
@@ -81,7 +80,7 @@ __device__ __forceinline__ void Machine<kVariant, R>::DropOtherKeys(const Device
               words[1];
     }
     if (same) continue;
-    cursors[RowOf(i)] = kNowhere;
+    CursorOf(join, i) = kNowhere;
     live &= ~(1u << i);
   }
 }
@@ -209,7 +208,7 @@ template <class Slot>
 __device__ __forceinline__ void Machine<kVariant, R>::LookUpHashed(const JoinRecord& join, uint32_t wanted,
                                                                    OperandRows<R>& b) const {
   constexpr bool kWideKey = sizeof(Slot) == 16;
-  constexpr uint32_t kTogether = kFull ? 1 : 2;  // more of them take more registers than there are
+  constexpr uint32_t kTogether = kFull && !kQueued ? 1 : 2;  // more of them take more registers than there are
   constexpr uint32_t kSlots = 32 / sizeof(Slot);
   const uint4* sectors = static_cast<const uint4*>(join.values);
   const uint32_t shift = join.slot_shift;
@@ -314,7 +313,7 @@ __device__ __forceinline__ void Machine<kVariant, R>::DoTestMatch(const DeviceIn
   }
   uint32_t pass = 0;
 #pragma unroll 1
-  for (uint32_t i = 0; i < R; ++i) pass |= static_cast<uint32_t>(Cursors(join)[RowOf(i)] < join.rows) << i;
+  for (uint32_t i = 0; i < R; ++i) pass |= static_cast<uint32_t>(CursorOf(join, i) < join.rows) << i;
   live &= pass;
 }
 

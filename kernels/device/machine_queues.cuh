@@ -1,4 +1,4 @@
-// Queues of the star kernel: rows that filters have left wait here, with their cursors, until they make a batch.
+// Queues of the star and the queue kernel: rows that filters have left wait here, with their cursors, until they make a batch.
 // Members of Machine (machine.cuh).
 //
 // Apart because a batch runs on a machine of its own, with 4 rows a thread that lie anywhere in a tablet instead of 16
@@ -26,7 +26,7 @@ __device__ __forceinline__ void Machine<kVariant, R>::RunQueues(bool end, uint32
   if (end || !paused) live = 0;
   Machine<kVariant, kQueuedRows> few{launch, shared, thread};
   few.tile = tile;
-  few.full = false;
+  few.full = few.reserve = false;
   few.null = few.null_w = 0;
 #pragma unroll
   for (uint32_t k = 0; k < kQueuedRows; ++k) few.a[k] = 0;

@@ -54,6 +54,7 @@ class Producer {
     FoundColumns now = FindColumns(0);
     for (uint32_t count = 0, stage = 0, parity = 1;; ++count) {
       const uint32_t stop = LoadRelaxed(&launch_.control->stop);
+      if constexpr (kVariant == Variant::kQueue) StopIfFull();
       const FoundColumns next = FindColumns(count + 1);
       BarrierWait(emptied + stage, parity);
       if (__any_sync(kAllLanes, stop != 0)) now.header.rows = 0;
@@ -68,6 +69,14 @@ class Producer {
   }
 
  private:
+  /// Before rows that are queued have no room.
+  __device__ __forceinline__ void StopIfFull() const {
+    if (launch_.spare_groups == 0) return;
+    if (LoadRelaxed(&launch_.control->groups) + launch_.spare_groups <= launch_.groups.max_groups) return;
+    if (lane_ != 0) return;
+    atomicOr(&launch_.control->reasons, kGrow);
+    atomicExch(&launch_.control->stop, 1u);
+  }
   __device__ __forceinline__ TileHeader* Headers() const {
     return reinterpret_cast<TileHeader*>(shared_ + launch_.layout.headers);
   }

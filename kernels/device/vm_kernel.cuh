@@ -1,6 +1,6 @@
 // The VM kernel: a producer warp feeds tiles into the ring, interpreter warps run the program over their slices of each
 // tile. kernels/README.md describes the machine. Instantiated in vm_kernel.cu, vm_kernel_lean.cu, vm_kernel_star.cu,
-// vm_kernel_pairs.cu and dp_kernel.cu.
+// vm_kernel_pairs.cu, vm_kernel_queue.cu and dp_kernel.cu.
 //
 // Start at: VmKernel.
 #pragma once
@@ -62,7 +62,7 @@ __global__ void __launch_bounds__(kThreads + 32, kBlocks<kVariant>) VmKernel(con
   for (uint32_t stage = 0, parity = 0;;) {
     BarrierWait(filled + stage, parity);
     machine.tile = headers + stage;
-    if (kVariant != Variant::kStar && machine.tile->rows == 0) break;
+    if (!HasQueues(kVariant) && machine.tile->rows == 0) break;
     // A suspended warp skips the tiles that the producer had already fetched.
     const bool applies = machine.tile->rows != 0 && !machine.IsFull() && machine.tile->index >= warp->next;
     if (applies) {
@@ -82,13 +82,18 @@ __global__ void __launch_bounds__(kThreads + 32, kBlocks<kVariant>) VmKernel(con
         warp->next = machine.tile->index + (machine.IsFull() ? 0 : applied);
       }
     }
-    if constexpr (kVariant == Variant::kStar) {
+    if constexpr (HasQueues(kVariant)) {
       // Queued rows need nothing of the stage, which can be filled again while they run.
       const TileHeader tile = *machine.tile;
       __syncwarp();
       if (tile.rows != 0 && (threadIdx.x & 31) == 0) BarrierArrive(emptied + stage);
       if (layout.queues != kNowhere && (applies || tile.rows == 0))
         machine.RunQueues(tile.rows == 0, tile.tablet, tile.first);
+      if constexpr (kVariant == Variant::kQueue) {
+        // All of its rows wait in queues, so nothing reads A. Said here, it takes no registers beside those of a batch.
+#pragma unroll
+        for (uint32_t i = 0; i < kRows; ++i) machine.a[i] = 0;
+      }
       if (tile.rows == 0) break;
     } else {
       __syncwarp();

@@ -14,12 +14,13 @@ namespace tessera::kernels {
 enum class OperandSource : uint8_t { kNone, kSlot, kRegister, kConstant, kPayload };
 
 /// Where a register is: a byte offset in shared memory, or, with kInScratch, in the block's range of `scratch`. Each
-/// thread has its own values in a register: one NULL word per thread, then [16][threads] values of 8 (kWideRegister:
+/// thread has its own values in a register: one NULL word per thread, then [rows][threads] values of 8 (kWideRegister:
 /// 16) bytes.
 inline constexpr uint32_t kInScratch = 1u << 31;
 inline constexpr uint32_t kWideRegister = 1u << 30;
 inline constexpr uint32_t kRegisterOffset = kWideRegister - 1;
-constexpr uint32_t RegisterBytes(bool wide) { return kThreads * 4 + kThreads * kRows * (wide ? 16 : 8); }
+/// `rows`: of a block.
+constexpr uint32_t RegisterBytes(uint32_t rows, bool wide) { return kThreads * 4 + rows * (wide ? 16 : 8); }
 
 /// The second operand of an instruction that has two: 64 bits wide, not a payload.
 struct DeviceOperand {

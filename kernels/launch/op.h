@@ -12,7 +12,7 @@ namespace tessera::kernels {
 
 using Op = vm::Opcode;
 
-/// Instantiations of the VM kernel, from few opcodes to all of them.
+/// Instantiations of the VM kernel.
 enum class Variant : uint8_t {
   kLean,   ///< 96 registers a thread instead of 128, so that a multiprocessor holds four blocks instead of three
   kStar,   ///< ... and probes of direct tables and hash tables of 4-byte keys, payload operands, queues
@@ -20,10 +20,12 @@ enum class Variant : uint8_t {
   kFull,
   kDpPairs,  ///< kPairs, launched from the device
   kDp,       ///< kFull, launched from the device
+  kQueue,    ///< kStar up to where rows wait in a queue, nearly all opcodes for the rows that come from it
 };
-/// Whether an instantiation has everything but queues; whether it is one for nested-loop joins.
+/// Whether an instantiation has everything but queues; whether it is one for nested-loop joins; whether it has queues.
 constexpr bool HasAll(Variant variant) { return variant == Variant::kFull || variant == Variant::kDp; }
 constexpr bool IsPairs(Variant variant) { return variant == Variant::kPairs || variant == Variant::kDpPairs; }
+constexpr bool HasQueues(Variant variant) { return variant == Variant::kStar || variant == Variant::kQueue; }
 /// Whether it is launched from the device.
 constexpr bool IsDp(Variant variant) { return variant == Variant::kDp || variant == Variant::kDpPairs; }
 constexpr bool HasNestedLoops(Variant variant) { return HasAll(variant) || IsPairs(variant); }
@@ -34,9 +36,24 @@ constexpr bool HasNestedLoops(Variant variant) { return HasAll(variant) || IsPai
 constexpr uint32_t BlocksOf(Variant variant) { return variant == Variant::kLean ? 4 : variant == Variant::kDp ? 2 : 3; }
 /// The tier whose opcodes an instantiation has.
 constexpr vm::Tier TierOf(Variant variant) {
-  return HasAll(variant) ? vm::Tier::Full : IsPairs(variant) ? vm::Tier::Pairs : static_cast<vm::Tier>(variant);
+  return HasAll(variant)              ? vm::Tier::Full
+         : IsPairs(variant)           ? vm::Tier::Pairs
+         : variant == Variant::kQueue ? vm::Tier::Star
+                                      : static_cast<vm::Tier>(variant);
 }
 /// Whether an instantiation has an opcode.
 constexpr bool IsIn(Variant variant, Op op) { return vm::Info(op).tier <= TierOf(variant); }
+/// Whether kQueue has an opcode for rows that come from a queue: it can neither go on to a row's next match nor emit rows.
+constexpr bool IsBehindQueue(Op op) {
+  switch (vm::Info(op).shape) {
+    case vm::Shape::Next:
+    case vm::Shape::NextOuter:
+    case vm::Shape::Emit:
+    case vm::Shape::Build:
+      return false;
+    default:
+      return vm::Info(op).tier <= vm::Tier::Full;
+  }
+}
 
 }  // namespace tessera::kernels

@@ -20,6 +20,7 @@ const void* FullVmKernel();
 const void* LeanVmKernel();
 const void* StarVmKernel();
 const void* PairsVmKernel();
+const void* QueueVmKernel();
 
 inline const void* VmKernelFor(Variant variant) {
   switch (variant) {
@@ -29,6 +30,8 @@ inline const void* VmKernelFor(Variant variant) {
       return StarVmKernel();
     case Variant::kPairs:
       return PairsVmKernel();
+    case Variant::kQueue:
+      return QueueVmKernel();
     case Variant::kDpPairs:
     case Variant::kDp:
       return DpVmKernel(variant);

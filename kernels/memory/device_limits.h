@@ -8,6 +8,7 @@ namespace tessera::kernels {
 struct DeviceLimits {
   uint32_t shared_per_block = 0;  ///< bytes of shared memory, with opt-in
   uint32_t shared_per_multiprocessor = 0;
+  uint32_t multiprocessors = 0;
   uint64_t cache_bytes = 0;      ///< L2
   uint64_t groups = UINT64_MAX;  ///< that a table in device memory has room for
 };

@@ -10,7 +10,8 @@ std::string Describe(const LaunchPlan& plan) {
                                               "kernel for nested-loop joins",
                                               "full kernel",
                                               "kernel for nested-loop joins launched from the device",
-                                              "full kernel launched from the device"};
+                                              "full kernel launched from the device",
+                                              "queue kernel"};
   std::string out = kVariants[static_cast<size_t>(plan.variant)];
   std::string columns;
   for (const StagedSlot& s : plan.staged) columns += " c" + std::to_string(s.slot);

@@ -56,7 +56,7 @@ double TouchedShare(double live, uint32_t width) { return 1 - std::pow(1 - live,
 /// Makes one plan, step by step: each step takes shared memory and writes its part of the plan.
 class LaunchPlanner {
  public:
-  /// `queue`: rows may wait in queues. A plan with queues for the full instantiation cannot be used: it has none.
+  /// `queue`: rows may wait in queues. A plan with queues for the full instantiation cannot be used: that has none.
   LaunchPlanner(const Section& section, const LoweredProgram& lowered,
                 const std::vector<const vm::TabletEncoding*>& tablets, const std::vector<const JoinShape*>& joins,
                 const DeviceLimits& limits, bool queue)
@@ -118,10 +118,12 @@ class LaunchPlanner {
     layout_.masks = Take(lowered_.masks * kThreads * 4);
     layout_.joins = Take(static_cast<uint32_t>(plan_.joins.size() * sizeof(JoinRecord)));
     PlaceCursors();
-    if (std::any_of(plan_.code.begin(), plan_.code.end(), QueuesRows))
+    if (std::any_of(plan_.code.begin(), plan_.code.end(), QueuesRows)) {
       layout_.queues = Take(kWarps * kQueueEntries * 4);
-    if (lowered_.uses_wide) layout_.wide = Take(kTileRows * 16);
-    if (keys_ > 0) layout_.ordinals = Take(kTileRows * 4);
+      layout_.row_places = kThreads * kQueuedRows;
+    }
+    if (lowered_.uses_wide) layout_.wide = Take(layout_.row_places * 16);
+    if (keys_ > 0) layout_.ordinals = Take(layout_.row_places * 4);
   }
 
   /// Bitmaps of join tables, and rows' cursors into them, also those of rows that wait in queues.
@@ -224,7 +226,7 @@ class LaunchPlanner {
         plan_.registers.push_back(0);
         continue;
       }
-      const uint32_t bytes = RegisterBytes(wide), kind = wide ? kWideRegister : 0;
+      const uint32_t bytes = RegisterBytes(layout_.row_places, wide), kind = wide ? kWideRegister : 0;
       if (at_ + bytes + 2 * layout_.stage_bytes + 256 <= half_) {
         plan_.registers.push_back(Take(bytes) | kind);
       } else {
@@ -256,12 +258,33 @@ class LaunchPlanner {
                })) {
       plan_.variant = Variant::kStar;
     } else if (layout_.queues != kNowhere) {
-      return;
+      if (!by_row && MayQueue()) plan_.variant = Variant::kQueue;
     } else if (simple && !far_groups && lowered_.grid_join >= 0 &&
                std::all_of(plan_.code.begin(), plan_.code.end(),
                            [&](const DeviceInstruction& d) { return IsOfProduct(d, plan_.joins); })) {
       plan_.variant = Variant::kPairs;
     }
+  }
+
+  /// Whether the instantiation with queues can do what the others cannot: rows are queued before anything that it has not
+  /// for whole tiles, and all that come from the queue have room in the sink.
+  bool MayQueue() {
+    for (size_t j = 0; j < joins_.size(); ++j) {
+      if (joins_[j] != nullptr && plan_.joins[j].probe == ProbeKind::kNestedLoop) return false;
+    }
+    const auto queue = std::find_if(plan_.code.begin(), plan_.code.end(), QueuesRows);
+    const bool can = layout_.code != kNowhere && plan_.record_staged && section_.sink == Section::Sink::kGroups &&
+                     !lowered_.two_passes && !lowered_.repeats && lowered_.grid_join < 0 &&
+                     std::all_of(plan_.code.begin(), queue, [&](const DeviceInstruction& d) { return IsStar(d, plan_.joins); }) &&
+                     std::all_of(queue, plan_.code.end(), [](const DeviceInstruction& d) { return IsBehindQueue(d.head.op); });
+    if (!can || keys_ == 0 || plan_.direct) return can;
+    // A warp's queues, the slices that are in the ring and the one under way.
+    const uint64_t warps = uint64_t{limits_.multiprocessors} * BlocksOf(Variant::kQueue) * kWarps;
+    uint64_t rows = 0;
+    for (const vm::TabletEncoding* t : tablets_) rows += t->rows;
+    plan_.spare_groups =
+        static_cast<uint32_t>(std::min(rows, warps * (kQueueEntries + (kMaxStages + 1) * kSliceRows)));
+    return plan_.spare_groups <= limits_.groups / 8;
   }
 
   /// As many blocks as fit with two stages. Then three stages and private groups, if they cost no block.

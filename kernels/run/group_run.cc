@@ -33,7 +33,7 @@ Status GroupRun::MakeReady(uint64_t rows, const LaunchPlan& plan) {
   rows_since_normalise_ += rows;
   // Private groups enter the table when a block ends: there must be room for all of them.
   const bool are_counted = plan.private_groups == 0 && plan.direct_groups > kUncountedGroups;
-  return plan.direct && !are_counted ? Reserve(plan.direct_groups) : Status::Ok();
+  return Reserve(plan.direct && !are_counted ? plan.direct_groups : plan.spare_groups);
 }
 
 Status GroupRun::Reserve(uint64_t more) {
@@ -41,7 +41,7 @@ Status GroupRun::Reserve(uint64_t more) {
   while (max_groups() < used() + more) {
     TESSERA_TRY(store_.Reserve(used() + more));
     if (store_.spills() > spills && max_groups() < more)
-      return {ErrorCode::kResource, "groups that are numbered by their keys do not fit the GPU", "Use --device host."};
+      return {ErrorCode::kResource, "the groups of a launch do not fit the GPU", "Use --device host."};
   }
   return Status::Ok();
 }

@@ -363,6 +363,7 @@ void LaunchBuilder::FillLaunch(const Offsets& at, Batch* batch) const {
   launch.private_groups = plan.private_groups;
   launch.direct = plan.direct;
   launch.direct_groups = plan.direct_groups;
+  launch.spare_groups = plan.spare_groups;
   std::copy(std::begin(plan.direct_keys), std::end(plan.direct_keys), launch.direct_keys);
   launch.groups.initial_state = arena.Device<uint64_t>(at.initial_state);
 }

@@ -158,6 +158,8 @@ Status Launcher::GrowGroups(Batch* batch) {
   bool spilled = false;
   TESSERA_TRY(sink_.groups().Grow(&spilled));
   if (!spilled) return Status::Ok();
+  if (batch->plan.spare_groups > sink_.groups().max_groups())
+    return {ErrorCode::kResource, "the groups of a launch do not fit the GPU", "Use --device host."};
   BlockTurns& turns = batch->turns;
   if (!IsDp(batch->plan.variant) && !turns.active()) {
     const uint32_t turn = std::clamp(sink_.groups().max_groups() / kTileRows, 1u, batch->blocks);
