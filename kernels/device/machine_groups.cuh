@@ -280,7 +280,7 @@ __device__ __forceinline__ void Machine<kVariant, R>::GroupByHash(const DeviceIn
   }
   __syncwarp();
   if (__any_sync(kAllLanes, no_room)) {
-    if (Lane32() == 0) Stop(kQueued ? kFailed : kGrow);  // (rows that are queued have room: launch.spare_groups)
+    if (Lane32() == 0) Stop(kQueued ? kFailed : kGrow);  // (rows that are queued have room: launch.spare)
     full = true;
   }
 }

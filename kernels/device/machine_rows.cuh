@@ -24,7 +24,7 @@ __device__ __forceinline__ bool Machine<kVariant, R>::ReserveRows(unsigned long 
       // written.
       atomicMin(&launch.control->rows_valid, base);
       atomicMax(&launch.control->rows_wanted, n);
-      Stop(kOutputFull);
+      Stop(kQueued ? kFailed : kOutputFull);  // (rows that are queued have room: launch.spare)
     } else if (base + n >= launch.enough) {
       Stop(kEnough);
     }

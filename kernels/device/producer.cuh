@@ -71,11 +71,15 @@ class Producer {
  private:
   /// Before rows that are queued have no room.
   __device__ __forceinline__ void StopIfFull() const {
-    if (launch_.spare_groups == 0) return;
-    if (LoadRelaxed(&launch_.control->groups) + launch_.spare_groups <= launch_.groups.max_groups) return;
-    if (lane_ != 0) return;
-    atomicOr(&launch_.control->reasons, kGrow);
-    atomicExch(&launch_.control->stop, 1u);
+    if (launch_.spare == 0) return;
+    Control* const control = launch_.control;
+    const bool groups = launch_.keys != 0;
+    const uint64_t used =
+        groups ? LoadRelaxed(&control->groups) : LoadRelaxed(reinterpret_cast<const uint64_t*>(&control->rows));
+    if (used + launch_.spare <= (groups ? launch_.groups.max_groups : launch_.output.capacity) || lane_ != 0) return;
+    if (!groups) atomicMax(&control->rows_wanted, static_cast<unsigned long long>(launch_.spare));
+    atomicOr(&control->reasons, groups ? kGrow : kOutputFull);
+    atomicExch(&control->stop, 1u);
   }
   __device__ __forceinline__ TileHeader* Headers() const {
     return reinterpret_cast<TileHeader*>(shared_ + launch_.layout.headers);

@@ -110,9 +110,9 @@ struct Launch {
   /// for each other.
   uint32_t direct_copies = 1;
   DirectKey direct_keys[kMaxDirectKeys] = {};
-  /// Not 0: no more tiles are begun once the table has no room for so many groups more, those of the rows that are under
-  /// way or in queues.
-  uint32_t spare_groups = 0;
+  /// Not 0: no more tiles are begun once the sink has no room for so many groups, or rows, more: those of the rows that are
+  /// under way or in queues.
+  uint32_t spare = 0;
   DeviceGroups groups;
   const DeviceInstruction* folds = nullptr;  ///< per aggregate an instruction with its op, state and private_state
 

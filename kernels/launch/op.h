@@ -43,17 +43,10 @@ constexpr vm::Tier TierOf(Variant variant) {
 }
 /// Whether an instantiation has an opcode.
 constexpr bool IsIn(Variant variant, Op op) { return vm::Info(op).tier <= TierOf(variant); }
-/// Whether kQueue has an opcode for rows that come from a queue: it can neither go on to a row's next match nor emit rows.
+/// Whether kQueue has an opcode for rows that come from a queue: it does not go on to a row's next match.
 constexpr bool IsBehindQueue(Op op) {
-  switch (vm::Info(op).shape) {
-    case vm::Shape::Next:
-    case vm::Shape::NextOuter:
-    case vm::Shape::Emit:
-    case vm::Shape::Build:
-      return false;
-    default:
-      return vm::Info(op).tier <= vm::Tier::Full;
-  }
+  const vm::Shape shape = vm::Info(op).shape;
+  return shape != vm::Shape::Next && shape != vm::Shape::NextOuter && vm::Info(op).tier <= vm::Tier::Full;
 }
 
 }  // namespace tessera::kernels

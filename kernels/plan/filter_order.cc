@@ -24,6 +24,9 @@ constexpr double kUselessRange = 0.5;
 
 /// Rows wait in a queue where at most this fraction of the rows before is left.
 constexpr double kFewRows = 0.35;
+/// ... or this one, if the program goes on with at least so many instructions that could read staged columns.
+constexpr double kVeryFewRows = 0.15;
+constexpr size_t kManyInstructions = 6;
 
 uint64_t ValueBytes(const JoinRecord& r) {
   switch (r.probe) {
@@ -109,9 +112,16 @@ double OrderFilters(const Section& section, const std::vector<double>& selectivi
     items.push_back({d, cost / std::max(1 - selectivity, 1e-3), selectivity});
   }
   double live = 1;
+  DeviceInstruction to_end;
   if (skip == nullptr) {
     for (const Item& i : items) live *= i.selectivity;
-    return live;
+    if (!queue || live > kVeryFewRows || code->size() - end < kManyInstructions) return live;
+    to_end = code->back();
+    to_end.p3 = static_cast<int32_t>(to_end.address);
+    to_end.head.op = Op::SkipIfNone;
+    to_end.address = items.back().instruction.address;
+    skip = &to_end;
+    live = 1;
   }
   std::stable_sort(items.begin(), items.end(), [](const Item& a, const Item& b) { return a.rank < b.rank; });
   std::vector<DeviceInstruction> out;

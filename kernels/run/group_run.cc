@@ -33,7 +33,7 @@ Status GroupRun::MakeReady(uint64_t rows, const LaunchPlan& plan) {
   rows_since_normalise_ += rows;
   // Private groups enter the table when a block ends: there must be room for all of them.
   const bool are_counted = plan.private_groups == 0 && plan.direct_groups > kUncountedGroups;
-  return Reserve(plan.direct && !are_counted ? plan.direct_groups : plan.spare_groups);
+  return Reserve(plan.direct && !are_counted ? plan.direct_groups : plan.spare);
 }
 
 Status GroupRun::Reserve(uint64_t more) {

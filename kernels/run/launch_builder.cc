@@ -16,6 +16,9 @@ namespace {
 /// A column of which a smaller part of the sectors is read stays on the host, if it has to cross the link: single sectors
 /// cross at 22 GB a second where copies move 53 (one H100), so that a part of 0.4 takes as long as all.
 constexpr double kSparseShare = 0.3;
+/// The part of the budget that the rows may take for which an output has room only so that none that waits in a queue is
+/// without.
+constexpr uint64_t kSpareShare = 32;
 /// The part of the free memory that a launch's rows in the order of a table's slots may have.
 constexpr uint64_t kPartitionedShare = 8;
 
@@ -130,6 +133,7 @@ Status LaunchBuilder::PlanBatch(uint64_t most_groups, Batch* batch) {
   for (const vm::TabletEncoding& t : batch->input.tablets) tablets.push_back(&t);
   DeviceLimits limits = gpu_.limits;
   limits.groups = most_groups;
+  limits.rows = gpu_.cache.budget() / kSpareShare / std::max<uint64_t>(RowBytes(section_.columns), 1);
   const bool wants_dp = grid_.WantsDp();
   if (wants_dp) limits.shared_per_multiprocessor -= kKeeperBytes;
   const auto plan_launch = [&] {
@@ -363,7 +367,7 @@ void LaunchBuilder::FillLaunch(const Offsets& at, Batch* batch) const {
   launch.private_groups = plan.private_groups;
   launch.direct = plan.direct;
   launch.direct_groups = plan.direct_groups;
-  launch.spare_groups = plan.spare_groups;
+  launch.spare = std::min(plan.spare, batch->blocks * kWarps * (kQueueEntries + (plan.layout.stages + 1) * kSliceRows));
   std::copy(std::begin(plan.direct_keys), std::end(plan.direct_keys), launch.direct_keys);
   launch.groups.initial_state = arena.Device<uint64_t>(at.initial_state);
 }

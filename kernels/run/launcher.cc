@@ -42,7 +42,7 @@ Status Launcher::SendCounters(Batch* batch) {
 // ---- Starting -------------------------------------------------------------------------------------------------------
 
 Status Launcher::Start(Batch* batch) {
-  if (sink_.has_groups()) TESSERA_TRY(sink_.groups().MakeReady(batch->input.rows(), batch->plan));
+  TESSERA_TRY(sink_.MakeReady(batch));
   TESSERA_TRY(gpu_.ReserveEvicting(&gpu_.scratch, batch->blocks * batch->plan.scratch_bytes));
   TESSERA_TRY(gpu_.host_results.Reserve(batch->control + sizeof(Control) + 2 * kEagerBytes));
   TESSERA_TRY(gpu_.cache.Finish(&batch->input.copies, gpu_.stream, &context_.statistics->transfer_milliseconds));
@@ -158,7 +158,7 @@ Status Launcher::GrowGroups(Batch* batch) {
   bool spilled = false;
   TESSERA_TRY(sink_.groups().Grow(&spilled));
   if (!spilled) return Status::Ok();
-  if (batch->plan.spare_groups > sink_.groups().max_groups())
+  if (batch->plan.spare > sink_.groups().max_groups())
     return {ErrorCode::kResource, "the groups of a launch do not fit the GPU", "Use --device host."};
   BlockTurns& turns = batch->turns;
   if (!IsDp(batch->plan.variant) && !turns.active()) {

@@ -34,9 +34,19 @@ void SectionSink::FillControl(Control* control) const {
   control->rows_valid = UINT64_MAX;
 }
 
+Status SectionSink::MakeReady(Batch* batch) {
+  if (has_groups()) return groups_.MakeReady(batch->input.rows(), batch->plan);
+  uint32_t& spare = batch->launch.spare;
+  const uint64_t room = output().capacity - rows_used_;
+  if (room >= batch->input.rows()) spare = 0;  // each row makes one at most
+  return room < spare ? MakeRoom(spare) : Status::Ok();
+}
+
+Output SectionSink::output() const { return is_build() ? build_.output() : row_output_.output(); }
+
 Status SectionSink::FillLaunch(Launch* launch) {
   TESSERA_TRY(groups_.FillLaunch(launch));
-  const Output output = is_build() ? build_.output() : row_output_.output();
+  const Output output = this->output();
   launch->output.low = output.low;
   launch->output.high = output.high;
   launch->output.null = output.null;

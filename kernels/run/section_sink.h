@@ -42,6 +42,8 @@ class SectionSink {
 
   /// The counters of a launch before it starts.
   void FillControl(Control* control) const;
+  /// Before a launch: what it needs room for beforehand.
+  Status MakeReady(Batch* batch);
   /// What the launch has to know.
   Status FillLaunch(Launch* launch);
   /// Behind a launch: sends the counters to the host, and the results that come with them, to `results` there.
@@ -49,7 +51,7 @@ class SectionSink {
   Status StartSendBack(const Batch& batch, const SmallCopy& counters, const uint32_t* used_blocks, uint8_t* results);
   /// Takes over the counters of a launch that has ended. `partials`: [block][aggregate], if there are totals.
   Status TakeCounters(const Control& control, const Partial* partials, uint32_t blocks);
-  /// Room for `wanted` more rows. REQUIRES: TakeCounters; there are no groups.
+  /// Room for `wanted` more rows. REQUIRES: no launch is under way; there are no groups.
   Status MakeRoom(uint64_t wanted);
 
   /// Takes over the number of rows of a build that could not run full.
@@ -69,6 +71,8 @@ class SectionSink {
  private:
   /// For EXPLAIN ANALYZE: how the rows were ordered.
   void DescribeRows() const;
+  /// Where rows go.
+  Output output() const;
 
   GpuDevice& gpu_;
   const vm::SectionContext& context_;
