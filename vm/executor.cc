@@ -98,8 +98,7 @@ class Run {
       const InterruptScope without_interrupts{nullptr};
       if (state_.options.gpu != nullptr)
         state_.handed_on = FindHandedOn(state_.program, [&](int table, int column) {
-          const TableInfo& t = *state_.tables[static_cast<size_t>(table)];
-          return 2 * t.statistics[static_cast<size_t>(column)].distinct >= t.rows;
+          return VarietyOf(*state_.tables[static_cast<size_t>(table)], column);
         });
       TESSERA_TRY(placement_.Choose());
       for (size_t j = 0; j < state_.program.joins.size() && exchange != nullptr; ++j) {

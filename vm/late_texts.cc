@@ -128,7 +128,13 @@ class Finder {
 
 }  // namespace
 
-HandedOn FindHandedOn(const Program& program, const std::function<bool(int, int)>& nearly_unique) {
+Variety VarietyOf(const TableInfo& table, int column) {
+  const uint64_t distinct = table.statistics[static_cast<size_t>(column)].distinct;
+  if (distinct < LateTexts::kLeastEntries) return Variety::kFew;
+  return 2 * distinct >= table.rows ? Variety::kNearlyUnique : Variety::kMany;
+}
+
+HandedOn FindHandedOn(const Program& program, const std::function<Variety(int, int)>& variety) {
   HandedOn out;
   Finder finder(program);
   for (size_t number = 0; number < program.sections.size(); ++number) {
@@ -142,8 +148,10 @@ HandedOn FindHandedOn(const Program& program, const std::function<bool(int, int)
       const Slot& slot = s.slots[i];
       if (s.source_kind != Section::Source::kTable || slot.type.storage() != StorageClass::kText || slot.map >= 0)
         continue;
+      const Variety texts = variety(s.source, slot.column);
+      if (texts == Variety::kFew) continue;
       const Fate fate = finder.OfSlot(number, i);
-      const bool unique = nearly_unique(s.source, slot.column);
+      const bool unique = texts == Variety::kNearlyUnique;
       slots[i] = stay[i] = fate == Fate::kHandedOn || (fate == Fate::kSorted && unique);
       if (stay[i] || !unique) continue;
       for (const uint32_t r : finder.CopiesToPayload(number, i)) slots[i] = settled[r] = true;

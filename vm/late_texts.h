@@ -28,9 +28,13 @@ struct HandedOn {
   std::vector<std::vector<bool>> columns;  ///< by section, then by column of its rows: may hold such texts
   std::vector<std::vector<bool>> settled;  ///< the same: gets identifiers when the rows are made
 };
-/// `nearly_unique`: whether a column (table, column) of the program has hardly fewer texts than rows. Only then texts are
-/// left for later if something is sorted by them (otherwise to sort their few ranks is faster), or if they are settled.
-HandedOn FindHandedOn(const Program& program, const std::function<bool(int, int)>& nearly_unique);
+/// How many different texts a column has. Few get identifiers at once: rows with late texts go from rank to rank by way of
+/// the hosts. Nearly as many as rows are left for later even if something is sorted by them (otherwise to sort their few
+/// ranks is faster), or settled.
+enum class Variety : uint8_t { kFew, kMany, kNearlyUnique };
+Variety VarietyOf(const TableInfo& table, int column);
+/// `variety`: of a column (table, column) of the program.
+HandedOn FindHandedOn(const Program& program, const std::function<Variety(int, int)>& variety);
 
 /// Any thread.
 class LateTexts {
