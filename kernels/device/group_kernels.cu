@@ -119,7 +119,8 @@ __global__ void ListDirectGroups(const __grid_constant__ Launch launch, const De
   }
   __syncthreads();
   uint32_t* at = numbers + warps[warp] + through - mine;
-  for (; touched != 0; touched &= touched - 1) *at++ = first + static_cast<uint32_t>(__ffs(static_cast<int>(touched))) - 1;
+  for (; touched != 0; touched &= touched - 1)
+    *at++ = first + static_cast<uint32_t>(__ffs(static_cast<int>(touched))) - 1;
   __syncthreads();
   const uint32_t groups = block_groups, state_words = table.state_words;
   if (block_first + groups > table.max_groups) {  // the host has made room
@@ -217,7 +218,8 @@ cudaError_t StartEnterDirectGroups(const Launch& launch, const DeviceGroups& tab
 }
 
 cudaError_t StartListDirectGroups(const Launch& launch, const DeviceGroups& table, cudaStream_t stream) {
-  ListDirectGroups<<<Blocks((launch.direct_groups + kNumbersEach - 1) / kNumbersEach), kBlock, 0, stream>>>(launch, table);
+  ListDirectGroups<<<Blocks((launch.direct_groups + kNumbersEach - 1) / kNumbersEach), kBlock, 0, stream>>>(launch,
+                                                                                                            table);
   return cudaGetLastError();
 }
 

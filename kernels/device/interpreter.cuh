@@ -96,8 +96,8 @@ __device__ __forceinline__ void Machine<kVariant, R>::RunFrom(uint32_t start) {
     asm volatile("" : "+r"(at));
     const DeviceInstruction& in = Code(at);
     switch (op) {
-#define TESSERA_CASE_Full(Name, Shape)                                       \
-  case Op::Name:                                                             \
+#define TESSERA_CASE_Full(Name, Shape)                            \
+  case Op::Name:                                                  \
     if constexpr (Has(Op::Name)) Do##Shape<meaning::Name>(in, b); \
     break;
 #define TESSERA_CASE_Lean TESSERA_CASE_Full

@@ -28,7 +28,9 @@ struct Machine {
   static constexpr bool kNestedLoops = HasNestedLoops(kVariant);
   static constexpr bool kJoins = kVariant != Variant::kLean;
   /// Whether it has an opcode.
-  static constexpr bool Has(Op op) { return kVariant == Variant::kQueue && kQueued ? IsBehindQueue(op) : IsIn(kVariant, op); }
+  static constexpr bool Has(Op op) {
+    return kVariant == Variant::kQueue && kQueued ? IsBehindQueue(op) : IsIn(kVariant, op);
+  }
   /// Groups, if there are any, are all in shared memory.
   static constexpr bool kPrivateGroups = kVariant == Variant::kLean || IsPairs(kVariant);
 

@@ -31,9 +31,9 @@ struct Layout {
   uint32_t thread_counts = 0;         ///< uint32_t[aggregates][threads], if there are thread_states
   uint32_t masks = 0;                 ///< uint32_t[masks][threads]
   uint32_t queues = kNowhere;         ///< uint32_t[warps][kQueueEntries]: rows of the tablet, see RunQueues
-  uint32_t row_places = kTileRows;    ///< rows that the next two and registers have places for; fewer if rows are queued
-  uint32_t wide = 0;                  ///< accumulator W: 16 bytes [row_places]
-  uint32_t ordinals = 0;              ///< uint32_t[row_places]: the group of each row
+  uint32_t row_places = kTileRows;  ///< rows that the next two and registers have places for; fewer if rows are queued
+  uint32_t wide = 0;                ///< accumulator W: 16 bytes [row_places]
+  uint32_t ordinals = 0;            ///< uint32_t[row_places]: the group of each row
   uint32_t private_slots =
       0;  ///< uint32_t[2 * private_groups]; direct: uint8_t[private_groups], 1 for groups that have a row
   uint32_t private_records = 0;                 ///< uint64_t[private_groups][record_words]; direct: none

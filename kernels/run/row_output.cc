@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <span>
 
 #include "base/phase_clock.h"
 #include "base/thread_pool.h"
@@ -37,6 +38,8 @@ constexpr uint64_t kSortBytesPerRow = 32;
 /// If few rows are wanted, this many rows, and at least this multiple of those wanted, are sorted to find a bound that
 /// leaves out most of the others.
 constexpr uint64_t kSampleRows = 1 << 16, kSampledShare = 4;
+/// So many rows are sorted by the keys before the first text, to leave out what these say is not wanted.
+constexpr uint64_t kLeastToLeaveOut = 1 << 12;
 /// Ranking a string takes 100 ns where there are 4,096 and 640 where there are 1 M: less than sorting a row by it.
 constexpr uint64_t kMostRanked = 1 << 20, kFewRanked = 1 << 12, kRankedPerRow = 4;
 /// Bytes of a piece in which rows come to the host (no more than this part of the budget): a pinned copy of 4 MiB
@@ -142,7 +145,7 @@ Status RowOutput::MakeRoom(uint64_t* rows, uint64_t wanted) {
     *rows = 0;
   } else {
     const uint32_t* order = nullptr;
-    TESSERA_ASSIGN(const bool sorted, Sort(*rows, keep_, &order));
+    TESSERA_ASSIGN(const bool sorted, Sort(rows, keep_, &order));
     if (sorted && keep_ <= output_.capacity / kKeptShare) {
       TESSERA_TRY(KeepBest(rows, order));
     } else {
@@ -159,9 +162,9 @@ Status RowOutput::MakeRoom(uint64_t* rows, uint64_t wanted) {
 
 // ---- Order ----------------------------------------------------------------------------------------------------------
 
-std::vector<SortPart> RowOutput::Parts() const {
+std::vector<SortPart> RowOutput::Parts(size_t keys) const {
   std::vector<SortPart> parts;
-  for (const SortKey& key : section_.order) {
+  for (const SortKey& key : std::span(section_.order).first(keys)) {
     const size_t column = static_cast<size_t>(key.column);
     SortPart part;
     part.values = output_.low + column * output_.capacity;
@@ -198,12 +201,9 @@ std::vector<SortPart> RowOutput::Parts() const {
 }
 
 tessera::Result<bool> RowOutput::RankTexts(uint64_t rows) {
-  const auto is_text = [&](const SortKey& k) {
-    return section_.columns[static_cast<size_t>(k.column)].storage() == StorageClass::kText;
-  };
-  if (std::none_of(section_.order.begin(), section_.order.end(), is_text)) return true;
+  if (KeysBeforeTexts() == section_.order.size()) return true;
   for (const SortKey& key : section_.order) {
-    if (is_text(key)) TESSERA_TRY(ResolveTexts(static_cast<size_t>(key.column), rows));
+    if (IsText(key)) TESSERA_TRY(ResolveTexts(static_cast<size_t>(key.column), rows));
   }
   const uint64_t count = context_.strings->count();
   if (count > kMostRanked || count > std::max(kFewRanked, kRankedPerRow * rows)) return false;
@@ -223,13 +223,42 @@ Status RowOutput::ResolveTexts(size_t column, uint64_t rows) {
   return kernels::ResolveTexts(&gpu_, context_, output_.low + column * output_.capacity, rows);
 }
 
-tessera::Result<bool> RowOutput::Sort(uint64_t rows, uint64_t wanted, const uint32_t** order) {
+bool RowOutput::IsText(const SortKey& key) const {
+  return section_.columns[static_cast<size_t>(key.column)].storage() == StorageClass::kText;
+}
+
+size_t RowOutput::KeysBeforeTexts() const {
+  return static_cast<size_t>(std::ranges::find_if(section_.order, [&](const SortKey& k) { return IsText(k); }) -
+                             section_.order.begin());
+}
+
+Status RowOutput::LeaveOutByFirstKeys(uint64_t wanted, uint64_t* rows) {
+  const size_t keys = KeysBeforeTexts();
+  if (keys == 0 || keys == section_.order.size() || *rows < kLeastToLeaveOut || wanted > *rows / kKeptShare)
+    return Status::Ok();
+  const auto n = static_cast<uint32_t>(*rows);
+  RunBuffer found, selected;
+  TESSERA_ASSIGN(const std::vector<SortWord> words, Words(Parts(keys), n, &found));
+  if (words.empty()) return Status::Ok();
+  const uint32_t* order = nullptr;
+  TESSERA_TRY(SortBy({words.back()}, nullptr, n, &order));
+  TESSERA_TRY(selected.Allocate(&gpu_, uint64_t{n} * sizeof(uint32_t)));
+  TESSERA_ASSIGN(const uint32_t count, Select(words.back(), order + wanted - 1, n, found, selected));
+  if (count > *rows / 2) return Status::Ok();
+  TESSERA_TRY(Keep(count, selected.As<uint32_t>()));
+  *rows = count;
+  return Status::Ok();
+}
+
+tessera::Result<bool> RowOutput::Sort(uint64_t* rows, uint64_t wanted, const uint32_t** order) {
   *order = nullptr;
   if (wanted == 0) return true;
-  tessera::Result<bool> sorted = RankTexts(rows);
+  if (const Status status = LeaveOutByFirstKeys(wanted, rows); !status.ok() && status.code() != ErrorCode::kResource)
+    return status;
+  tessera::Result<bool> sorted = RankTexts(*rows);
   if (sorted.ok() && !*sorted) why_host_ = "too many texts to rank for so few rows";
   if (sorted.ok() && *sorted) {
-    const Status status = SortRanked(static_cast<uint32_t>(rows), wanted, order);
+    const Status status = SortRanked(static_cast<uint32_t>(*rows), wanted, order);
     if (!status.ok()) sorted = status;
   }
   if (!sorted.ok() && sorted.status().code() == ErrorCode::kResource) {
@@ -245,46 +274,19 @@ tessera::Result<bool> RowOutput::Sort(uint64_t rows, uint64_t wanted, const uint
 
 Status RowOutput::SortRanked(uint32_t rows, uint64_t wanted, const uint32_t** order) {
   CUDA_TRY(cudaEventRecord(gpu_.begin, gpu_.stream));
-  std::vector<SortPart> parts = Parts();
-  std::vector<CodeRange> ranges(parts.size());
-  const uint64_t bytes = ranges.size() * sizeof(CodeRange);
   RunBuffer found, selected;
-  TESSERA_TRY(found.Allocate(&gpu_, bytes + sizeof(uint32_t)));
-  // (Pageable memory: these copies are done when the calls return.)
-  CUDA_TRY(cudaMemcpyAsync(found.As<void>(), ranges.data(), bytes, cudaMemcpyHostToDevice, gpu_.stream));
-  CUDA_TRY(StartFindRanges(parts, rows, found.As<CodeRange>(), gpu_.stream));
-  CUDA_TRY(cudaMemcpyAsync(ranges.data(), found.As<void>(), bytes, cudaMemcpyDeviceToHost, gpu_.stream));
-  CUDA_TRY(cudaStreamSynchronize(gpu_.stream));
-  for (size_t i = 0; i < parts.size(); ++i) {
-    parts[i].low = ranges[i].low;
-    parts[i].high = ranges[i].high;
-  }
-  const std::vector<SortWord> words = PackParts(parts);
+  TESSERA_ASSIGN(const std::vector<SortWord> words, Words(Parts(section_.order.size()), rows, &found));
   key_bits_ = 0;
   for (const SortWord& w : words) key_bits_ += w.bits;
-
-  const auto sort = [&](const uint32_t* among, uint32_t count) -> Status {
-    size_t scratch_bytes = 0;
-    CUDA_TRY(SortScratchBytes(count, &scratch_bytes));
-    scratch_.Free();
-    TESSERA_TRY(scratch_.Allocate(&gpu_, scratch_bytes));
-    CUDA_TRY(StartSort(words, among, count, scratch_.As<void>(), scratch_bytes, order, gpu_.stream));
-    return Status::Ok();
-  };
   const uint64_t sample = wanted > rows ? rows : std::max(kSampleRows, kSampledShare * wanted);
   if (words.empty() || sample > rows / 2) {
-    TESSERA_TRY(sort(nullptr, rows));
+    TESSERA_TRY(SortBy(words, nullptr, rows, order));
   } else {
     // The last of the best rows of a sample: no row behind it is among the best of all.
-    TESSERA_TRY(sort(nullptr, static_cast<uint32_t>(sample)));
+    TESSERA_TRY(SortBy(words, nullptr, static_cast<uint32_t>(sample), order));
     TESSERA_TRY(selected.Allocate(&gpu_, uint64_t{rows} * sizeof(uint32_t)));
-    uint32_t* const device_count = reinterpret_cast<uint32_t*>(found.As<uint8_t>() + bytes);
-    uint32_t count = 0;
-    CUDA_TRY(cudaMemsetAsync(device_count, 0, sizeof count, gpu_.stream));
-    CUDA_TRY(StartSelect(words.back(), *order + wanted - 1, rows, selected.As<uint32_t>(), device_count, gpu_.stream));
-    CUDA_TRY(cudaMemcpyAsync(&count, device_count, sizeof count, cudaMemcpyDeviceToHost, gpu_.stream));
-    CUDA_TRY(cudaStreamSynchronize(gpu_.stream));
-    TESSERA_TRY(sort(selected.As<uint32_t>(), count));
+    TESSERA_ASSIGN(const uint32_t count, Select(words.back(), *order + wanted - 1, rows, found, selected));
+    TESSERA_TRY(SortBy(words, selected.As<uint32_t>(), count, order));
   }
   CUDA_TRY(cudaEventRecord(gpu_.end, gpu_.stream));
   const PhaseScope phase(Phase::kKernel);
@@ -294,16 +296,56 @@ Status RowOutput::SortRanked(uint32_t rows, uint64_t wanted, const uint32_t** or
   return Status::Ok();
 }
 
+tessera::Result<std::vector<SortWord>> RowOutput::Words(std::vector<SortPart> parts, uint32_t rows, RunBuffer* found) {
+  std::vector<CodeRange> ranges(parts.size());
+  const uint64_t bytes = ranges.size() * sizeof(CodeRange);
+  TESSERA_TRY(found->Allocate(&gpu_, bytes));
+  // (Pageable memory: these copies are done when the calls return.)
+  CUDA_TRY(cudaMemcpyAsync(found->As<void>(), ranges.data(), bytes, cudaMemcpyHostToDevice, gpu_.stream));
+  CUDA_TRY(StartFindRanges(parts, rows, found->As<CodeRange>(), gpu_.stream));
+  CUDA_TRY(cudaMemcpyAsync(ranges.data(), found->As<void>(), bytes, cudaMemcpyDeviceToHost, gpu_.stream));
+  CUDA_TRY(cudaStreamSynchronize(gpu_.stream));
+  for (size_t i = 0; i < parts.size(); ++i) {
+    parts[i].low = ranges[i].low;
+    parts[i].high = ranges[i].high;
+  }
+  return PackParts(parts);
+}
+
+Status RowOutput::SortBy(const std::vector<SortWord>& words, const uint32_t* among, uint32_t rows,
+                         const uint32_t** order) {
+  size_t scratch_bytes = 0;
+  CUDA_TRY(SortScratchBytes(rows, &scratch_bytes));
+  scratch_.Free();
+  TESSERA_TRY(scratch_.Allocate(&gpu_, scratch_bytes));
+  CUDA_TRY(StartSort(words, among, rows, scratch_.As<void>(), scratch_bytes, order, gpu_.stream));
+  return Status::Ok();
+}
+
+tessera::Result<uint32_t> RowOutput::Select(const SortWord& word, const uint32_t* bound, uint32_t rows,
+                                            const RunBuffer& counter, const RunBuffer& selected) {
+  uint32_t count = 0;
+  CUDA_TRY(cudaMemsetAsync(counter.As<void>(), 0, sizeof count, gpu_.stream));
+  CUDA_TRY(StartSelect(word, bound, rows, selected.As<uint32_t>(), counter.As<uint32_t>(), gpu_.stream));
+  CUDA_TRY(cudaMemcpyAsync(&count, counter.As<void>(), sizeof count, cudaMemcpyDeviceToHost, gpu_.stream));
+  CUDA_TRY(cudaStreamSynchronize(gpu_.stream));
+  return count;
+}
+
 Status RowOutput::KeepBest(uint64_t* rows, const uint32_t* order) {
   *rows = std::min(*rows, keep_);
   ++cuts_;
-  if (*rows == 0) return Status::Ok();
+  return Keep(*rows, order);
+}
+
+Status RowOutput::Keep(uint64_t rows, const uint32_t* order) {
+  if (rows == 0) return Status::Ok();
   DeviceRows best;
-  TESSERA_TRY(best.Allocate(&gpu_, section_.columns, *rows));
+  TESSERA_TRY(best.Allocate(&gpu_, section_.columns, rows));
   const RowColumns output{output_.low, output_.null, output_.capacity};
   const auto gather = [&](const RowColumns& from, const RowColumns& to, const uint32_t* by) {
     return StartGather(from, to, static_cast<uint32_t>(columns_ + wide_), static_cast<uint32_t>(columns_), by,
-                       static_cast<uint32_t>(*rows), gpu_.stream);
+                       static_cast<uint32_t>(rows), gpu_.stream);
   };
   CUDA_TRY(gather(output, best.columns(), order));
   CUDA_TRY(gather(best.columns(), output, nullptr));
@@ -315,7 +357,7 @@ Status RowOutput::KeepBest(uint64_t* rows, const uint32_t* order) {
 Status RowOutput::AddWindows(uint64_t rows) {
   if (rows == 0 || drained_ > 0 || result_.rows > 0 || why_host_ != nullptr) return Status::Ok();
   const uint32_t* order = nullptr;
-  TESSERA_ASSIGN(const bool sorted, Sort(rows, rows, &order));
+  TESSERA_ASSIGN(const bool sorted, Sort(&rows, rows, &order));
   if (!sorted) return Status::Ok();
   const std::vector<SqlType> types = vm::TypesOfRows(section_);
   DeviceRows ordered;
@@ -383,7 +425,7 @@ tessera::Result<vm::RowSet> RowOutput::Finish(uint64_t rows) {
   }
   const uint32_t* order = nullptr;
   if (why_host_ == nullptr && rows > 0) {
-    TESSERA_ASSIGN(const bool sorted, Sort(rows, keep_, &order));
+    TESSERA_ASSIGN(const bool sorted, Sort(&rows, keep_, &order));
     if (sorted) rows = std::min(rows, keep_);
     if (sorted && runs_.empty()) {
       TESSERA_TRY(Deliver(order, rows));

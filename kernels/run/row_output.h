@@ -67,19 +67,34 @@ class RowOutput {
   /// Moves the output to a larger place. Errors: kResource, there is none.
   Status Grow(uint64_t rows, uint64_t capacity);
 
-  /// What the output is sorted by.
-  std::vector<SortPart> Parts() const;
+  bool IsText(const vm::SortKey& key) const;
+  /// The keys of the order before the first text.
+  size_t KeysBeforeTexts() const;
+  /// The first `keys` keys that the output is sorted by.
+  std::vector<SortPart> Parts(size_t keys) const;
+  /// What rows are sorted by: the parts, with the ranges of their codes, in words. `found`: memory for that.
+  tessera::Result<std::vector<SortWord>> Words(std::vector<SortPart> parts, uint32_t rows, RunBuffer* found);
+  /// As StartSort, with the order in scratch_.
+  Status SortBy(const std::vector<SortWord>& words, const uint32_t* among, uint32_t rows, const uint32_t** order);
+  /// As StartSelect. Returns how many rows are selected.
+  tessera::Result<uint32_t> Select(const SortWord& word, const uint32_t* bound, uint32_t rows, const RunBuffer& counter,
+                                   const RunBuffer& selected);
+  /// Leaves out rows that are not among the `wanted` best, as far as keys before the first text say so: texts of rows
+  /// that nobody wants are neither read nor ranked.
+  Status LeaveOutByFirstKeys(uint64_t wanted, uint64_t* rows);
   /// Gives texts of a column that were handed on their identifiers.
   Status ResolveTexts(size_t column, uint64_t rows);
   /// Brings the ranks of all strings to the device. false: they are too many.
   tessera::Result<bool> RankTexts(uint64_t rows);
-  /// Sorts the first `rows` rows of the output, at least the `wanted` best of them: *order, in scratch_, becomes their
-  /// numbers. false: it is left to the host from now on, for the reason in why_host_.
-  tessera::Result<bool> Sort(uint64_t rows, uint64_t wanted, const uint32_t** order);
+  /// Sorts the first *rows rows of the output, at least the `wanted` best of them: *order, in scratch_, becomes their
+  /// numbers. Some of the others may be left out. false: it is left to the host from now on, for the reason in why_host_.
+  tessera::Result<bool> Sort(uint64_t* rows, uint64_t wanted, const uint32_t** order);
   /// REQUIRES: texts are ranked; wanted > 0.
   Status SortRanked(uint32_t rows, uint64_t wanted, const uint32_t** order);
   /// Leaves the best rows alone in the output, at its front.
   Status KeepBest(uint64_t* rows, const uint32_t* order);
+  /// The same for `rows` rows, in this order.
+  Status Keep(uint64_t rows, const uint32_t* order);
 
   /// Brings rows order[0 .. rows) of the output (without order: its first rows) to the host and gives them to `take`
   /// piece by piece: the next one travels meanwhile.
