@@ -25,7 +25,7 @@ void GroupRun::SetUsed(uint32_t groups) {
   if (lowered_.repeats) rows_since_normalise_ = kRowsOfHalves;  // until the next launch
 }
 
-Status GroupRun::MakeReady(uint64_t rows, const LaunchPlan& plan) {
+Status GroupRun::MakeReady(uint64_t rows, const LaunchPlan& plan, uint32_t spare) {
   if (rows_since_normalise_ + rows > kRowsOfHalves) {
     TESSERA_TRY(store_.Normalise());
     rows_since_normalise_ = 0;
@@ -33,7 +33,7 @@ Status GroupRun::MakeReady(uint64_t rows, const LaunchPlan& plan) {
   rows_since_normalise_ += rows;
   // Private groups enter the table when a block ends: there must be room for all of them.
   const bool are_counted = plan.private_groups == 0 && plan.direct_groups > kUncountedGroups;
-  return Reserve(plan.direct && !are_counted ? plan.direct_groups : plan.spare);
+  return Reserve(plan.direct && !are_counted ? plan.direct_groups : spare);
 }
 
 Status GroupRun::Reserve(uint64_t more) {

@@ -37,8 +37,9 @@ class GroupRun {
   void SetUsed(uint32_t groups);
 
   /// Before a launch over `rows` rows: sums of halves have room for them, and the table for all groups that are
-  /// numbered by their keys, unless those may be so many that they are counted first. Errors: kResource, it has not.
-  Status MakeReady(uint64_t rows, const LaunchPlan& plan);
+  /// numbered by their keys, unless those may be so many that they are counted first, or for Launch::spare. Errors:
+  /// kResource, it has not.
+  Status MakeReady(uint64_t rows, const LaunchPlan& plan, uint32_t spare);
   /// Where the launch finds its groups.
   Status FillLaunch(Launch* launch);
   /// Before and behind a launch: clears the arrays of groups that are numbered by their keys, adds them to the table.

@@ -158,7 +158,7 @@ Status Launcher::GrowGroups(Batch* batch) {
   bool spilled = false;
   TESSERA_TRY(sink_.groups().Grow(&spilled));
   if (!spilled) return Status::Ok();
-  if (batch->plan.spare > sink_.groups().max_groups())
+  if (batch->launch.spare > sink_.groups().max_groups())
     return {ErrorCode::kResource, "the groups of a launch do not fit the GPU", "Use --device host."};
   BlockTurns& turns = batch->turns;
   if (!IsDp(batch->plan.variant) && !turns.active()) {

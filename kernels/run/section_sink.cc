@@ -35,8 +35,8 @@ void SectionSink::FillControl(Control* control) const {
 }
 
 Status SectionSink::MakeReady(Batch* batch) {
-  if (has_groups()) return groups_.MakeReady(batch->input.rows(), batch->plan);
   uint32_t& spare = batch->launch.spare;
+  if (has_groups()) return groups_.MakeReady(batch->input.rows(), batch->plan, spare);
   const uint64_t room = output().capacity - rows_used_;
   if (room >= batch->input.rows()) spare = 0;  // each row makes one at most
   return room < spare ? MakeRoom(spare) : Status::Ok();
