@@ -89,15 +89,16 @@ __global__ void EnterDirectGroups(const __grid_constant__ Launch launch, const D
 constexpr uint32_t kNumbersEach = 8;
 
 /// The same for a table without groups.
-__global__ void ListDirectGroups(const __grid_constant__ Launch launch, const DeviceGroups table) {
+__global__ void ListDirectGroups(const __grid_constant__ Launch launch, const DeviceGroups table, uint32_t begin,
+                                 uint32_t end) {
   __shared__ uint32_t warps[kBlock / 32], block_first, block_groups;
   __shared__ uint32_t numbers[kBlock * kNumbersEach];
-  const uint32_t first = (blockIdx.x * kBlock + threadIdx.x) * kNumbersEach;
+  const uint32_t first = begin + (blockIdx.x * kBlock + threadIdx.x) * kNumbersEach;
   const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   uint32_t touched = 0;
 #pragma unroll
   for (uint32_t i = 0; i < kNumbersEach; ++i) {
-    if (first + i < launch.direct_groups && IsTouched(launch, first + i)) touched |= 1u << i;
+    if (first + i < end && IsTouched(launch, first + i)) touched |= 1u << i;
   }
   const uint32_t mine = static_cast<uint32_t>(__popc(touched));
   uint32_t through = mine;
@@ -148,7 +149,7 @@ __global__ void ListDirectGroups(const __grid_constant__ Launch launch, const De
 __global__ void CountDirectGroups(const __grid_constant__ Launch launch, uint32_t* count) {
   uint32_t mine = 0;
   for (uint64_t g = uint64_t{blockIdx.x} * kBlock + threadIdx.x; g < launch.direct_groups; g += gridDim.x * kBlock)
-    mine += launch.touched[g];
+    mine += IsTouched(launch, static_cast<uint32_t>(g));
   mine = __reduce_add_sync(0xFFFFFFFFu, mine);
   if (threadIdx.x % 32 == 0 && mine != 0) atomicAdd(count, mine);
 }
@@ -217,9 +218,10 @@ cudaError_t StartEnterDirectGroups(const Launch& launch, const DeviceGroups& tab
   return cudaGetLastError();
 }
 
-cudaError_t StartListDirectGroups(const Launch& launch, const DeviceGroups& table, cudaStream_t stream) {
-  ListDirectGroups<<<Blocks((launch.direct_groups + kNumbersEach - 1) / kNumbersEach), kBlock, 0, stream>>>(launch,
-                                                                                                            table);
+cudaError_t StartListDirectGroups(const Launch& launch, const DeviceGroups& table, uint32_t begin, uint32_t end,
+                                  cudaStream_t stream) {
+  const uint32_t threads = (end - begin + kNumbersEach - 1) / kNumbersEach;
+  ListDirectGroups<<<Blocks(threads), kBlock, 0, stream>>>(launch, table, begin, end);
   return cudaGetLastError();
 }
 

@@ -86,8 +86,9 @@ __device__ __forceinline__ void Machine<kVariant, R>::DoFilter(const DeviceInstr
     live &= pass;
     return;
   }
-  const uint8_t* codes =
-      p.head.stage != kNowhere ? stage + p.head.stage : p.head.codes + static_cast<uint64_t>(tile->first) * 16;
+  const uint8_t* codes = kQueued                    ? p.head.codes
+                         : p.head.stage != kNowhere ? stage + p.head.stage
+                                                    : p.head.codes + static_cast<uint64_t>(tile->first) * 16;
 #pragma unroll 1
   for (uint32_t i = 0; i < R; ++i) {
     if ((live >> i & 1) == 0) continue;

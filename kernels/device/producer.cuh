@@ -53,8 +53,8 @@ class Producer {
     if (lane_ < launch_.staged_count) my_slot_ = launch_.staged[lane_];
     FoundColumns now = FindColumns(0);
     for (uint32_t count = 0, stage = 0, parity = 1;; ++count) {
-      const uint32_t stop = LoadRelaxed(&launch_.control->stop);
       if constexpr (kVariant == Variant::kQueue) StopIfFull();
+      const uint32_t stop = LoadRelaxed(&launch_.control->stop);
       const FoundColumns next = FindColumns(count + 1);
       BarrierWait(emptied + stage, parity);
       if (__any_sync(kAllLanes, stop != 0)) now.header.rows = 0;
@@ -77,7 +77,7 @@ class Producer {
     const uint64_t used =
         groups ? LoadRelaxed(&control->groups) : LoadRelaxed(reinterpret_cast<const uint64_t*>(&control->rows));
     if (used + launch_.spare <= (groups ? launch_.groups.max_groups : launch_.output.capacity) || lane_ != 0) return;
-    if (!groups) atomicMax(&control->rows_wanted, static_cast<unsigned long long>(launch_.spare));
+    if (!groups) atomicMax(&control->rows_wanted, 2 * static_cast<unsigned long long>(launch_.spare));
     atomicOr(&control->reasons, groups ? kGrow : kOutputFull);
     atomicExch(&control->stop, 1u);
   }

@@ -30,6 +30,9 @@ inline constexpr uint32_t kTileRows = kThreads * kRows;
 /// Rows of a tile that belong to one warp: the unit that is applied wholly or not at all.
 inline constexpr uint32_t kSliceRows = 32 * kRows;
 inline constexpr uint32_t kMaxStages = 4;
+/// The most rows of a warp that may still come to a sink once its producer has begun the last tile: those in queues, in the
+/// ring, in the tile just begun, and in the one that is being queued; and a slice to be sure.
+constexpr uint32_t RowsUnderWay(uint32_t stages) { return kQueueEntries + (stages + 3) * kSliceRows; }
 inline constexpr uint32_t kNowhere = 0xFFFFFFFFu;
 inline constexpr uint32_t kMaxGroupKeys = 63;  ///< one bit each in the first word of a group's record
 

@@ -44,10 +44,11 @@ inline const void* VmKernelFor(Variant variant) {
 /// them before the launch, and enters them into the table after it.
 cudaError_t StartClearDirectGroups(const Launch& launch, cudaStream_t stream);
 cudaError_t StartEnterDirectGroups(const Launch& launch, const DeviceGroups& table, cudaStream_t stream);
-/// The latter for a table without groups, which needs no slots: writes them behind each other, about in the order of
-/// their numbers.
-cudaError_t StartListDirectGroups(const Launch& launch, const DeviceGroups& table, cudaStream_t stream);
-/// Adds how many have a row to *count. REQUIRES: one copy of each.
+/// The latter for a table without groups, which needs no slots: writes those with numbers from `begin` to `end` behind each
+/// other, about in their order.
+cudaError_t StartListDirectGroups(const Launch& launch, const DeviceGroups& table, uint32_t begin, uint32_t end,
+                                  cudaStream_t stream);
+/// Adds how many have a row to *count.
 cudaError_t StartCountDirectGroups(const Launch& launch, uint32_t* count, cudaStream_t stream);
 
 /// Enters the first `groups` groups of a table, whose records are in place, into its cleared slots.

@@ -280,11 +280,10 @@ class LaunchPlanner {
         std::all_of(queue, plan_.code.end(), [](const DeviceInstruction& d) { return IsBehindQueue(d.head.op); });
     const bool groups = section_.sink == Section::Sink::kGroups;
     if (!can || (groups && (keys_ == 0 || plan_.direct))) return can;
-    // A warp's queues, the slices that are in the ring and the one under way.
     const uint64_t warps = uint64_t{limits_.multiprocessors} * BlocksOf(Variant::kQueue) * kWarps;
     uint64_t rows = 0;
     for (const vm::TabletEncoding* t : tablets_) rows += t->rows;
-    plan_.spare = static_cast<uint32_t>(std::min(rows, warps * (kQueueEntries + (kMaxStages + 1) * kSliceRows)));
+    plan_.spare = static_cast<uint32_t>(std::min(rows, warps * RowsUnderWay(kMaxStages)));
     return plan_.spare <= (groups ? limits_.groups / 8 : limits_.rows);
   }
 

@@ -31,19 +31,25 @@ Status GroupRun::MakeReady(uint64_t rows, const LaunchPlan& plan, uint32_t spare
     rows_since_normalise_ = 0;
   }
   rows_since_normalise_ += rows;
+  if (AreFar(plan)) return plan.direct_groups <= kUncountedGroups ? TryReserve(plan.direct_groups) : Status::Ok();
   // Private groups enter the table when a block ends: there must be room for all of them.
-  const bool are_counted = plan.private_groups == 0 && plan.direct_groups > kUncountedGroups;
-  return Reserve(plan.direct && !are_counted ? plan.direct_groups : spare);
+  return Reserve(plan.direct ? plan.direct_groups : spare);
 }
 
 Status GroupRun::Reserve(uint64_t more) {
   const uint64_t spills = store_.spills();
-  while (max_groups() < used() + more) {
+  while (!HasRoomFor(more)) {
     TESSERA_TRY(store_.Reserve(used() + more));
     if (store_.spills() > spills && max_groups() < more)
       return {ErrorCode::kResource, "the groups of a launch do not fit the GPU", "Use --device host."};
   }
   return Status::Ok();
+}
+
+Status GroupRun::TryReserve(uint64_t more) {
+  const Status status = Reserve(more);
+  // (Without any room there is no table.)
+  return status.ok() || status.code() != ErrorCode::kResource || max_groups() == 0 ? status : Status::Ok();
 }
 
 Status GroupRun::FillLaunch(Launch* launch) {
@@ -78,19 +84,46 @@ tessera::Result<uint32_t> GroupRun::CountDirectGroups(const Launch& launch) {
   return groups;
 }
 
+Status GroupRun::SetCounter(const Launch& launch) {
+  const uint32_t groups = used();
+  CUDA_TRY(cudaMemcpyAsync(&launch.control->groups, &groups, sizeof groups, cudaMemcpyHostToDevice, gpu_.stream));
+  CUDA_TRY(cudaStreamSynchronize(gpu_.stream));
+  return Status::Ok();
+}
+
 Status GroupRun::EnterDirectGroups(const Launch& launch) {
   if (!AreFar(launch)) return Status::Ok();
-  if (launch.direct_groups > kUncountedGroups) {
+  if (!HasRoomFor(launch.direct_groups)) {
     TESSERA_ASSIGN(const uint32_t groups, CountDirectGroups(launch));
-    TESSERA_TRY(Reserve(groups));
+    const uint32_t before = used();
+    TESSERA_TRY(TryReserve(groups));
+    if (!HasRoomFor(groups)) return EnterPieces(launch);
+    if (used() != before) TESSERA_TRY(SetCounter(launch));  // they have gone to the host
   }
   // They differ from each other: if there are no others, nobody has to look for their keys.
   const bool are_first = used() == 0;
   if (!are_first) TESSERA_TRY(store_.Index());
   DeviceGroups table = store_.table();
   table.initial_state = launch.groups.initial_state;
-  CUDA_TRY(are_first ? StartListDirectGroups(launch, table, gpu_.stream)
+  CUDA_TRY(are_first ? StartListDirectGroups(launch, table, 0, launch.direct_groups, gpu_.stream)
                      : StartEnterDirectGroups(launch, table, gpu_.stream));
+  return Status::Ok();
+}
+
+Status GroupRun::EnterPieces(const Launch& launch) {
+  for (uint64_t first = 0; first < launch.direct_groups; first += max_groups()) {
+    if (used() > 0) TESSERA_TRY(store_.Spill());
+    TESSERA_TRY(SetCounter(launch));
+    DeviceGroups table = store_.table();
+    table.initial_state = launch.groups.initial_state;
+    const uint64_t end = std::min<uint64_t>(first + max_groups(), launch.direct_groups);
+    CUDA_TRY(
+        StartListDirectGroups(launch, table, static_cast<uint32_t>(first), static_cast<uint32_t>(end), gpu_.stream));
+    uint32_t groups = 0;
+    CUDA_TRY(cudaMemcpyAsync(&groups, &launch.control->groups, sizeof groups, cudaMemcpyDeviceToHost, gpu_.stream));
+    CUDA_TRY(cudaStreamSynchronize(gpu_.stream));
+    store_.set_used(groups);
+  }
   return Status::Ok();
 }
 

@@ -36,14 +36,14 @@ class GroupRun {
   /// Takes over how many groups the launch left, and whether its rows could reach the sink more than once.
   void SetUsed(uint32_t groups);
 
-  /// Before a launch over `rows` rows: sums of halves have room for them, and the table for all groups that are
-  /// numbered by their keys, unless those may be so many that they are counted first, or for Launch::spare. Errors:
-  /// kResource, it has not.
+  /// Before a launch over `rows` rows: sums of halves have room for them, and the table for all groups that blocks number by
+  /// their keys, or for Launch::spare. Errors: kResource, it has not.
   Status MakeReady(uint64_t rows, const LaunchPlan& plan, uint32_t spare);
   /// Where the launch finds its groups.
   Status FillLaunch(Launch* launch);
   /// Before and behind a launch: clears the arrays of groups that are numbered by their keys, adds them to the table.
-  /// The latter waits for the launch if there may be many of them.
+  /// The latter waits for the launch if the table may have no room for them. If it cannot get it, they go to the host, as
+  /// many at a time as it has room for.
   Status ClearDirectGroups(const Launch& launch);
   Status EnterDirectGroups(const Launch& launch);
   /// Behind a launch: sends its counters to the host, and the first groups to `to` there, 2 * kEagerBytes long. Most
@@ -69,8 +69,15 @@ class GroupRun {
  private:
   /// Groups that are numbered by their keys and do not fit in shared memory.
   static bool AreFar(const Launch& launch) { return launch.direct && launch.private_groups == 0; }
-  /// Room for `more` groups.
+  static bool AreFar(const LaunchPlan& plan) { return plan.direct && plan.private_groups == 0; }
+  bool HasRoomFor(uint64_t more) const { return used() + more <= max_groups(); }
+  /// Room for `more` groups. Errors: kResource, there is none.
   Status Reserve(uint64_t more);
+  /// The same, if there is.
+  Status TryReserve(uint64_t more);
+  /// Tells a launch that has ended how many groups there are.
+  Status SetCounter(const Launch& launch);
+  Status EnterPieces(const Launch& launch);
   /// The groups of the launch that have a row.
   tessera::Result<uint32_t> CountDirectGroups(const Launch& launch);
 

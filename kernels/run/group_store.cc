@@ -254,8 +254,7 @@ uint64_t GroupStore::BytesFor(uint64_t groups) const {
 uint64_t GroupStore::Budget() const { return (gpu_.Room() + Held()) / 2; }
 
 uint64_t GroupStore::MostNumbers() const {
-  const uint64_t words = lowered_.record_words + 2 * uint64_t{lowered_.state_words};
-  return std::min(Budget() / (words * 8 + 1), kMaxGroups - 1);
+  return std::min(Budget() / 2 / (uint64_t{lowered_.state_words} * 8 + 1), kMaxGroups - 1);
 }
 
 uint64_t GroupStore::Limit() const {
@@ -367,6 +366,7 @@ void GroupStore::Free() {
   FreeSlots();
   records_.Free();
   states_.Free();
+  table_.max_groups = 0;
 }
 
 Status GroupStore::Reserve(uint64_t groups) {

@@ -76,8 +76,10 @@ class GroupStore {
   Status Reserve(uint64_t groups);
   /// How often the table was emptied.
   uint64_t spills() const { return spills_; }
-  /// How many numbers of groups there is room for: a state and a byte for each, and the table, if it has them all.
+  /// How many numbers of groups there is room for beside the table: a state and a byte for each.
   uint64_t MostNumbers() const;
+  /// Sends the groups to the host and empties the table.
+  Status Spill();
   /// Forgets all groups and makes room for `groups`, and slots.
   Status Empty(uint64_t groups);
   /// Whether all groups are in the device's table.
@@ -110,8 +112,6 @@ class GroupStore {
   /// f(words) for the groups of the device, some at a time.
   template <class F>
   Status Fetch(F f);
-  /// Sends the groups to the host and empties the table.
-  Status Spill();
   /// Moves the groups that somebody reads together, if they are few. The table is only read from here on.
   Status LeaveOutUnwanted();
 

@@ -367,7 +367,7 @@ void LaunchBuilder::FillLaunch(const Offsets& at, Batch* batch) const {
   launch.private_groups = plan.private_groups;
   launch.direct = plan.direct;
   launch.direct_groups = plan.direct_groups;
-  const uint64_t under_way = uint64_t{batch->blocks} * kWarps * (kQueueEntries + (plan.layout.stages + 1) * kSliceRows);
+  const uint64_t under_way = uint64_t{batch->blocks} * kWarps * RowsUnderWay(plan.layout.stages);
   launch.spare = plan.spare == 0 ? 0 : static_cast<uint32_t>(std::min(batch->input.rows(), under_way));
   std::copy(std::begin(plan.direct_keys), std::end(plan.direct_keys), launch.direct_keys);
   launch.groups.initial_state = arena.Device<uint64_t>(at.initial_state);

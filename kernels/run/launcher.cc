@@ -106,6 +106,8 @@ Status Launcher::Wait() {
 
 Status Launcher::RowError(const Control& control, uint32_t added_code) const {
   if ((control.reasons & kFailed) == 0) return Status::Ok();
+  if (control.error_claimed == 0)
+    return {ErrorCode::kInternal, "the GPU had no room for what a launch made", "Use --device host."};
   return vm::LaneErrorStatus(static_cast<vm::LaneError>(control.error_code),
                              section_.code[control.error_address - added_code]);
 }

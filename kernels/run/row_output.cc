@@ -140,12 +140,19 @@ Status RowOutput::MakeRoom(uint64_t* rows, uint64_t wanted) {
     if (grown.code() != ErrorCode::kResource) return grown;
     most_rows_ = 0;  // there is no more
   }
+  if (ordered) {
+    TESSERA_TRY(LeaveOutByFirstKeys(keep_, rows));
+    if (*rows + wanted <= output_.capacity / 2) {
+      ++cuts_;
+      return Status::Ok();
+    }
+  }
   if (!ordered) {
     TESSERA_TRY(section_.order.empty() ? Deliver(nullptr, *rows) : DrainTo(nullptr, *rows, &result_));
     *rows = 0;
-  } else {
+  } else if (*rows > 0) {
     const uint32_t* order = nullptr;
-    TESSERA_ASSIGN(const bool sorted, Sort(rows, keep_, &order));
+    TESSERA_ASSIGN(const bool sorted, Sort(*rows, keep_, &order));
     if (sorted && keep_ <= output_.capacity / kKeptShare) {
       TESSERA_TRY(KeepBest(rows, order));
     } else {
@@ -233,8 +240,15 @@ size_t RowOutput::KeysBeforeTexts() const {
 }
 
 Status RowOutput::LeaveOutByFirstKeys(uint64_t wanted, uint64_t* rows) {
+  const Status status = TryLeaveOut(wanted, rows);
+  scratch_.Free();
+  return status.ok() || status.code() != ErrorCode::kResource ? status : Status::Ok();
+}
+
+Status RowOutput::TryLeaveOut(uint64_t wanted, uint64_t* rows) {
   const size_t keys = KeysBeforeTexts();
-  if (keys == 0 || keys == section_.order.size() || *rows < kLeastToLeaveOut || wanted > *rows / kKeptShare)
+  if (keys == 0 || keys == section_.order.size() || wanted == 0 || *rows < kLeastToLeaveOut ||
+      wanted > *rows / kKeptShare)
     return Status::Ok();
   const auto n = static_cast<uint32_t>(*rows);
   RunBuffer found, selected;
@@ -250,15 +264,13 @@ Status RowOutput::LeaveOutByFirstKeys(uint64_t wanted, uint64_t* rows) {
   return Status::Ok();
 }
 
-tessera::Result<bool> RowOutput::Sort(uint64_t* rows, uint64_t wanted, const uint32_t** order) {
+tessera::Result<bool> RowOutput::Sort(uint64_t rows, uint64_t wanted, const uint32_t** order) {
   *order = nullptr;
   if (wanted == 0) return true;
-  if (const Status status = LeaveOutByFirstKeys(wanted, rows); !status.ok() && status.code() != ErrorCode::kResource)
-    return status;
-  tessera::Result<bool> sorted = RankTexts(*rows);
+  tessera::Result<bool> sorted = RankTexts(rows);
   if (sorted.ok() && !*sorted) why_host_ = "too many texts to rank for so few rows";
   if (sorted.ok() && *sorted) {
-    const Status status = SortRanked(static_cast<uint32_t>(*rows), wanted, order);
+    const Status status = SortRanked(static_cast<uint32_t>(rows), wanted, order);
     if (!status.ok()) sorted = status;
   }
   if (!sorted.ok() && sorted.status().code() == ErrorCode::kResource) {
@@ -357,7 +369,7 @@ Status RowOutput::Keep(uint64_t rows, const uint32_t* order) {
 Status RowOutput::AddWindows(uint64_t rows) {
   if (rows == 0 || drained_ > 0 || result_.rows > 0 || why_host_ != nullptr) return Status::Ok();
   const uint32_t* order = nullptr;
-  TESSERA_ASSIGN(const bool sorted, Sort(&rows, rows, &order));
+  TESSERA_ASSIGN(const bool sorted, Sort(rows, rows, &order));
   if (!sorted) return Status::Ok();
   const std::vector<SqlType> types = vm::TypesOfRows(section_);
   DeviceRows ordered;
@@ -425,7 +437,8 @@ tessera::Result<vm::RowSet> RowOutput::Finish(uint64_t rows) {
   }
   const uint32_t* order = nullptr;
   if (why_host_ == nullptr && rows > 0) {
-    TESSERA_ASSIGN(const bool sorted, Sort(&rows, keep_, &order));
+    TESSERA_TRY(LeaveOutByFirstKeys(keep_, &rows));
+    TESSERA_ASSIGN(const bool sorted, Sort(rows, keep_, &order));
     if (sorted) rows = std::min(rows, keep_);
     if (sorted && runs_.empty()) {
       TESSERA_TRY(Deliver(order, rows));

@@ -82,13 +82,15 @@ class RowOutput {
   /// Leaves out rows that are not among the `wanted` best, as far as keys before the first text say so: texts of rows
   /// that nobody wants are neither read nor ranked.
   Status LeaveOutByFirstKeys(uint64_t wanted, uint64_t* rows);
+  /// The same. Errors: kResource, there is no memory for it.
+  Status TryLeaveOut(uint64_t wanted, uint64_t* rows);
   /// Gives texts of a column that were handed on their identifiers.
   Status ResolveTexts(size_t column, uint64_t rows);
   /// Brings the ranks of all strings to the device. false: they are too many.
   tessera::Result<bool> RankTexts(uint64_t rows);
-  /// Sorts the first *rows rows of the output, at least the `wanted` best of them: *order, in scratch_, becomes their
-  /// numbers. Some of the others may be left out. false: it is left to the host from now on, for the reason in why_host_.
-  tessera::Result<bool> Sort(uint64_t* rows, uint64_t wanted, const uint32_t** order);
+  /// Sorts the first `rows` rows of the output, at least the `wanted` best of them: *order, in scratch_, becomes their
+  /// numbers. false: it is left to the host from now on, for the reason in why_host_.
+  tessera::Result<bool> Sort(uint64_t rows, uint64_t wanted, const uint32_t** order);
   /// REQUIRES: texts are ranked; wanted > 0.
   Status SortRanked(uint32_t rows, uint64_t wanted, const uint32_t** order);
   /// Leaves the best rows alone in the output, at its front.

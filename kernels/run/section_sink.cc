@@ -39,7 +39,8 @@ Status SectionSink::MakeReady(Batch* batch) {
   if (has_groups()) return groups_.MakeReady(batch->input.rows(), batch->plan, spare);
   const uint64_t room = output().capacity - rows_used_;
   if (room >= batch->input.rows()) spare = 0;  // each row makes one at most
-  return room < spare ? MakeRoom(spare) : Status::Ok();
+  // (Twice: with no more than the spare room, the first row would end the launch.)
+  return room < 2 * uint64_t{spare} ? MakeRoom(2 * uint64_t{spare}) : Status::Ok();
 }
 
 Output SectionSink::output() const { return is_build() ? build_.output() : row_output_.output(); }
