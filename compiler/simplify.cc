@@ -203,6 +203,19 @@ void PruneWindows(const std::vector<int>& place, Query* q) {
   q->windows = std::move(windows);
 }
 
+/// A column for a derived table that has none: a subquery that only shows columns of the query around it.
+void AddOutput(Relation* relation) {
+  const SqlType integer = SqlType::Of(TypeId::kInteger);
+  const auto add = [&](Query* q) {
+    q->outputs.push_back({MakeConstant(Value::Int(integer, 1), -1), "one"});
+    q->visible = 1;
+  };
+  add(relation->query.get());
+  for (const auto& more : relation->query->union_all) add(more.get());
+  relation->column_names = {"one"};
+  relation->column_types = {integer};
+}
+
 /// Removes unused outputs of derived tables.
 void PruneOutputs(Query* query, std::set<const Query*>* done) {
   if (!done->insert(query).second) return;
@@ -231,6 +244,7 @@ void PruneOutputs(Query* query, std::set<const Query*>* done) {
       for (const OrderKey& k : inner->order_by) keep.insert(k.output);
       if (inner->repeat >= 0) keep.insert(inner->repeat);
       if (keep.empty()) keep.insert(0);  // one column is needed to count rows
+      if (inner->outputs.empty()) AddOutput(&relation);
       std::vector<int> place(inner->outputs.size(), -1);
       // Visible ones first, and in order.
       int n = 0;

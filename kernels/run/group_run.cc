@@ -54,7 +54,7 @@ Status GroupRun::TryReserve(uint64_t more) {
 
 Status GroupRun::FillLaunch(Launch* launch) {
   const uint64_t* initial = launch->groups.initial_state;
-  if (!AreFar(*launch)) TESSERA_TRY(store_.Index());
+  if (launch->keys != 0 && !AreFar(*launch)) TESSERA_TRY(store_.Index());
   launch->groups = store_.table();
   launch->groups.initial_state = initial;
   if (!AreFar(*launch)) return Status::Ok();

@@ -1,9 +1,11 @@
 #include "kernels/run/kept_results.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "kernels/join/join_kernels.h"
 #include "kernels/join/table_layout.h"
+#include "vm/row_set.h"
 
 namespace tessera::kernels {
 namespace {
@@ -91,11 +93,41 @@ tessera::Result<bool> KeptResults::PutBefore(int before, const std::vector<SqlTy
   return true;
 }
 
+tessera::Result<vm::RowSet> KeptResults::UnpackOnHost(const Kept& kept, const std::vector<SqlType>& columns) const {
+  const PackedRows& packed = kept.source.packed;
+  const uint64_t rows = kept.source.rows;
+  std::vector<uint8_t> bytes(packed.bytes());
+  CUDA_TRY(cudaMemcpyAsync(bytes.data(), kept.source.packed_at, bytes.size(), cudaMemcpyDeviceToHost, gpu_.stream));
+  CUDA_TRY(cudaStreamSynchronize(gpu_.stream));
+  vm::RowSet out = vm::MakeRowSet(columns);
+  out.rows = rows;
+  size_t column = 0;
+  for (const PackedColumn& c : packed.columns()) {
+    if (!c.is_high) column = c.column;  // upper halves come behind the lower ones
+    vm::RowColumn& to = out.columns[column];
+    std::vector<int64_t>& values = c.is_high ? to.high : to.low;
+    values.resize(rows);
+    std::vector<uint8_t> null(c.is_high ? 0 : rows);
+    for (uint64_t i = 0; i < rows; ++i) {
+      uint64_t code = 0;
+      memcpy(&code, bytes.data() + c.at + i * c.width, c.width);
+      const bool is_null = c.has_null_code && (c.width == 0 || code == c.null_code);
+      values[i] = is_null ? 0 : static_cast<int64_t>(c.base + code);
+      if (!c.is_high) null[i] = c.has_null_bytes ? bytes[c.null_at + i] : is_null ? 1 : 0;
+    }
+    if (std::find(null.begin(), null.end(), uint8_t{1}) != null.end()) to.null.assign(null.begin(), null.end());
+  }
+  return out;
+}
+
 tessera::Result<vm::RowSet> KeptResults::Fetch(int section, const std::vector<SqlType>& columns) {
   const Kept& kept = results_.at(section);
   if (kept.source.packed_at == nullptr) return DownloadRows(&gpu_, columns, kept.rows, kept.rows.rows());
   DeviceRows rows;
-  TESSERA_TRY(rows.Allocate(&gpu_, columns, kept.source.rows));
+  const Status allocated = rows.Allocate(&gpu_, columns, kept.source.rows);
+  // (The host often asks because the device has no memory left.)
+  if (!allocated.ok() && allocated.code() == ErrorCode::kResource) return UnpackOnHost(kept, columns);
+  TESSERA_TRY(allocated);
   TESSERA_TRY(CopyTo(kept, &rows));
   return DownloadRows(&gpu_, columns, rows, kept.source.rows);
 }

@@ -70,6 +70,8 @@ class KeptResults {
   /// Packs the rows if that is worth it.
   Status Pack(const std::vector<SqlType>& columns, Kept* kept);
   static void SetPacked(const PackedRows& packed, Kept* kept);
+  /// Rows that are packed, where the device has no memory to unpack them.
+  tessera::Result<vm::RowSet> UnpackOnHost(const Kept& kept, const std::vector<SqlType>& columns) const;
   /// The rows of `kept` become the first of *rows.
   Status CopyTo(const Kept& kept, DeviceRows* rows);
 
