@@ -468,8 +468,8 @@ Status RowOutput::Drain(const uint32_t* order, uint64_t rows,
   const uint64_t piece_bytes = std::min(kPieceBytes, gpu_.cache.budget() / kPieceShare);
   const uint64_t most = (std::clamp<uint64_t>(piece_bytes / row_bytes_, 1, rows) + 7) / 8 * 8;
   const uint64_t pieces = (rows + most - 1) / most, bytes_each = most * row_bytes_;
-  RunBuffer packed;
-  TESSERA_TRY(packed.Allocate(&gpu_, bytes_each));
+  // (Kept: once rows have left, the host cannot take over where memory has run short.)
+  if (packed_.bytes() < bytes_each) TESSERA_TRY(packed_.Renew(&gpu_, bytes_each));
   TESSERA_TRY(gpu_.host_rows.Reserve(std::min<uint64_t>(pieces, 2) * bytes_each));
   const auto rows_of = [&](uint64_t piece) { return std::min(most, rows - piece * most); };
   const auto columns_at = [&](uint8_t* memory, uint64_t n) {
@@ -479,10 +479,10 @@ Status RowOutput::Drain(const uint32_t* order, uint64_t rows,
   const auto start = [&](uint64_t piece) -> Status {
     const uint64_t n = rows_of(piece), first = piece * most, skipped = order == nullptr ? first : 0;
     CUDA_TRY(StartGather({output_.low + skipped, output_.null + skipped, output_.capacity},
-                         columns_at(packed.As<uint8_t>(), n), static_cast<uint32_t>(columns_ + wide_),
+                         columns_at(packed_.As<uint8_t>(), n), static_cast<uint32_t>(columns_ + wide_),
                          static_cast<uint32_t>(columns_), order == nullptr ? nullptr : order + first,
                          static_cast<uint32_t>(n), gpu_.stream));
-    CUDA_TRY(cudaMemcpyAsync(host(piece), packed.As<void>(), n * (columns_ * 9 + wide_ * 8), cudaMemcpyDeviceToHost,
+    CUDA_TRY(cudaMemcpyAsync(host(piece), packed_.As<void>(), n * (columns_ * 9 + wide_ * 8), cudaMemcpyDeviceToHost,
                              gpu_.stream));
     return Status::Ok();
   };

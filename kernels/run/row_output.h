@@ -117,6 +117,7 @@ class RowOutput {
   DeviceRows rows_;         ///< the output, once it has grown
   uint64_t most_rows_ = 0;  ///< that it may grow to
   RunBuffer scratch_, ranks_;
+  RunBuffer packed_;  ///< a piece on its way to the host
   vm::TextRanks texts_;
   vm::RowSet result_, piece_;       ///< all rows; those that take_rows is given at a time
   std::vector<size_t> runs_;        ///< first rows of the sorted runs in result_
