@@ -393,8 +393,7 @@ Result<IndependentQuery> Decorrelate(const Query& block, std::unique_ptr<Query> 
       MoveOutward(&e);
       out.on.push_back(std::move(e));
     }
-    if (s->outputs.empty())
-      s->outputs.push_back({MakeConstant(Value::Int(SqlType::Of(TypeId::kInteger), 1), -1), "one"});
+    if (s->outputs.empty()) s->outputs.push_back(OneOutput());
     s->visible = static_cast<int>(s->outputs.size());
   } else {
     for (ExprPtr& e : correlated) s->conjuncts.push_back(std::move(e));
@@ -407,11 +406,13 @@ Result<IndependentQuery> Decorrelate(const Query& block, std::unique_ptr<Query> 
   return out;
 }
 
+Output OneOutput() { return {MakeConstant(Value::Int(SqlType::Of(TypeId::kInteger), 1), -1), "one"}; }
+
 Status AddDomain(const Query& block, Query* s, int position, std::vector<ExprPtr>* on, bool one_row) {
   const std::vector<ExprPtr> columns = OuterColumns(*s);
   if (columns.empty()) {
     if (s->outputs.empty()) {
-      s->outputs.push_back({MakeConstant(Value::Int(SqlType::Of(TypeId::kInteger), 1), -1), "one"});
+      s->outputs.push_back(OneOutput());
       s->visible = 1;
     }
     return Status::Ok();

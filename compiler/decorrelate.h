@@ -42,6 +42,9 @@ Result<IndependentQuery> Decorrelate(const Query& block, std::unique_ptr<Query> 
 /// grouping without keys has a row for each of the values, even if it has no rows. Errors as above.
 Status AddDomain(const Query& block, Query* subquery, int position, std::vector<ExprPtr>* on, bool one_row);
 
+/// A column for a subquery that is left without one: a constant.
+Output OneOutput();
+
 /// Turns an expression of the subquery into one of the block: outer columns become columns of the block, or outer
 /// columns that are one block nearer.
 void MoveOutward(ExprPtr* e);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "compiler/conditions.h"
+#include "compiler/decorrelate.h"
 #include "compiler/derived_keys.h"
 #include "compiler/early_grouping.h"
 #include "compiler/expr_builder.h"
@@ -205,15 +206,15 @@ void PruneWindows(const std::vector<int>& place, Query* q) {
 
 /// A column for a derived table that has none: a subquery that only shows columns of the query around it.
 void AddOutput(Relation* relation) {
-  const SqlType integer = SqlType::Of(TypeId::kInteger);
-  const auto add = [&](Query* q) {
-    q->outputs.push_back({MakeConstant(Value::Int(integer, 1), -1), "one"});
-    q->visible = 1;
-  };
-  add(relation->query.get());
-  for (const auto& more : relation->query->union_all) add(more.get());
-  relation->column_names = {"one"};
-  relation->column_types = {integer};
+  Query* const query = relation->query.get();
+  query->outputs.push_back(OneOutput());
+  query->visible = 1;
+  for (const auto& more : query->union_all) {
+    more->outputs.push_back(OneOutput());
+    more->visible = 1;
+  }
+  relation->column_names = {query->outputs[0].name};
+  relation->column_types = {query->outputs[0].expr->type};
 }
 
 /// Removes unused outputs of derived tables.

@@ -10,7 +10,7 @@ struct DeviceLimits {
   uint32_t shared_per_multiprocessor = 0;
   uint32_t multiprocessors = 0;
   uint64_t cache_bytes = 0;      ///< L2
-  uint64_t groups = UINT64_MAX;  ///< that a table in device memory has room for
+  uint64_t groups = UINT64_MAX;  ///< numbers of groups that there is room for in device memory
   uint64_t rows = UINT64_MAX;    ///< that an output should have room for
 };
 

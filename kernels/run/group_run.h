@@ -77,6 +77,7 @@ class GroupRun {
   Status TryReserve(uint64_t more);
   /// Tells a launch that has ended how many groups there are.
   Status SetCounter(const Launch& launch);
+  /// Enters them as many numbers at a time as the table has room for; the groups before go to the host.
   Status EnterPieces(const Launch& launch);
   /// The groups of the launch that have a row.
   tessera::Result<uint32_t> CountDirectGroups(const Launch& launch);

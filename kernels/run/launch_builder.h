@@ -30,7 +30,7 @@ class LaunchBuilder {
   /// Slots whose columns the launch of such tablets reads here and there: so little that to copy them takes longer than to
   /// read them over the link. Of each slot, whether it is one; empty: none is.
   std::vector<bool> SparseSlots(const vm::TabletEncoding& tablet) const;
-  /// Plans the launch and fills `arena`. `most_groups`: that the group table may have room for. Other batches may be in
+  /// Plans the launch and fills `arena`. `most_groups`: numbers of groups that there is room for. Other batches may be in
   /// flight, unless the section has a grid join. REQUIRES: no copy from the arena is under way.
   Status Build(uint64_t most_groups, Arena* arena, Batch* batch);
 

@@ -91,7 +91,6 @@ tessera::Result<bool> SectionRun::Collect(TabletBatch* batch) {
 }
 
 Status SectionRun::BuildLaunch(size_t number) {
-  // (What is claimed from here on has to fit, too.)
   const uint64_t most_groups = sink_.has_groups() ? sink_.groups().MostNumbers() : UINT64_MAX;
   Arena& arena = gpu_.arena(kBatches * static_cast<size_t>(build_ + 1) + number);
   return builder_.Build(most_groups, &arena, &batches_[number]);
