@@ -3,6 +3,7 @@
 #include <string>
 #include <type_traits>
 
+#include "kernels/device/ptx.cuh"
 #include "kernels/memory/cuda_memory.h"
 #include "kernels/unpack/unpack.h"
 #include "tablet/ordered_float.h"
@@ -21,19 +22,16 @@ uint32_t BlocksOf(uint64_t items, uint32_t per_block) {
   return static_cast<uint32_t>((items + per_block - 1) / per_block);
 }
 
-/// Consecutive ranges of blocks belong to consecutive steps. Op::Run does the items from Op::kPerBlock * block on.
+/// Consecutive ranges of blocks belong to consecutive steps. Op::Run does the items from Op::kPerBlock * block on. (Each lane
+/// looks at a step: loads that wait for each other, as in a binary search, take a small block longer than its work.)
 template <class Op>
 __global__ void __launch_bounds__(kThreads) RunSteps(const UnpackStep* steps, uint32_t count) {
-  uint32_t low = 0, high = count - 1;
-  while (low < high) {
-    const uint32_t middle = (low + high + 1) / 2;
-    if (steps[middle].first_block <= blockIdx.x) {
-      low = middle;
-    } else {
-      high = middle - 1;
-    }
+  uint32_t begun = 0;
+  for (uint32_t at = threadIdx.x % 32; at - threadIdx.x % 32 < count; at += 32) {
+    const bool has_begun = at < count && steps[at].first_block <= blockIdx.x;
+    begun += static_cast<uint32_t>(__popc(__ballot_sync(~0u, has_begun)));
   }
-  Op::Run(steps[low], blockIdx.x - steps[low].first_block);
+  Op::Run(steps[begun - 1], blockIdx.x - steps[begun - 1].first_block);
 }
 
 template <class Op>
@@ -74,13 +72,53 @@ union Vector {
   uint4 whole;
 };
 
-/// `kCount` values from `first` on, of a stream of `count`; zeros behind its end. If they have at most 128 bits, as all have
-/// that are no wider than Value, their words are read once.
+/// The 128 bits from bit `at` on of a stream in words of 64, of which only those that have the first `bits` are read.
+struct BitWindow {
+  uint32_t words[5];
+
+  __device__ __forceinline__ BitWindow(const void* stream, uint64_t at, uint32_t bits) {
+    const uint2* const from = static_cast<const uint2*>(stream) + at / 64;
+    const uint32_t shift = at % 64, end = shift + bits;
+    const uint2 none = {0, 0}, first = from[0], second = end > 64 ? from[1] : none, third = end > 128 ? from[2] : none;
+    const bool odd = shift >= 32;
+    words[0] = odd ? first.y : first.x;
+    words[1] = odd ? second.x : first.y;
+    words[2] = odd ? second.y : second.x;
+    words[3] = odd ? third.x : second.y;
+    words[4] = odd ? third.y : third.x;
+    Skip(shift % 32);
+  }
+  /// Leaves out the first `bits` bits, at most 32.
+  __device__ __forceinline__ void Skip(uint32_t bits) {
+#pragma unroll
+    for (uint32_t w = 0; w < 4; ++w) words[w] = __funnelshift_rc(words[w], words[w + 1], bits);
+  }
+};
+
+/// `kCount` values from `first` on, of which there are `read`, zeros behind them. All have at most 128 bits, and kEachWord of
+/// them at most 32. REQUIRES: they have bits; read > 0.
+template <class Value, uint32_t kCount, uint32_t kEachWord>
+__device__ __forceinline__ void ReadWindow(const UnpackSource& source, uint32_t first, uint32_t read, Value* values) {
+  const uint32_t bits = source.bits, mask = ~uint32_t{0} >> (32 - bits);
+  const Value base = static_cast<Value>(source.base);
+  BitWindow window(source.at, uint64_t{first} * bits, read * bits);
+#pragma unroll
+  for (uint32_t i = 0; i < kCount; ++i) {
+    if (i != 0 && i % kEachWord == 0) window.Skip(kEachWord * bits);
+    values[i] = static_cast<Value>((window.words[0] >> (i % kEachWord * bits) & mask) + base);
+  }
+  if (read == kCount) return;
+#pragma unroll
+  for (uint32_t i = 0; i < kCount; ++i) values[i] = i < read ? values[i] : Value{0};
+}
+
+/// `kCount` values from `first` on, of a stream of `count`; zeros behind its end. The words of values of at most 32 bits, no
+/// wider than Value, are read once.
 template <class Value, uint32_t kCount>
 __device__ void ReadTogether(const UnpackSource& source, uint32_t first, uint32_t count, Value* values) {
   static_assert(kCount <= kEach<Value>);
-  const uint32_t read = first < count ? min(kCount, count - first) : 0;
-  if (source.bits == UnpackSource::kWhole) {
+  const uint32_t read = first < count ? min(kCount, count - first) : 0, bits = source.bits;
+  if (bits == UnpackSource::kWhole) {
     const Value* const at = static_cast<const Value*>(source.at) + first;
     Vector<Value> whole;
     if constexpr (kCount == kEach<Value>) {
@@ -93,38 +131,24 @@ __device__ void ReadTogether(const UnpackSource& source, uint32_t first, uint32_
     for (uint32_t i = 0; i < kCount; ++i) values[i] = i < read ? whole.values[i] : Value{0};
     return;
   }
-  const uint32_t bits = source.bits;
-  if (bits * kCount > 128) {
+  constexpr uint32_t kMostBits = sizeof(Value) < 4 ? 8 * sizeof(Value) : 32;
+  if (bits == 0 || bits > kMostBits || read == 0) {
+#pragma unroll
     for (uint32_t i = 0; i < kCount; ++i) values[i] = i < read ? ReadBits<Value>(source, first + i) : Value{0};
     return;
   }
-  uint64_t low = 0, high = 0;  // all bits, from the first one on
-  if (bits != 0 && read != 0) {
-    const uint64_t bit = uint64_t{first} * bits;
-    const uint64_t* const words = static_cast<const uint64_t*>(source.at) + bit / 64;
-    const uint32_t shift = bit % 64, end = shift + read * bits;
-    low = words[0];
-    if (end > 64) high = words[1];
-    if (shift != 0) {
-      low = low >> shift | high << (64 - shift);
-      high >>= shift;
-      if (end > 128) high |= words[2] << (64 - shift);
-    }
-  }
-  const uint64_t mask = bits == 0 ? 0 : ~uint64_t{0} >> (64 - bits);
-#pragma unroll
-  for (uint32_t i = 0; i < kCount; ++i) {
-    values[i] = i < read ? static_cast<Value>((low & mask) + source.base) : Value{0};
-    if (i + 1 == kCount || bits == 0) continue;
-    low = bits == 64 ? high : low >> bits | high << (64 - bits);
-    high = bits == 64 ? 0 : high >> bits;
-  }
+  ReadWindow<Value, kCount, sizeof(Value) < 4 ? 4 / sizeof(Value) : 1>(source, first, read, values);
 }
 
 /// The same for any number of values.
 template <class Value, uint32_t kCount>
 __device__ void ReadValues(const UnpackSource& source, uint32_t first, uint32_t count, Value* values) {
   constexpr uint32_t kTogether = kCount < kEach<Value> ? kCount : kEach<Value>;
+  if constexpr (kCount > kTogether && sizeof(Value) >= 4) {
+    constexpr uint32_t kFewBits = 128 / kCount;
+    if (source.bits != 0 && source.bits <= kFewBits && first < count)
+      return ReadWindow<Value, kCount, 32 / kFewBits>(source, first, min(kCount, count - first), values);
+  }
 #pragma unroll
   for (uint32_t i = 0; i < kCount; i += kTogether) ReadTogether<Value, kTogether>(source, first + i, count, values + i);
 }
@@ -249,7 +273,7 @@ struct MultiplyAdd {
 /// Numbers at `in`, less `parameter`, times 10 to the `count`.
 template <class Value>
 struct ToFloatingPoint {
-  static constexpr uint32_t kVectors = 2, kPerBlock = kValuesMade<Value, kVectors>;
+  static constexpr uint32_t kVectors = 4, kPerBlock = kValuesMade<Value, kVectors>;
 
   static __device__ void Run(const UnpackStep& step, uint32_t block) {
     double power = 1;
@@ -264,18 +288,22 @@ struct ToFloatingPoint {
   }
 };
 
-// Sums from the first value to each: of tiles first, then of the tiles before each and within it.
+// Sums from the first value to each, in one pass: a block tells what its tile adds up to, and waits until those before it
+// have told theirs. Blocks start in the order of their numbers, so nobody waits for one that cannot run.
 
 /// Sums of narrow values are made in 32 bits: what goes round does so in fewer bits, too.
 template <class Value>
 using SumOf = std::conditional_t<sizeof(Value) == 8, uint64_t, uint32_t>;
 
+/// Of a tile, a thread has so many vectors, behind each other.
 constexpr uint32_t kSumVectors = 4;
 template <class Value>
-constexpr uint32_t kSummed = kValuesMade<Value, kSumVectors>;
+constexpr uint32_t kSummedEach = kEach<Value>* kSumVectors;
+template <class Value>
+constexpr uint32_t kSummed = kThreads* kSummedEach<Value>;
 
-template <class Sum>
-__device__ Sum SumOfWarp(Sum mine) {
+__device__ uint32_t SumOfWarp(uint32_t mine) { return __reduce_add_sync(~0u, mine); }
+__device__ uint64_t SumOfWarp(uint64_t mine) {
   for (uint32_t n = 16; n > 0; n /= 2) mine += __shfl_xor_sync(~0u, mine, n);
   return mine;
 }
@@ -290,74 +318,107 @@ __device__ Sum SumUpToLane(Sum mine) {
   return mine;
 }
 
-/// The values of a tile that are a thread's, and the sum of those of the stream before each vector.
-template <class Value>
-struct SummedTile {
-  Vector<Value> values[kSumVectors];
-  SumOf<Value> before[kSumVectors];
+/// What the values of a tile add up to, once its block has told; zeros until then. A word has a mark and 32 bits of the sum,
+/// which are seen together.
+template <class Sum>
+struct TileSum {
+  static constexpr uint32_t kWords = sizeof(Sum) / 4;
+  static constexpr uint64_t kTold = uint64_t{1} << 32;
+  uint64_t words[kWords];
 
-  /// `source` has `count` values; `sums`: of each tile, nullptr if there is but one.
-  __device__ void Make(const UnpackSource& source, uint32_t count, const void* sums, uint32_t block) {
-    using Sum = SumOf<Value>;
-    constexpr uint32_t kWarps = kThreads / 32;
-    static_assert(kWarps * kSumVectors == 32, "a warp sums up the sums of each warp's vectors");
-    __shared__ Sum warps[32], tiles[kWarps];
-    const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    Sum earlier = 0;
-    if (sums != nullptr) {
-      for (uint32_t t = threadIdx.x; t < block; t += kThreads) earlier += static_cast<const Sum*>(sums)[t];
+  __device__ void Tell(Sum sum) {
+    StoreRelaxed(words, kTold | static_cast<uint32_t>(sum));
+    if constexpr (kWords == 2) StoreRelaxed(words + 1, kTold | sum >> 32);
+  }
+  __device__ Sum Wait() const {
+    Sum sum = 0;
+    for (uint32_t w = kWords; w-- > 0;) {
+      uint64_t word;
+      do {
+        word = LoadRelaxed(words + w);
+      } while (word < kTold);
+      if constexpr (kWords == 2) sum <<= 32;
+      sum |= static_cast<uint32_t>(word);
     }
-    earlier = SumOfWarp(earlier);
-    if (lane == 0) tiles[warp] = earlier;
-#pragma unroll
-    for (uint32_t k = 0; k < kSumVectors; ++k) {
-      ReadValues<Value, kEach<Value>>(source, FirstOf<Value, kSumVectors>(block, k), count, values[k].values);
-      Sum mine = 0;
-#pragma unroll
-      for (uint32_t i = 0; i < kEach<Value>; ++i) mine += values[k].values[i];
-      const Sum through = SumUpToLane(mine);
-      before[k] = through - mine;
-      if (lane == 31) warps[k * kWarps + warp] = through;
-    }
-    __syncthreads();
-    if (warp == 0) {
-      const Sum mine = warps[lane];
-      Sum sum = SumUpToLane(mine) - mine;
-#pragma unroll
-      for (uint32_t w = 0; w < kWarps; ++w) sum += tiles[w];
-      warps[lane] = sum;
-    }
-    __syncthreads();
-#pragma unroll
-    for (uint32_t k = 0; k < kSumVectors; ++k) before[k] += warps[k * kWarps + warp];
+    return sum;
   }
 };
 
-/// The sum of each kSummed of `count` values at `in`; a block for each.
-template <class Value>
-struct SumTiles {
-  static constexpr uint32_t kPerBlock = 1;
+/// `values` words of tiles' sums become zeros.
+struct ClearTiles {
+  static constexpr uint32_t kPerBlock = kThreads;
 
   static __device__ void Run(const UnpackStep& step, uint32_t block) {
-    using Sum = SumOf<Value>;
-    __shared__ Sum warps[kThreads / 32];
-    Sum mine = 0;
-#pragma unroll
-    for (uint32_t k = 0; k < kSumVectors; ++k) {
-      Value values[kEach<Value>];
-      ReadValues<Value, kEach<Value>>(step.in, FirstOf<Value, kSumVectors>(block, k), step.count, values);
-#pragma unroll
-      for (uint32_t i = 0; i < kEach<Value>; ++i) mine += values[i];
-    }
-    mine = SumOfWarp(mine);
-    if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = mine;
-    __syncthreads();
-    if (threadIdx.x != 0) return;
-    Sum sum = 0;
-    for (const Sum w : warps) sum += w;
-    static_cast<Sum*>(step.out)[block] = sum;
+    const uint32_t i = block * kThreads + threadIdx.x;
+    if (i < step.values) static_cast<uint64_t*>(step.out)[i] = 0;
   }
 };
+
+/// The values of a tile that are a thread's, and the sum of those of the stream before them.
+template <class Value>
+struct SummedTile {
+  Value values[kSummedEach<Value>];
+  SumOf<Value> before;
+  uint32_t first;  ///< number of the first value
+
+  /// `source` has `count` values; `tiles`: of the stream, nullptr if there is but one.
+  __device__ void Make(const UnpackSource& source, uint32_t count, void* tiles, uint32_t block) {
+    using Sum = SumOf<Value>;
+    constexpr uint32_t kWarps = kThreads / 32;
+    __shared__ Sum warps[kWarps], earlier[kWarps];
+    const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    first = (block * kThreads + threadIdx.x) * kSummedEach<Value>;
+    ReadValues<Value, kSummedEach<Value>>(source, first, count, values);
+    Sum mine = 0;
+#pragma unroll
+    for (uint32_t i = 0; i < kSummedEach<Value>; ++i) mine += values[i];
+    const Sum through = SumUpToLane(mine);
+    if (lane == 31) warps[warp] = through;
+    __syncthreads();
+    before = through - mine;
+    Sum all = 0;
+#pragma unroll
+    for (uint32_t w = 0; w < kWarps; ++w) {
+      if (w == warp) before += all;
+      all += warps[w];
+    }
+    if (tiles == nullptr) return;
+    TileSum<Sum>* const sums = static_cast<TileSum<Sum>*>(tiles);
+    if (threadIdx.x == 0) sums[block].Tell(all);
+    Sum sum = 0;
+    for (uint32_t t = threadIdx.x; t < block; t += kThreads) sum += sums[t].Wait();
+    sum = SumOfWarp(sum);
+    if (lane == 0) earlier[warp] = sum;
+    __syncthreads();
+#pragma unroll
+    for (uint32_t w = 0; w < kWarps; ++w) before += earlier[w];
+  }
+};
+
+/// Writes what the threads of a block made of the values of their tile, `count` of the stream in all. Each thread has vectors
+/// behind each other; they change places in shared memory, so that those that lanes write together do.
+template <class Value>
+__device__ void WriteTile(const Value* made, void* out, uint32_t count, uint32_t block) {
+  __shared__ uint4 vectors[kThreads * kSumVectors];
+  // Where vector `v` of thread `t` is: those of eight lanes in different banks, both times.
+  const auto place = [](uint32_t t, uint32_t v) { return t * kSumVectors + (v ^ (t / 2 % kSumVectors)); };
+  static_assert(kSumVectors == 4);
+#pragma unroll
+  for (uint32_t v = 0; v < kSumVectors; ++v) {
+    Vector<Value> whole;
+#pragma unroll
+    for (uint32_t i = 0; i < kEach<Value>; ++i) whole.values[i] = made[v * kEach<Value> + i];
+    vectors[place(threadIdx.x, v)] = whole.whole;
+  }
+  __syncthreads();
+#pragma unroll
+  for (uint32_t k = 0; k < kSumVectors; ++k) {
+    const uint32_t first = FirstOf<Value, kSumVectors>(block, k), number = k * kThreads + threadIdx.x;
+    if (first >= count) return;
+    *reinterpret_cast<uint4*>(static_cast<Value*>(out) + first) =
+        vectors[place(number / kSumVectors, number % kSumVectors)];
+  }
+}
 
 /// `base` and the sum of the `count` values at `in` before each.
 template <class Value>
@@ -366,20 +427,15 @@ struct SumUp {
 
   static __device__ void Run(const UnpackStep& step, uint32_t block) {
     SummedTile<Value> tile;
-    tile.Make(step.in, step.count, step.sums, block);
+    tile.Make(step.in, step.count, step.tiles, block);
+    SumOf<Value> sum = tile.before + static_cast<SumOf<Value>>(step.base);
 #pragma unroll
-    for (uint32_t k = 0; k < kSumVectors; ++k) {
-      const uint32_t first = FirstOf<Value, kSumVectors>(block, k);
-      if (first >= step.values) return;
-      SumOf<Value> sum = tile.before[k] + static_cast<SumOf<Value>>(step.base);
-      Vector<Value> made;
-#pragma unroll
-      for (uint32_t i = 0; i < kEach<Value>; ++i) {
-        made.values[i] = static_cast<Value>(sum);
-        sum += tile.values[k].values[i];
-      }
-      *reinterpret_cast<uint4*>(static_cast<Value*>(step.out) + first) = made.whole;
+    for (Value& value : tile.values) {
+      const Value summed = value;
+      value = static_cast<Value>(sum);
+      sum += summed;
     }
+    WriteTile(tile.values, step.out, step.values, block);
   }
 };
 
@@ -390,27 +446,21 @@ struct EndRuns {
 
   static __device__ void Run(const UnpackStep& step, uint32_t block) {
     SummedTile<uint32_t> tile;
-    tile.Make(step.in, step.count, step.sums, block);
+    tile.Make(step.in, step.count, step.tiles, block);
+    uint32_t end = tile.before;
 #pragma unroll
-    for (uint32_t k = 0; k < kSumVectors; ++k) {
-      const uint32_t first = FirstOf<uint32_t, kSumVectors>(block, k);
-      if (first >= step.values) return;
-      uint32_t end = tile.before[k];
-      Vector<uint32_t> made;
-#pragma unroll
-      for (uint32_t i = 0; i < kEach<uint32_t>; ++i) {
-        const uint32_t begin = end;
-        made.values[i] = end += tile.values[k].values[i];
-        if (first + i >= step.values) continue;
-        // (Some ends may be wrong, which is found elsewhere: then the run seems to begin behind the last row, or to be long.)
-        const uint32_t until = min(end, static_cast<uint32_t>(step.parameter));
-        if (begin >= until) continue;
-        for (uint32_t b = begin / step.rows_per_block + (begin % step.rows_per_block != 0);
-             b * step.rows_per_block < until; ++b)
-          step.starts[b] = first + i;
-      }
-      *reinterpret_cast<uint4*>(static_cast<uint32_t*>(step.out) + first) = made.whole;
+    for (uint32_t i = 0; i < kSummedEach<uint32_t>; ++i) {
+      const uint32_t begin = end;
+      tile.values[i] = end += tile.values[i];
+      if (tile.first + i >= step.values) continue;
+      // (Some ends may be wrong, which is found elsewhere: then the run seems to begin behind the last row, or to be long.)
+      const uint32_t until = min(end, static_cast<uint32_t>(step.parameter));
+      if (begin >= until) continue;
+      for (uint32_t b = begin / step.rows_per_block + (begin % step.rows_per_block != 0);
+           b * step.rows_per_block < until; ++b)
+        step.starts[b] = tile.first + i;
     }
+    WriteTile(tile.values, step.out, step.values, block);
   }
 };
 
@@ -421,29 +471,24 @@ struct GatherBytes {
 
   static __device__ void Run(const UnpackStep& step, uint32_t block) {
     SummedTile<Value> tile;
-    tile.Make(step.other, step.values, step.sums, block);
+    tile.Make(step.other, step.values, step.tiles, block);
     bool wrong = false;
+    uint64_t start = tile.before;
 #pragma unroll
-    for (uint32_t k = 0; k < kSumVectors; ++k) {
-      const uint32_t first = FirstOf<Value, kSumVectors>(block, k);
-      uint64_t start = tile.before[k];
-      Vector<Value> made;
-#pragma unroll
-      for (uint32_t i = 0; i < kEach<Value>; ++i) {
-        made.values[i] = 0;
-        if (first + i >= step.values) continue;
-        const uint32_t length = static_cast<uint32_t>(tile.values[k].values[i]);
-        const uint64_t end = start + length;
-        wrong |= end > step.parameter || (first + i == step.values - 1 && end != step.parameter);
-        if (end <= step.parameter) {
-          made.values[i] =
-              static_cast<Value>(BytesAt(static_cast<const uint32_t*>(step.in.at), start, length) + step.base);
-        }
-        start = end;
+    for (uint32_t i = 0; i < kSummedEach<Value>; ++i) {
+      const uint32_t length = static_cast<uint32_t>(tile.values[i]);
+      tile.values[i] = 0;
+      if (tile.first + i >= step.values) continue;
+      const uint64_t end = start + length;
+      wrong |= end > step.parameter || (tile.first + i == step.values - 1 && end != step.parameter);
+      if (end <= step.parameter) {
+        tile.values[i] =
+            static_cast<Value>(BytesAt(static_cast<const uint32_t*>(step.in.at), start, length) + step.base);
       }
-      if (first < step.values) *reinterpret_cast<uint4*>(static_cast<Value*>(step.out) + first) = made.whole;
+      start = end;
     }
     if (wrong) NoteWrong(step.found);
+    WriteTile(tile.values, step.out, step.values, block);
   }
 
   /// The integer in `length` bytes, 1 to 4, from byte `start` on.
@@ -648,7 +693,7 @@ class TreeSteps {
         step.in = deltas.source;
         step.count = node.values - std::min(node.values, 1u);
         step.base = base + node.parameter;
-        return Sum<SumUp<Value>, Value>(deltas, step.count, step);
+        return Sum<SumUp<Value>, Value>(deltas, step);
       }
       case Scheme::kRle:
         return Runs<Value>(node, step);
@@ -675,17 +720,15 @@ class TreeSteps {
     return 0;
   }
 
-  /// Op, which sums up `count` values of `in`.
+  /// Op, which sums up the values of `in`.
   template <class Op, class Value>
-  Level Sum(const Input& in, uint32_t count, UnpackStep step) {
+  Level Sum(const Input& in, UnpackStep step) {
     const uint32_t tiles = BlocksOf(step.values, kSummed<Value>);
     Level level = in.level;
     if (tiles > 1) {
-      UnpackStep tile = Step(Scratch<SumOf<Value>>(tiles), tiles);
-      tile.in = in.source;
-      tile.count = count;
-      level = Add<SumTiles<Value>>(level, tile);
-      step.sums = tile.out;
+      const uint32_t words = tiles * TileSum<SumOf<Value>>::kWords;
+      step.tiles = Scratch<uint64_t>(words);
+      level = std::max(level, Add<ClearTiles>(0, Step(step.tiles, words)));
     }
     return Add<Op>(level, step);
   }
@@ -696,7 +739,7 @@ class TreeSteps {
     const uint8_t* const payload = packed_ + node.offset;
     step.in.at = payload + PackedWords(node.values, 2) * 8;
     step.other = {payload, 1, 2};
-    return Sum<GatherBytes<Value>, Value>({step.other}, node.values, step);
+    return Sum<GatherBytes<Value>, Value>({step.other}, step);
   }
 
   template <class Value>
@@ -709,7 +752,7 @@ class TreeSteps {
     sum.parameter = node.values;
     sum.rows_per_block = ExpandRuns<Value>::kPerBlock;
     sum.starts = step.starts = Scratch<uint32_t>(BlocksOf(node.values, sum.rows_per_block));
-    const Level summed = Sum<EndRuns, uint32_t>(lengths, count, sum);
+    const Level summed = Sum<EndRuns, uint32_t>(lengths, sum);
     if (found_ != nullptr) {
       UnpackStep check = Step(nullptr, count);
       check.in.at = sum.out;

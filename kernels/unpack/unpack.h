@@ -54,7 +54,7 @@ struct UnpackSource {
 /// What a block of a kernel does a part of.
 struct UnpackStep {
   UnpackSource in, other;
-  const void* sums;  ///< of the tiles of what is summed
+  void* tiles;  ///< of what is summed: see SummedTile
   void* out;
   FoundCodes* found;         ///< nullptr: is not checked
   uint64_t base;             ///< is added to each value

@@ -7,6 +7,7 @@
 #include <cuda_runtime.h>
 #include <x86intrin.h>
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cstdint>
@@ -52,6 +53,9 @@ inline int __popc(uint32_t v) { return std::popcount(v); }
 inline int __ffs(int v) { return v == 0 ? 0 : std::countr_zero(static_cast<uint32_t>(v)) + 1; }
 inline uint32_t __funnelshift_r(uint32_t low, uint32_t high, uint32_t shift) {
   return static_cast<uint32_t>((uint64_t{high} << 32 | low) >> (shift & 31));
+}
+inline uint32_t __funnelshift_rc(uint32_t low, uint32_t high, uint32_t shift) {
+  return static_cast<uint32_t>((uint64_t{high} << 32 | low) >> std::min(shift, 32u));
 }
 inline double __longlong_as_double(long long v) { return std::bit_cast<double>(v); }
 inline long long __double_as_longlong(double v) { return std::bit_cast<long long>(v); }

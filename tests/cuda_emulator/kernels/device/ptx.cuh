@@ -9,6 +9,7 @@ namespace tessera::kernels {
 
 inline uint64_t LoadRelaxed(const uint64_t* p) { return __atomic_load_n(p, __ATOMIC_RELAXED); }
 inline uint32_t LoadRelaxed(const uint32_t* p) { return __atomic_load_n(p, __ATOMIC_RELAXED); }
+inline void StoreRelaxed(uint64_t* p, uint64_t v) { __atomic_store_n(p, v, __ATOMIC_RELAXED); }
 
 inline uint32_t LoadAcquireShared(const uint32_t* p) { return *p; }
 inline void StoreReleaseShared(uint32_t* p, uint32_t v) { *p = v; }
