@@ -324,6 +324,40 @@ TEST_F(GpuMemory, FilesArePinned) {
   }
 }
 
+/// What would stay on the GPU is read where it is mapped at first, and copied once that has taken as long.
+TEST_F(GpuMemory, FewRowsOfWhatFits) {
+  constexpr size_t kRows = 300000;
+  std::unique_ptr<Database> database = Stored(kRows, CompressionGoal::kNone);
+  ASSERT_NE(database, nullptr);
+  const std::unique_ptr<Gpu> gpu = Open(uint64_t{1} << 30);
+  const auto forget = [&] {
+    ASSERT_TRUE(gpu->SetTransfer(Transfer::kSync, 0).ok());
+    ASSERT_TRUE(gpu->SetTransfer(Transfer::kStream, 0).ok());
+  };
+  const char* const all = "SELECT count(*), sum(a % 1000003), sum(b) FROM w";
+  Run(all, gpu.get());
+  EXPECT_EQ(gpu->Cache().pinned, 0u);
+  forget();
+  Run(all, gpu.get());
+  ASSERT_TRUE(Becomes([&] { return gpu->Cache().pinned >= kRows * 8; }));
+  for (int round = 0; round < 2; ++round) {
+    forget();
+    int in_place = 0;
+    for (bool was = true; was && in_place < 100; in_place += was ? 1 : 0) {
+      const char* const few = "SELECT count(*), sum(a % 1000003) FROM w WHERE b = 77";
+      const uint64_t before = gpu->Cache().bytes_in;
+      const Answer answer = Run(few, gpu.get());
+      Same(few, answer);
+      was = answer.in_place > 0;
+      EXPECT_EQ(gpu->Cache().bytes_in - before > kRows * 4, !was);
+    }
+    EXPECT_GT(in_place, 1);
+    EXPECT_LT(in_place, 100);
+  }
+  snapshot_ = nullptr;
+  database.reset();
+}
+
 thread_local int64_t until_refused = 0;  // allocations; of this thread alone, for the emulated GPU has threads, too
 
 /// Each allocation of the thread that runs the query fails once, while columns of files are copied and pinned: an error, and right rows the next time.

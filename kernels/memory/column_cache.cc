@@ -95,7 +95,10 @@ Status ColumnCache::Drop(std::list<Piece>::iterator piece) {
     IgnoreError(cudaFreeAsync(piece->data, stream_));
   }
   bytes_ -= piece->bytes;
-  if (piece->of != nullptr) piece->of->pieces[piece->place] = nullptr;
+  if (piece->of != nullptr) {
+    piece->of->pieces[piece->place] = nullptr;
+    if (piece->place < piece->of->spent_in_place.size()) piece->of->spent_in_place[piece->place] = 0;
+  }
   pieces_.erase(piece);
   return Status::Ok();
 }
@@ -770,14 +773,19 @@ void ColumnCache::EndRun() {
   more_to_pin_.notify_one();
 }
 
-const uint8_t* ColumnCache::ReadInPlace(const TabletPieces& of, int column, const Chunk& chunk) const {
+const uint8_t* ColumnCache::ReadInPlace(TabletPieces* of, int column, const Chunk& chunk, double part, bool may_stay) {
   const size_t place = kStreams * static_cast<size_t>(column) + static_cast<size_t>(Stream::kCodes);
-  if (place < of.pieces.size() && of.pieces[place] != nullptr) return nullptr;
+  if (place < of->pieces.size() && of->pieces[place] != nullptr) return nullptr;
   if (chunk.codes == nullptr || transfer_ != Transfer::kStream) return nullptr;
-  const std::shared_ptr<const PinnedPages> pages = of.pages.lock();
+  const std::shared_ptr<const PinnedPages> pages = of->pages.lock();
   if (pages == nullptr || !pages->Hold(chunk.codes, chunk.codes_bytes)) return nullptr;
-  const std::shared_ptr<const Tablet> tablet = of.tablet.lock();
-  return tablet != nullptr && IsWhole(*tablet) ? chunk.codes : nullptr;
+  const std::shared_ptr<const Tablet> tablet = of->tablet.lock();
+  if (tablet == nullptr || !IsWhole(*tablet)) return nullptr;
+  if (place >= of->spent_in_place.size()) of->spent_in_place.resize(place + 1);
+  double& spent = of->spent_in_place[place];
+  if (may_stay && spent + part * kInPlaceCost > 1) return nullptr;
+  spent += part * kInPlaceCost;
+  return chunk.codes;
 }
 
 Result<const uint8_t*> ColumnCache::Fetch(TabletPieces* of, int column, Stream stream, const uint8_t* data,

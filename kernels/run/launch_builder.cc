@@ -96,15 +96,15 @@ bool LaunchBuilder::MayPartition() const {
   return false;
 }
 
-std::vector<bool> LaunchBuilder::SparseSlots(const vm::TabletEncoding& tablet) const {
-  std::vector<bool> sparse;
+std::vector<double> LaunchBuilder::SparseSlots(const vm::TabletEncoding& tablet) const {
+  std::vector<double> sparse;
   if (MayPartition()) return sparse;  // rows that change places are read whole
   const Result<LaunchPlan> plan = PlanLaunch(section_, lowered_, {&tablet}, joins_.shapes(), gpu_.limits, false);
   if (!plan.ok()) return sparse;  // the launch says why
   for (const LaunchPlan::OnDemand& column : plan->on_demand) {
     if (column.touched > kSparseShare) continue;
-    sparse.resize(section_.slots.size());
-    sparse[column.slot] = true;
+    sparse.resize(section_.slots.size(), 1);
+    sparse[column.slot] = column.touched;
   }
   return sparse;
 }

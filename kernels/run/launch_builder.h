@@ -28,8 +28,8 @@ class LaunchBuilder {
   /// room for that. (Where a LIMIT ends the section most rows may not be probed at all.)
   bool MayPartition() const;
   /// Slots whose columns the launch of such tablets reads here and there: so little that to copy them takes longer than to
-  /// read them over the link. Of each slot, whether it is one; empty: none is.
-  std::vector<bool> SparseSlots(const vm::TabletEncoding& tablet) const;
+  /// read them over the link. Of each slot the part of its sectors that is read, 1 if it is none; empty: none is.
+  std::vector<double> SparseSlots(const vm::TabletEncoding& tablet) const;
   /// Plans the launch and fills `arena`. `most_groups`: numbers of groups that there is room for. Other batches may be in
   /// flight, unless the section has a grid join. REQUIRES: no copy from the arena is under way.
   Status Build(uint64_t most_groups, Arena* arena, Batch* batch);

@@ -205,9 +205,8 @@ tessera::Result<bool> TabletFeed::Collect(const ColumnBudget& budget, bool other
     }
     const uint64_t size = FindNeeds(encoded);
     if (batch->tablets.empty()) {
-      // What fits crosses the link once and stays.
-      const bool fits = size * table.tablets.size() <= gpu_.cache.budget();
-      sparse_ = !fits && gpu_.cache.has_pinned_pages() ? find_sparse(encoded) : std::vector<bool>();
+      fits_ = size * table.tablets.size() <= gpu_.cache.budget();
+      sparse_ = gpu_.cache.has_pinned_pages() ? find_sparse(encoded) : std::vector<double>();
     }
     if (bytes + size > budget.Bytes(gpu_.Room())) {
       if (!batch->tablets.empty()) break;
@@ -309,7 +308,9 @@ Status TabletFeed::Upload(size_t at, TabletBatch* batch) {
       TESSERA_ASSIGN(batch->codes[first + i], gpu_.cache.FetchPacked(pieces, column, chunk, &batch->pinned, &copied_));
       decoded_ += chunk.codes_bytes;
     } else if (const uint8_t* const in_place =
-                   !sparse_.empty() && sparse_[i] ? gpu_.cache.ReadInPlace(*pieces, column, chunk) : nullptr;
+                   !sparse_.empty() && sparse_[i] < 1
+                       ? gpu_.cache.ReadInPlace(pieces, column, chunk, sparse_[i], fits_)
+                       : nullptr;
                needs_[i].codes && in_place != nullptr) {
       batch->codes[first + i] = in_place;
       in_place_ += chunk.codes_bytes;

@@ -43,7 +43,7 @@ struct ColumnBudget {
 };
 
 /// Of each slot, whether a launch of such tablets reads little of its column; empty: none.
-using FindSparseSlots = std::function<std::vector<bool>(const vm::TabletEncoding&)>;
+using FindSparseSlots = std::function<std::vector<double>(const vm::TabletEncoding&)>;
 
 class TabletFeed {
  public:
@@ -105,7 +105,8 @@ class TabletFeed {
   bool encoding_is_slow_ = false;
   uint64_t tablet_bytes_ = 0;            ///< that the section reads of the tablet collected last
   std::vector<Needs> needs_;             ///< per slot
-  std::vector<bool> sparse_;             ///< the same, of the batch; empty: none is
+  std::vector<double> sparse_;           ///< the same, of the batch
+  bool fits_ = false;                    ///< all columns that are read, in the budget
   uint64_t copied_ = 0;                  ///< bytes whose copies are to be started
   uint64_t decoded_ = 0, in_place_ = 0;  ///< of the tablet uploaded last, see SectionStatistics
   const RowSource* const rows_;          ///< nullptr: the source is a stored table
