@@ -34,7 +34,7 @@ uint64_t Mix(uint64_t x) {
 /// Keys that need 8 bytes and lie far apart.
 int64_t Sparse(uint64_t i) { return static_cast<int64_t>(Mix(i + 1) >> 1); }
 
-ColumnVector Integers(size_t rows, int64_t (*f)(uint64_t), uint64_t null_every = 0) {
+ColumnVector Integers(size_t rows, const std::function<int64_t(uint64_t)>& f, uint64_t null_every = 0) {
   ColumnVector c;
   c.type = SqlType::Of(TypeId::kBigint);
   for (size_t i = 0; i < rows; ++i) {
@@ -173,8 +173,11 @@ class GpuMemory : public ::testing::Test {
     }
   }
 
-  /// w, stored in files, of which snapshot_ is made: a below 2^40 in no order, b below 200.
-  std::unique_ptr<Database> Stored(size_t n, CompressionGoal goal) {
+  static constexpr uint32_t kTabletRows = 1 << 16;
+
+  /// w, stored in files, of which snapshot_ is made: a below 2^40 in no order, b below 200, but 77 from row `same_from` on, c
+  /// below 2^24 in no order or NULL.
+  std::unique_ptr<Database> Stored(size_t n, CompressionGoal goal, uint64_t same_from = UINT64_MAX) {
     Result<std::unique_ptr<Database>> database = Database::Open("", OpenMode::kReadWrite);
     EXPECT_TRUE(database.ok()) << database.status().message();
     if (!database.ok()) return nullptr;
@@ -182,8 +185,11 @@ class GpuMemory : public ::testing::Test {
     RowBatch rows;
     rows.rows = n;
     rows.columns = {Integers(n, [](uint64_t i) { return static_cast<int64_t>(Mix(i + 1) >> 24); }),
-                    Integers(n, [](uint64_t i) { return static_cast<int64_t>(Mix(i) % 200); })};
-    TableSchema schema{"w", {{"a", rows.columns[0].type}, {"b", rows.columns[1].type}}, {}, 1 << 16};
+                    Integers(n, [&](uint64_t i) { return i < same_from ? static_cast<int64_t>(Mix(i) % 200) : 77; }),
+                    Integers(
+                        n, [](uint64_t i) { return static_cast<int64_t>(Mix(i + 2) >> 40); }, 7)};
+    const SqlType type = rows.columns[0].type;
+    TableSchema schema{"w", {{"a", type}, {"b", type}, {"c", type}}, {}, kTabletRows};
     Result<std::unique_ptr<TableWriter>> writer = (*database)->WriteNew(schema, false);
     EXPECT_TRUE(writer.ok()) << writer.status().message();
     if (!writer.ok()) return nullptr;
@@ -194,6 +200,7 @@ class GpuMemory : public ::testing::Test {
   }
 
   std::shared_ptr<const Snapshot> snapshot_;
+  uint64_t in_place_ = 0;
   vm::JoinPartitioning partitioning_ = vm::JoinPartitioning::kAuto;
   JoinChoice choice_ = JoinChoice::kAuto;  ///< on the GPU; the host probes
 };
@@ -356,6 +363,41 @@ TEST_F(GpuMemory, FewRowsOfWhatFits) {
   }
   snapshot_ = nullptr;
   database.reset();
+}
+
+/// So are codes that are packed in bits, by rows that wait in queues. If a launch turns out to have none, they are unpacked.
+TEST_F(GpuMemory, BitsInPlace) {
+  constexpr size_t kRows = 300000;
+  for (const bool queued : {true, false}) {
+    SCOPED_TRACE(queued);
+    std::unique_ptr<Database> database = Stored(kRows, CompressionGoal::kRatio, queued ? UINT64_MAX : kTabletRows);
+    ASSERT_NE(database, nullptr);
+    const std::unique_ptr<Gpu> gpu = Open(uint64_t{1} << 30);
+    const auto run = [&](const char* sql) {
+      const Answer answer = Run(sql, gpu.get());
+      Same(sql, answer);
+      ASSERT_TRUE(gpu->SetTransfer(Transfer::kSync, 0).ok());  // forgets what is there
+      ASSERT_TRUE(gpu->SetTransfer(Transfer::kStream, 0).ok());
+      in_place_ = answer.in_place;
+    };
+    const char* const few = "SELECT count(*), sum(c % 10007), min(c), max(c), count(c) FROM w WHERE b = 77";
+    for (int i = 0; i < 3 && gpu->Cache().pinned == 0; ++i) {
+      run("SELECT count(*), sum(c), sum(b) FROM w");
+      EXPECT_EQ(in_place_, 0u);
+    }
+    ASSERT_TRUE(Becomes([&] { return gpu->Cache().pinned >= kRows * 3; }));
+    run(few);
+    if (queued) {
+      EXPECT_GE(in_place_, kRows * 3);
+    } else {
+      EXPECT_EQ(in_place_, 0u);
+    }
+    run("SELECT count(*), sum(b) FROM w WHERE b = 77 AND c < 5000");  // tested, not only read
+    EXPECT_LT(in_place_, kRows * 3);
+    run("SELECT count(*), sum(CASE WHEN c < 1000 THEN a + c END), sum(c) FROM w WHERE b = 77 AND a % 3 = 1");
+    snapshot_ = nullptr;
+    database.reset();
+  }
 }
 
 thread_local int64_t until_refused = 0;  // allocations; of this thread alone, for the emulated GPU has threads, too

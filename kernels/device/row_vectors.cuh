@@ -160,8 +160,27 @@ __device__ __forceinline__ void LoadScattered(const uint8_t* p, const uint32_t* 
 #pragma unroll
   for (uint32_t i = 0; i < kQueuedRows; ++i) v[i] = static_cast<int64_t>(base + code[i]);
 }
+/// The same of codes of `bits` bits, 1 to 32.
+__device__ __forceinline__ void LoadBitsScattered(const uint8_t* p, uint32_t bits, const uint32_t* rows, uint32_t live,
+                                                  uint64_t base, int64_t (&v)[kQueuedRows]) {
+  const uint32_t* const words = reinterpret_cast<const uint32_t*>(p);
+  uint32_t low[kQueuedRows], high[kQueuedRows];
+#pragma unroll
+  for (uint32_t i = 0; i < kQueuedRows; ++i) {
+    low[i] = high[i] = 0;
+    if ((live >> i & 1) == 0) continue;
+    const uint32_t bit = rows[32 * i] * bits;
+    low[i] = __ldg(words + bit / 32);
+    if (bit % 32 + bits > 32) high[i] = __ldg(words + bit / 32 + 1);
+  }
+  const uint32_t mask = ~uint32_t{0} >> (32 - bits);
+#pragma unroll
+  for (uint32_t i = 0; i < kQueuedRows; ++i)
+    v[i] = static_cast<int64_t>(base + (__funnelshift_r(low[i], high[i], rows[32 * i] * bits) & mask));
+}
 __device__ __forceinline__ void LoadCodesScattered(const uint8_t* p, uint32_t width, const uint32_t* rows,
                                                    uint32_t live, uint64_t base, int64_t (&v)[kQueuedRows]) {
+  if (width > kOfBits) return LoadBitsScattered(p, width - kOfBits, rows, live, base, v);
   switch (width) {
     case 1:
       return LoadScattered<uint8_t>(p, rows, live, base, v);

@@ -11,6 +11,9 @@
 
 namespace tessera::kernels {
 
+/// SlotHead::width, if the codes are a stream of bits: this, and how many each has, 1 to 32. Rows of queues alone read those.
+inline constexpr uint32_t kOfBits = 64, kMostBits = 32;
+
 /// vm::SlotEncoding with device pointers. The head is what most instructions need: one load of 16 bytes.
 struct alignas(16) SlotHead {
   const uint8_t* codes = nullptr;

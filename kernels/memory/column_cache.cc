@@ -773,19 +773,20 @@ void ColumnCache::EndRun() {
   more_to_pin_.notify_one();
 }
 
-const uint8_t* ColumnCache::ReadInPlace(TabletPieces* of, int column, const Chunk& chunk, double part, bool may_stay) {
+bool ColumnCache::ReadInPlace(TabletPieces* of, int column, const uint8_t* codes, uint64_t bytes, double part,
+                              bool may_stay) {
   const size_t place = kStreams * static_cast<size_t>(column) + static_cast<size_t>(Stream::kCodes);
-  if (place < of->pieces.size() && of->pieces[place] != nullptr) return nullptr;
-  if (chunk.codes == nullptr || transfer_ != Transfer::kStream) return nullptr;
+  if (place < of->pieces.size() && of->pieces[place] != nullptr) return false;
+  if (transfer_ != Transfer::kStream) return false;
   const std::shared_ptr<const PinnedPages> pages = of->pages.lock();
-  if (pages == nullptr || !pages->Hold(chunk.codes, chunk.codes_bytes)) return nullptr;
+  if (pages == nullptr || !pages->Hold(codes, bytes)) return false;
   const std::shared_ptr<const Tablet> tablet = of->tablet.lock();
-  if (tablet == nullptr || !IsWhole(*tablet)) return nullptr;
+  if (tablet == nullptr || !IsWhole(*tablet)) return false;
   if (place >= of->spent_in_place.size()) of->spent_in_place.resize(place + 1);
   double& spent = of->spent_in_place[place];
-  if (may_stay && spent + part * kInPlaceCost > 1) return nullptr;
+  if (may_stay && spent + part * kInPlaceCost > 1) return false;
   spent += part * kInPlaceCost;
-  return chunk.codes;
+  return true;
 }
 
 Result<const uint8_t*> ColumnCache::Fetch(TabletPieces* of, int column, Stream stream, const uint8_t* data,

@@ -77,10 +77,10 @@ class ColumnCache {
   /// The same for the codes of a chunk that are stored packed: they travel as they are and are unpacked on the device.
   Result<const uint8_t*> FetchPacked(TabletPieces* of, int column, const Chunk& chunk, std::vector<Piece*>* pinned,
                                      uint64_t* copied);
-  /// The address of a chunk's codes where they are mapped, for a kernel that reads `part` of their sectors, if they are pinned
-  /// and not on the device. Else nullptr. `may_stay`: a copy would stay there, so one is made once the codes have been read in
-  /// place for as long as that takes.
-  const uint8_t* ReadInPlace(TabletPieces* of, int column, const Chunk& chunk, double part, bool may_stay);
+  /// Whether a kernel that reads `part` of the sectors of a column's codes should read them where they are mapped, `bytes` bytes
+  /// at `codes`: they are pinned, and not on the device. `may_stay`: a copy would stay there, so one is made once the codes have
+  /// been read in place for as long as that takes.
+  bool ReadInPlace(TabletPieces* of, int column, const uint8_t* codes, uint64_t bytes, double part, bool may_stay);
   /// Whether ReadInPlace may find any.
   bool has_pinned_pages() const { return *pinned_pages_ > 0; }
   /// A run begins or ends. CUDA lets nothing else happen while it pins pages, so they are pinned between runs, and during one

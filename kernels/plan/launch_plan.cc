@@ -370,6 +370,21 @@ Result<LaunchPlan> PlanLaunch(const Section& section, const LoweredProgram& lowe
   return LaunchPlanner(section, lowered, tablets, joins, limits, false).Run(measure);
 }
 
+bool MayBeBits(const Section& section, const LaunchPlan& plan, uint32_t slot) {
+  if (plan.variant != Variant::kStar && plan.variant != Variant::kQueue) return false;
+  const auto queue = std::find_if(plan.code.begin(), plan.code.end(), QueuesRows);
+  for (auto d = plan.code.begin(); d != plan.code.end(); ++d) {
+    const bool is_operand = d->head.source == OperandSource::kSlot && d->head.slot == slot;
+    const bool is_wide = d->head.wide_source == OperandSource::kSlot && d->head.slot == slot;
+    const bool is_second =
+        HasSecond(d->head.op) && SecondOf(*d).source == OperandSource::kSlot && SecondOf(*d).slot == slot;
+    const bool is_tested = vm::Info(d->head.op).shape == Shape::Filter &&
+                           static_cast<uint32_t>(section.predicates[d->head.p1].slot) == slot;
+    if (is_wide || is_second || is_tested || (is_operand && d < queue)) return false;
+  }
+  return true;
+}
+
 std::vector<ProbeStep> ProbeSteps(const Section& section, const LoweredProgram& lowered, const LaunchPlan& plan,
                                   const std::vector<const vm::TabletEncoding*>& tablets,
                                   const std::vector<const JoinShape*>& joins) {

@@ -56,6 +56,9 @@ Result<LaunchPlan> PlanLaunch(const vm::Section& section, const LoweredProgram& 
                               const std::vector<const vm::TabletEncoding*>& tablets,
                               const std::vector<const JoinShape*>& joins, const DeviceLimits& limits, bool measure);
 
+/// Whether rows of queues alone read a slot, and nothing of it but values: then its codes may be streams of bits.
+bool MayBeBits(const vm::Section& section, const LaunchPlan& plan, uint32_t slot);
+
 /// A probe in the code of a plan.
 struct ProbeStep {
   uint16_t join = 0;

@@ -27,6 +27,10 @@ void FillRecord(const vm::TabletEncoding& tablet, const LaunchPlan& plan, const 
     r.base = b.decode == vm::Decode::kMap || b.decode == vm::Decode::kMapRow ? 0 : b.base;
     r.base_high = b.base_high;
     r.null_code = b.wide ? b.null_code : r.base + b.null_code;
+    if (const BitStream& bits = addresses.bits[i]; bits.at != nullptr && r.head.width != 0) {
+      r.head.width = static_cast<uint8_t>(kOfBits + bits.bits);
+      r.base += bits.base;
+    }
     r.null_code_high = b.width == 16 ? b.null_code_high : 0;
   }
   record += tablet.slots.size() * sizeof(SlotRecord);

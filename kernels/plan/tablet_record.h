@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "kernels/plan/launch_plan.h"
+#include "kernels/unpack/bit_stream.h"
 
 namespace tessera::kernels {
 
@@ -14,6 +15,7 @@ namespace tessera::kernels {
 struct TabletAddresses {
   const uint8_t* const* codes;  ///< per slot: the chunk's streams
   const uint8_t* const* nulls;
+  const BitStream* bits;       ///< per slot: what its codes are, if they are that
   const int64_t* const* maps;  ///< per slot
   const uint8_t* const* map_nulls;
   const uint8_t* const* sets;  ///< per predicate

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "kernels/plan/launch_plan.h"
 #include "kernels/run/block_turns.h"
 #include "kernels/text/text_filter.h"
+#include "kernels/unpack/bit_stream.h"
 #include "vm/section_encoder.h"
 
 namespace tessera::kernels {
@@ -24,6 +26,14 @@ namespace tessera::kernels {
 /// holds, and the threads that copy wait for the next one (SSB q4.1 streamed at scale 20: 51 to 53 ms, 49 to 50 with
 /// four).
 inline constexpr size_t kBatches = 4;
+
+/// A slot of which a launch reads so little that to copy its column would take longer than to read it over the link.
+struct SparseSlot {
+  double touched = 1;        ///< part of its sectors; 1: it is none
+  bool may_be_bits = false;  ///< its codes may be streams of bits
+};
+/// Those of a launch of such tablets; empty: none.
+using FindSparseSlots = std::function<std::vector<SparseSlot>(const vm::TabletEncoding&)>;
 
 /// Texts on the device, and the predicate that they are tested for.
 struct TextPiece {
@@ -39,6 +49,7 @@ struct TabletBatch {
   std::vector<size_t> numbers;  ///< of the tablets in the table
   std::vector<vm::TabletEncoding> tablets;
   std::vector<const uint8_t*> codes, nulls;  ///< [tablet][slot]: device addresses
+  std::vector<BitStream> bits;               ///< the same: what codes are that are read where they are packed
   std::vector<const int64_t*> highs;         ///< of rows, [slot]: the upper halves of wide values; of tablets: empty
   std::vector<TextPiece> texts;              ///< by tablet and predicate
   std::vector<ColumnCache::Piece*> pinned;
@@ -51,6 +62,7 @@ struct TabletBatch {
     codes.clear();
     highs.clear();
     nulls.clear();
+    bits.clear();
     texts.clear();
   }
   uint64_t rows() const {

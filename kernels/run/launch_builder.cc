@@ -96,21 +96,30 @@ bool LaunchBuilder::MayPartition() const {
   return false;
 }
 
-std::vector<double> LaunchBuilder::SparseSlots(const vm::TabletEncoding& tablet) const {
-  std::vector<double> sparse;
+std::vector<SparseSlot> LaunchBuilder::SparseSlots(const vm::TabletEncoding& tablet) const {
+  std::vector<SparseSlot> sparse;
   if (MayPartition()) return sparse;  // rows that change places are read whole
   const Result<LaunchPlan> plan = PlanLaunch(section_, lowered_, {&tablet}, joins_.shapes(), gpu_.limits, false);
   if (!plan.ok()) return sparse;  // the launch says why
   for (const LaunchPlan::OnDemand& column : plan->on_demand) {
     if (column.touched > kSparseShare) continue;
-    sparse.resize(section_.slots.size(), 1);
-    sparse[column.slot] = column.touched;
+    sparse.resize(section_.slots.size());
+    sparse[column.slot] = {column.touched, MayBeBits(section_, *plan, column.slot)};
   }
   return sparse;
 }
 
-Status LaunchBuilder::Build(uint64_t most_groups, Arena* arena, Batch* batch) {
+bool LaunchBuilder::CanReadBits(const Batch& batch) const {
+  for (size_t i = 0; i < batch.input.bits.size(); ++i) {
+    const auto slot = static_cast<uint32_t>(i % section_.slots.size());
+    if (batch.input.bits[i].at != nullptr && !MayBeBits(section_, batch.plan, slot)) return false;
+  }
+  return true;
+}
+
+tessera::Result<bool> LaunchBuilder::Build(uint64_t most_groups, Arena* arena, Batch* batch) {
   TESSERA_TRY(PlanBatch(most_groups, batch));
+  if (!CanReadBits(*batch)) return false;
   TESSERA_TRY(AllocateTextSets(batch));
   arena->Clear();
   batch->arena = arena;
@@ -123,7 +132,7 @@ Status LaunchBuilder::Build(uint64_t most_groups, Arena* arena, Batch* batch) {
   FillLaunch(at, batch);
   FillColumns(at, batch);
   AddStatistics(*batch);
-  return Status::Ok();
+  return true;
 }
 
 // ---- Planning -------------------------------------------------------------------------------------------------------
@@ -259,6 +268,7 @@ void LaunchBuilder::FillRecords(const Offsets& at, Batch* batch) const {
   uint32_t tiles = 0;
   std::vector<const int64_t*> maps;
   std::vector<const uint8_t*> map_nulls, sets;
+  const std::vector<BitStream> no_bits(section_.slots.size());
   auto text = input.texts.begin();
   for (size_t t = 0; t < input.tablets.size(); ++t) {
     const vm::TabletEncoding& encoded = input.tablets[t];
@@ -276,8 +286,12 @@ void LaunchBuilder::FillRecords(const Offsets& at, Batch* batch) const {
       if (encoded.predicates[i].set != nullptr) sets[i] = at.pieces.Device(arena, encoded.predicates[i].set);
     }
     for (; text != input.texts.end() && text->tablet == t; ++text) sets[text->predicate] = text->set;
-    const TabletAddresses addresses{input.codes.data() + t * slots, input.nulls.data() + t * slots, maps.data(),
-                                    map_nulls.data(), sets.data()};
+    const TabletAddresses addresses{input.codes.data() + t * slots,
+                                    input.nulls.data() + t * slots,
+                                    input.bits.empty() ? no_bits.data() : input.bits.data() + t * slots,
+                                    maps.data(),
+                                    map_nulls.data(),
+                                    sets.data()};
     FillRecord(encoded, batch->plan, addresses, arena.Host(at.records) + t * batch->plan.record_bytes);
     first_tile[t] = tiles;
     tablet_rows[t] = encoded.rows;

@@ -27,12 +27,12 @@ class LaunchBuilder {
   /// Whether the rows of a launch may be partitioned for their probes, as far as the section says: then launches leave
   /// room for that. (Where a LIMIT ends the section most rows may not be probed at all.)
   bool MayPartition() const;
-  /// Slots whose columns the launch of such tablets reads here and there: so little that to copy them takes longer than to
-  /// read them over the link. Of each slot the part of its sectors that is read, 1 if it is none; empty: none is.
-  std::vector<double> SparseSlots(const vm::TabletEncoding& tablet) const;
+  /// What the launch of such tablets reads here and there; empty: nothing.
+  std::vector<SparseSlot> SparseSlots(const vm::TabletEncoding& tablet) const;
   /// Plans the launch and fills `arena`. `most_groups`: numbers of groups that there is room for. Other batches may be in
   /// flight, unless the section has a grid join. REQUIRES: no copy from the arena is under way.
-  Status Build(uint64_t most_groups, Arena* arena, Batch* batch);
+  /// false: it cannot read codes where they are packed, as a batch of one tablet could; nothing has been done yet.
+  tessera::Result<bool> Build(uint64_t most_groups, Arena* arena, Batch* batch);
 
  private:
   struct Offsets;
@@ -45,6 +45,7 @@ class LaunchBuilder {
   /// Takes a place in the arena for all that it is to hold.
   Offsets LayOutArena(Arena* arena, const Batch& batch) const;
   void FillArena(const Offsets& at, Batch* batch) const;
+  bool CanReadBits(const Batch& batch) const;
   void FillRecords(const Offsets& at, Batch* batch) const;
   /// Memory for the sets of predicates that are decided from texts on the device.
   Status AllocateTextSets(Batch* batch) const;

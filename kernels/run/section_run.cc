@@ -93,7 +93,10 @@ tessera::Result<bool> SectionRun::Collect(TabletBatch* batch) {
 Status SectionRun::BuildLaunch(size_t number) {
   const uint64_t most_groups = sink_.has_groups() ? sink_.groups().MostNumbers() : UINT64_MAX;
   Arena& arena = gpu_.arena(kBatches * static_cast<size_t>(build_ + 1) + number);
-  return builder_.Build(most_groups, &arena, &batches_[number]);
+  TESSERA_ASSIGN(const bool built, builder_.Build(most_groups, &arena, &batches_[number]));
+  if (built) return Status::Ok();
+  TESSERA_TRY(feed_.UnpackBits(&batches_[number].input));
+  return builder_.Build(most_groups, &arena, &batches_[number]).status();
 }
 
 Status SectionRun::FinishFirst() {

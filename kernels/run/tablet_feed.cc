@@ -206,7 +206,7 @@ tessera::Result<bool> TabletFeed::Collect(const ColumnBudget& budget, bool other
     const uint64_t size = FindNeeds(encoded);
     if (batch->tablets.empty()) {
       fits_ = size * table.tablets.size() <= gpu_.cache.budget();
-      sparse_ = gpu_.cache.has_pinned_pages() ? find_sparse(encoded) : std::vector<double>();
+      sparse_ = gpu_.cache.has_pinned_pages() ? find_sparse(encoded) : std::vector<SparseSlot>();
     }
     if (bytes + size > budget.Bytes(gpu_.Room())) {
       if (!batch->tablets.empty()) break;
@@ -228,6 +228,7 @@ tessera::Result<bool> TabletFeed::Collect(const ColumnBudget& budget, bool other
       batch->numbers.pop_back();
       batch->codes.resize(batch->tablets.size() * slots);
       batch->nulls.resize(batch->tablets.size() * slots);
+      batch->bits.resize(batch->tablets.size() * slots);
       std::erase_if(batch->texts, [&](const TextPiece& p) { return p.tablet == batch->tablets.size(); });
       if (!batch->tablets.empty()) break;
       return false;
@@ -297,23 +298,20 @@ Status TabletFeed::Upload(size_t at, TabletBatch* batch) {
   const size_t first = at * encoded.slots.size();
   batch->codes.resize(first + encoded.slots.size());
   batch->nulls.resize(first + encoded.slots.size());
+  batch->bits.resize(first + encoded.slots.size());
   TESSERA_ASSIGN(ColumnCache::TabletPieces * pieces, gpu_.cache.Find(tablet));
   for (size_t i = 0; i < encoded.slots.size(); ++i) {
     const int column = section_.slots[i].column;
     const Chunk& chunk = *encoded.chunks[i];
     if (encoded.slots[i].row_codes && !encoded.slots[i].all_null) {
       TESSERA_ASSIGN(batch->codes[first + i], gpu_.RowNumbers());
+    } else if (needs_[i].codes &&
+               ReadInPlace(i, *tablet, chunk, pieces, &batch->codes[first + i], &batch->bits[first + i])) {
+      in_place_ += chunk.packed_codes != nullptr ? chunk.packed_bytes : chunk.codes_bytes;
     } else if (needs_[i].codes && chunk.packed_codes != nullptr &&
                !(chunk.codes != nullptr && FileMapping::any_lost())) {
       TESSERA_ASSIGN(batch->codes[first + i], gpu_.cache.FetchPacked(pieces, column, chunk, &batch->pinned, &copied_));
       decoded_ += chunk.codes_bytes;
-    } else if (const uint8_t* const in_place =
-                   !sparse_.empty() && sparse_[i] < 1
-                       ? gpu_.cache.ReadInPlace(pieces, column, chunk, sparse_[i], fits_)
-                       : nullptr;
-               needs_[i].codes && in_place != nullptr) {
-      batch->codes[first + i] = in_place;
-      in_place_ += chunk.codes_bytes;
     } else if (needs_[i].codes) {
       TESSERA_ASSIGN(batch->codes[first + i], gpu_.cache.Fetch(pieces, column, ColumnCache::Stream::kCodes, chunk.codes,
                                                                chunk.codes_bytes, &batch->pinned, &copied_));
@@ -337,6 +335,46 @@ Status TabletFeed::Upload(size_t at, TabletBatch* batch) {
                                                  &batch->pinned, &copied_));
   }
   return Status::Ok();
+}
+
+bool TabletFeed::ReadInPlace(size_t slot, const Tablet& tablet, const Chunk& chunk, ColumnCache::TabletPieces* pieces,
+                             const uint8_t** codes, BitStream* bits) {
+  if (sparse_.empty() || sparse_[slot].touched == 1) return false;
+  const int column = section_.slots[slot].column;
+  const uint8_t* stream = chunk.codes;
+  uint64_t bytes = chunk.codes_bytes;
+  BitStream found;
+  if (chunk.packed_codes != nullptr) {
+    if (!sparse_[slot].may_be_bits || !tablet.AreCodesChecked(column)) return false;
+    const std::optional<BitStream> packed = AsBits(chunk);
+    if (!packed.has_value()) return false;
+    found = *packed;
+    stream = chunk.packed_codes;
+    bytes = chunk.packed_bytes;
+  }
+  if (stream == nullptr || !gpu_.cache.ReadInPlace(pieces, column, stream, bytes, sparse_[slot].touched, fits_))
+    return false;
+  *codes = found.at != nullptr ? found.at : stream;
+  *bits = found;
+  return true;
+}
+
+Status TabletFeed::UnpackBits(TabletBatch* batch) {
+  const size_t slots = section_.slots.size();
+  for (size_t i = 0; i < batch->bits.size(); ++i) {
+    if (batch->bits[i].at == nullptr) continue;
+    const size_t slot = i % slots;
+    const Chunk& chunk = *batch->tablets[i / slots].chunks[slot];
+    TESSERA_ASSIGN(ColumnCache::TabletPieces * pieces,
+                   gpu_.cache.Find(context_.table->tablets[batch->numbers[i / slots]]));
+    TESSERA_ASSIGN(batch->codes[i],
+                   gpu_.cache.FetchPacked(pieces, section_.slots[slot].column, chunk, &batch->pinned, &copied_));
+    batch->bits[i] = {};
+    if (!first_pass_) continue;
+    context_.statistics->bytes_in_place -= chunk.packed_bytes;
+    context_.statistics->bytes_decoded += chunk.codes_bytes;
+  }
+  return StartCopies(batch);
 }
 
 const int64_t* TabletFeed::ReadPacked(size_t column, Chunk* chunk, vm::SlotEncoding* b) const {

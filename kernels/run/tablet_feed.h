@@ -42,9 +42,6 @@ struct ColumnBudget {
   uint64_t Bytes(uint64_t room) const;
 };
 
-/// Of each slot, whether a launch of such tablets reads little of its column; empty: none.
-using FindSparseSlots = std::function<std::vector<double>(const vm::TabletEncoding&)>;
-
 class TabletFeed {
  public:
   /// `key_ranges`: of the join tables, as they are whenever a tablet is encoded. `rows`: the source, if that is no
@@ -65,6 +62,9 @@ class TabletFeed {
   /// An empty batch at the end: the last tablets were skipped, or there are no rows.
   tessera::Result<bool> Collect(const ColumnBudget& budget, bool others_under_way, const FindSparseSlots& find_sparse,
                                 TabletBatch* batch);
+
+  /// Has codes copied and unpacked that were to be read where they are packed.
+  Status UnpackBits(TabletBatch* batch);
 
   /// If the section builds a join table: the range of the first key in the tablets so far; not known if that is no
   /// plain column.
@@ -87,6 +87,9 @@ class TabletFeed {
   /// Finds out which streams of the slots' chunks the section reads in this tablet, for Upload. Returns their bytes.
   uint64_t FindNeeds(const vm::TabletEncoding& encoded);
   Status Upload(size_t at, TabletBatch* batch);
+  /// Whether codes of a slot are read where they are mapped. They are *codes then, or *bits.
+  bool ReadInPlace(size_t slot, const Tablet& tablet, const Chunk& chunk, ColumnCache::TabletPieces* pieces,
+                   const uint8_t** codes, BitStream* bits);
   /// Tablets from `number` on that several threads encode before the copies of the first of them start.
   size_t SharedTablets(size_t number, size_t workers) const;
   /// Starts the copies of what was uploaded.
@@ -105,7 +108,7 @@ class TabletFeed {
   bool encoding_is_slow_ = false;
   uint64_t tablet_bytes_ = 0;            ///< that the section reads of the tablet collected last
   std::vector<Needs> needs_;             ///< per slot
-  std::vector<double> sparse_;           ///< the same, of the batch
+  std::vector<SparseSlot> sparse_;       ///< the same, of the batch; empty: none is
   bool fits_ = false;                    ///< all columns that are read, in the budget
   uint64_t copied_ = 0;                  ///< bytes whose copies are to be started
   uint64_t decoded_ = 0, in_place_ = 0;  ///< of the tablet uploaded last, see SectionStatistics

@@ -1,0 +1,30 @@
+#include "kernels/unpack/bit_stream.h"
+
+#include "kernels/launch/tablet_record.h"
+#include "tablet/schemes/packed_stream.h"
+
+namespace tessera::kernels {
+
+std::optional<BitStream> AsBits(const Chunk& chunk) {
+  PackedTree tree;
+  if (ParsePackedStream(chunk.packed_codes, chunk.packed_bytes, chunk.rows, chunk.width, chunk.type.IsFloat(), &tree) !=
+      nullptr)
+    return std::nullopt;
+  BitStream stream;
+  for (const PackedNode& node : tree) {
+    if (node.scheme == static_cast<uint8_t>(Scheme::kFor)) {
+      stream.base += node.parameter;
+      continue;
+    }
+    // (The kernel numbers bits in 32 bits.)
+    const bool can = node.scheme == static_cast<uint8_t>(Scheme::kNs) && node.bits > 0 && node.bits <= kMostBits &&
+                     uint64_t{node.bits} * chunk.rows <= UINT32_MAX;
+    if (!can) return std::nullopt;
+    stream.at = chunk.packed_codes + node.offset;
+    stream.bits = node.bits;
+    return stream;
+  }
+  return std::nullopt;
+}
+
+}  // namespace tessera::kernels
