@@ -222,7 +222,9 @@ class GpuVm : public ::testing::Test {
     gpu_ = Open(GpuOptions());
     ASSERT_NE(gpu_, nullptr);
     // For initcheck, which does not follow copies that are started together.
-    if (getenv("TESSERA_TEST_PAGEABLE") != nullptr) ASSERT_TRUE(gpu_->SetTransfer(Transfer::kPageable, 0).ok());
+    if (getenv("TESSERA_TEST_PAGEABLE") != nullptr) {
+      ASSERT_TRUE(gpu_->SetTransfer(Transfer::kPageable, 0).ok());
+    }
   }
   static std::unique_ptr<Gpu> Open(const GpuOptions& options) {
     auto gpu = Gpu::Open(0, options);
