@@ -184,6 +184,8 @@ class Section:
         self.transferred, self.staged, self.on_demand = (
             size(cells.get(name, "").lstrip("~") or "0 B") for name in ("transferred", "staged", "on demand"))
         self.joined = []  # rows behind each of its joins, in their order
+        self.tablets = int(cells["tablets"]) - int(cells["skipped"])
+        self.chunks = 0  # of these tablets' columns that it reads
 
 
 class Analysis:
@@ -203,6 +205,11 @@ class Analysis:
             if line[:6].rstrip() not in ("gpu", "host"):
                 break
             self.sections.append(Section(dict(zip(names, (line[a:b].strip() for a, b in spans)))))
+        blocks = [i for i, line in enumerate(lines) if line.startswith("-- columns of section ")]
+        for section, first in zip((s for s in self.sections if s.tablets > 0), blocks):
+            columns = [line for line in lines[first + 3:] if re.match(r"c\d+ ", line)]
+            end = next((i for i, line in enumerate(columns) if line.split()[0] != f"c{i}"), len(columns))
+            section.chunks = section.tablets * end
         for section in self.sections:
             head = section.label + ": rows behind its joins: "
             for line in lines:
