@@ -33,7 +33,7 @@ template <Variant kVariant, uint32_t R>
 __device__ __forceinline__ void Machine<kVariant, R>::FetchCodes(const uint8_t* codes, uint32_t stage_offset,
                                                                  uint32_t width, uint64_t base, int64_t (&v)[R]) const {
   if constexpr (kQueued) {
-    LoadCodesScattered(codes, width, QueuedRows() + entry, live, base, v);
+    LoadCodesScattered<HasBits(kVariant)>(codes, width, QueuedRows() + entry, live, base, v);
   } else if (stage_offset != kNowhere) {
     LoadCodes<false>(stage + stage_offset, width, thread, live, base, v);
   } else {

@@ -178,9 +178,12 @@ __device__ __forceinline__ void LoadBitsScattered(const uint8_t* p, uint32_t bit
   for (uint32_t i = 0; i < kQueuedRows; ++i)
     v[i] = static_cast<int64_t>(base + (__funnelshift_r(low[i], high[i], rows[32 * i] * bits) & mask));
 }
+template <bool kBits>
 __device__ __forceinline__ void LoadCodesScattered(const uint8_t* p, uint32_t width, const uint32_t* rows,
                                                    uint32_t live, uint64_t base, int64_t (&v)[kQueuedRows]) {
-  if (width > kOfBits) return LoadBitsScattered(p, width - kOfBits, rows, live, base, v);
+  if constexpr (kBits) {
+    if (width > kOfBits) return LoadBitsScattered(p, width - kOfBits, rows, live, base, v);
+  }
   switch (width) {
     case 1:
       return LoadScattered<uint8_t>(p, rows, live, base, v);

@@ -26,6 +26,8 @@ enum class Variant : uint8_t {
 constexpr bool HasAll(Variant variant) { return variant == Variant::kFull || variant == Variant::kDp; }
 constexpr bool IsPairs(Variant variant) { return variant == Variant::kPairs || variant == Variant::kDpPairs; }
 constexpr bool HasQueues(Variant variant) { return variant == Variant::kStar || variant == Variant::kQueue; }
+/// Whether rows of its queues read codes that are packed in bits. (The other one with queues takes 3 to 8 % longer if it can.)
+constexpr bool HasBits(Variant variant) { return variant == Variant::kStar; }
 /// Whether it is launched from the device.
 constexpr bool IsDp(Variant variant) { return variant == Variant::kDp || variant == Variant::kDpPairs; }
 constexpr bool HasNestedLoops(Variant variant) { return HasAll(variant) || IsPairs(variant); }

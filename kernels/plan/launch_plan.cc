@@ -371,7 +371,7 @@ Result<LaunchPlan> PlanLaunch(const Section& section, const LoweredProgram& lowe
 }
 
 bool MayBeBits(const Section& section, const LaunchPlan& plan, uint32_t slot) {
-  if (plan.variant != Variant::kStar && plan.variant != Variant::kQueue) return false;
+  if (!HasBits(plan.variant)) return false;
   const auto queue = std::find_if(plan.code.begin(), plan.code.end(), QueuesRows);
   for (auto d = plan.code.begin(); d != plan.code.end(); ++d) {
     const bool is_operand = d->head.source == OperandSource::kSlot && d->head.slot == slot;

@@ -101,10 +101,14 @@ std::vector<SparseSlot> LaunchBuilder::SparseSlots(const vm::TabletEncoding& tab
   if (MayPartition()) return sparse;  // rows that change places are read whole
   const Result<LaunchPlan> plan = PlanLaunch(section_, lowered_, {&tablet}, joins_.shapes(), gpu_.limits, false);
   if (!plan.ok()) return sparse;  // the launch says why
-  for (const LaunchPlan::OnDemand& column : plan->on_demand) {
-    if (column.touched > kSparseShare) continue;
+  // A column may be read before rows wait and behind that, and in the ring as well.
+  std::vector<double> touched(section_.slots.size());
+  for (const LaunchPlan::OnDemand& column : plan->on_demand) touched[column.slot] += column.touched;
+  for (const StagedSlot& column : plan->staged) touched[column.slot] = 1;
+  for (uint32_t slot = 0; slot < touched.size(); ++slot) {
+    if (touched[slot] == 0 || touched[slot] > kSparseShare) continue;
     sparse.resize(section_.slots.size());
-    sparse[column.slot] = {column.touched, MayBeBits(section_, *plan, column.slot)};
+    sparse[slot] = {touched[slot], MayBeBits(section_, *plan, slot)};
   }
   return sparse;
 }
