@@ -97,7 +97,7 @@ Status ColumnCache::Drop(std::list<Piece>::iterator piece) {
   bytes_ -= piece->bytes;
   if (piece->of != nullptr) {
     piece->of->pieces[piece->place] = nullptr;
-    if (piece->place < piece->of->spent_in_place.size()) piece->of->spent_in_place[piece->place] = 0;
+    if (piece->place < piece->of->was_in_place.size()) piece->of->was_in_place[piece->place] = false;
   }
   pieces_.erase(piece);
   return Status::Ok();
@@ -773,8 +773,7 @@ void ColumnCache::EndRun() {
   more_to_pin_.notify_one();
 }
 
-bool ColumnCache::ReadInPlace(TabletPieces* of, int column, const uint8_t* codes, uint64_t bytes, double part,
-                              bool may_stay) {
+bool ColumnCache::ReadInPlace(TabletPieces* of, int column, const uint8_t* codes, uint64_t bytes, bool may_stay) {
   const size_t place = kStreams * static_cast<size_t>(column) + static_cast<size_t>(Stream::kCodes);
   if (place < of->pieces.size() && of->pieces[place] != nullptr) return false;
   if (transfer_ != Transfer::kStream) return false;
@@ -782,10 +781,9 @@ bool ColumnCache::ReadInPlace(TabletPieces* of, int column, const uint8_t* codes
   if (pages == nullptr || !pages->Hold(codes, bytes)) return false;
   const std::shared_ptr<const Tablet> tablet = of->tablet.lock();
   if (tablet == nullptr || !IsWhole(*tablet)) return false;
-  if (place >= of->spent_in_place.size()) of->spent_in_place.resize(place + 1);
-  double& spent = of->spent_in_place[place];
-  if (may_stay && spent + part * kInPlaceCost > 1) return false;
-  spent += part * kInPlaceCost;
+  if (place >= of->was_in_place.size()) of->was_in_place.resize(place + 1);
+  if (may_stay && of->was_in_place[place]) return false;
+  of->was_in_place[place] = true;
   return true;
 }
 
@@ -857,6 +855,7 @@ Status ColumnCache::Clear() {
     if (p->pins == 0) TESSERA_TRY(Drop(p));
     p = next;
   }
+  for (auto& [address, of] : tablets_) of.was_in_place.clear();
   CUDA_TRY(cudaStreamSynchronize(stream_));
   CUDA_TRY(cudaStreamSynchronize(unpack_stream_));
   return Status::Ok();

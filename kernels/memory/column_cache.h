@@ -49,7 +49,7 @@ class ColumnCache {
     std::weak_ptr<const Tablet> tablet;  ///< an expired one's address may have been given to another tablet
     std::vector<Piece*> pieces;          ///< [column][stream]; nullptr, or behind the end: not here
     std::vector<bool> was_here;          ///< the same, or longer
-    std::vector<double> spent_in_place;  ///< the same: see ReadInPlace; 1: as long as to copy it takes
+    std::vector<bool> was_in_place;      ///< the same: has been read in place since it was here
     std::weak_ptr<PinnedPages> pages;    ///< the tablet holds them; expired: none
   };
   /// Copies that were started together.
@@ -77,10 +77,9 @@ class ColumnCache {
   /// The same for the codes of a chunk that are stored packed: they travel as they are and are unpacked on the device.
   Result<const uint8_t*> FetchPacked(TabletPieces* of, int column, const Chunk& chunk, std::vector<Piece*>* pinned,
                                      uint64_t* copied);
-  /// Whether a kernel that reads `part` of the sectors of a column's codes should read them where they are mapped, `bytes` bytes
-  /// at `codes`: they are pinned, and not on the device. `may_stay`: a copy would stay there, so one is made once the codes have
-  /// been read in place for as long as that takes.
-  bool ReadInPlace(TabletPieces* of, int column, const uint8_t* codes, uint64_t bytes, double part, bool may_stay);
+  /// Whether a kernel that reads little of a column's codes should read them where they are mapped, `bytes` bytes at `codes`:
+  /// they are pinned, and not on the device. `may_stay`: a copy would stay there, so one is made the second time.
+  bool ReadInPlace(TabletPieces* of, int column, const uint8_t* codes, uint64_t bytes, bool may_stay);
   /// Whether ReadInPlace may find any.
   bool has_pinned_pages() const { return *pinned_pages_ > 0; }
   /// A run begins or ends. CUDA lets nothing else happen while it pins pages, so they are pinned between runs, and during one
@@ -137,8 +136,6 @@ class ColumnCache {
   static constexpr uint64_t kCopiedTogether = uint64_t{32} << 20;
   /// See IsUnpackingMuch and ArrivingShare.
   static constexpr uint64_t kUnpackingShare = 4, kUnpackingLaunches = 4;
-  /// To read a byte in place takes as long as to copy so many: single sectors cross the link at 22 GB/s, copies at 53.
-  static constexpr double kInPlaceCost = 2.4;
   /// Bytes of a part of pinned pages, if nobody has said how large pieces shall be.
   static constexpr uint64_t kDirectPart = uint64_t{16} << 20;
   /// The part of the host's memory limit, a rank's if there are several, that may be pinned.

@@ -27,9 +27,9 @@ namespace tessera::kernels {
 /// four).
 inline constexpr size_t kBatches = 4;
 
-/// A slot of which a launch reads so little that to copy its column would take longer than to read it over the link.
+/// What a launch needs of a slot.
 struct SparseSlot {
-  double touched = 1;        ///< part of its sectors; 1: it is none
+  bool is_sparse = false;    ///< so little that to copy the column would take longer than to read it over the link
   bool may_be_bits = false;  ///< its codes may be streams of bits
 };
 /// Those of a launch of such tablets; empty: none.

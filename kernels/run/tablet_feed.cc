@@ -339,7 +339,7 @@ Status TabletFeed::Upload(size_t at, TabletBatch* batch) {
 
 bool TabletFeed::ReadInPlace(size_t slot, const Tablet& tablet, const Chunk& chunk, ColumnCache::TabletPieces* pieces,
                              const uint8_t** codes, BitStream* bits) {
-  if (sparse_.empty() || sparse_[slot].touched == 1) return false;
+  if (sparse_.empty() || !sparse_[slot].is_sparse) return false;
   const int column = section_.slots[slot].column;
   const uint8_t* stream = chunk.codes;
   uint64_t bytes = chunk.codes_bytes;
@@ -352,8 +352,7 @@ bool TabletFeed::ReadInPlace(size_t slot, const Tablet& tablet, const Chunk& chu
     stream = chunk.packed_codes;
     bytes = chunk.packed_bytes;
   }
-  if (stream == nullptr || !gpu_.cache.ReadInPlace(pieces, column, stream, bytes, sparse_[slot].touched, fits_))
-    return false;
+  if (stream == nullptr || !gpu_.cache.ReadInPlace(pieces, column, stream, bytes, fits_)) return false;
   *codes = found.at != nullptr ? found.at : stream;
   *bits = found;
   return true;
