@@ -211,6 +211,9 @@ class Analysis:
             end = next((i for i, line in enumerate(columns) if line.split()[0] != f"c{i}"), len(columns))
             section.chunks = section.tablets * end
         for section in self.sections:
+            place = re.compile(re.escape(section.label) + r": \S+ \S+ of its columns stayed on the host, about (\S+ \S+) of it")
+            section.in_place = sum(size(m[1]) for m in map(place.match, lines) if m)
+        for section in self.sections:
             head = section.label + ": rows behind its joins: "
             for line in lines:
                 if line.startswith(head):

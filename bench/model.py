@@ -24,14 +24,15 @@ sorted: the fact table sorted by a foreign key and stored as ratio, beside the t
 columns that the flight of queries reads, ms with columns on the GPU and not. (The paper's Table 4.)
 model: what a query should take,
 
-    resident    start + sections * section + sum over its sections of (staged + on demand) / memory
-                                                       + probes * probe + grouped rows * group
-    cold        start + sections * section + max(transferred / link + chunks * chunk + on demand * place, the sum above)
+    resident    start + sections * section + chunks * bind + sum over its sections of (staged + on demand) / memory
+                                                                     + probes * probe + grouped rows * group
+    cold        start + sections * section + max(transferred / link + chunks * chunk + in place * place, chunks * bind + the sum)
 
 staged, on demand and transferred are the bytes that EXPLAIN ANALYZE plans and counts, chunks the columns of the tablets that it
-reads: the host has something to do for each. What is read on demand stays on the host, once its pages are pinned. The first join is probed by the rows that
+reads: the host has something to do for each. in place are the bytes of columns that stayed on the host, because their pages are pinned, which
+are read there. The first join is probed by the rows that
 the filters and the ranges of the build sides' keys leave, which a query of its own counts, each other join by the rows that the
-joins before it leave. memory and link are measured by build/transfer_bench, start, section, chunk, place, probe and group by six
+joins before it leave. memory and link are measured by build/transfer_bench, start, section, bind, chunk, place, probe and group by six
 queries that are none of the 13. Nothing is fitted to the queries that are predicted. Behind it what the model says of other
 machines: a link or a memory of twice the rate.
 """
@@ -78,8 +79,9 @@ def count_of_probed(sql):
 class Machine:
     """What the model knows of the machine: milliseconds, and bytes per millisecond."""
 
-    def __init__(self, memory, link, start=0.0, section=0.0, chunk=0.0, place=0.0, probe=0.0, group=0.0):
-        self.memory, self.link, self.start, self.section, self.chunk, self.place = memory, link, start, section, chunk, place
+    def __init__(self, memory, link, start=0.0, section=0.0, bind=0.0, chunk=0.0, place=0.0, probe=0.0, group=0.0):
+        self.memory, self.link, self.start, self.section, self.bind = memory, link, start, section, bind
+        self.chunk, self.place = chunk, place
         self.probe, self.group = probe, group
 
     def kernels(self, sections):
@@ -91,15 +93,18 @@ class Machine:
         return ((section.staged + section.on_demand) / self.memory + probes * self.probe + grouped * self.group)
 
     def resident(self, sections):
-        return self.start + self.section * (len(sections) - 1) + self.kernels(sections)
+        return self.start + self.section * (len(sections) - 1) + self.bound(sections) + self.kernels(sections)
+
+    def bound(self, sections):
+        return sum(s.chunks for s in sections) * self.bind
 
     def cold(self, sections):
-        link = sum(s.transferred / self.link + s.chunks * self.chunk + s.on_demand * self.place for s in sections)
-        return self.start + self.section * (len(sections) - 1) + max(link, self.kernels(sections))
+        link = sum(s.transferred / self.link + s.chunks * self.chunk + s.in_place * self.place for s in sections)
+        return self.start + self.section * (len(sections) - 1) + max(link, self.bound(sections) + self.kernels(sections))
 
     def with_rates(self, memory, link):
-        return Machine(self.memory * memory, self.link * link, self.start, self.section, self.chunk, self.place / link,
-                       self.probe / memory, self.group / memory)
+        return Machine(self.memory * memory, self.link * link, self.start, self.section, self.bind, self.chunk,
+                       self.place / link, self.probe / memory, self.group / memory)
 
 
 class Model:
@@ -219,25 +224,27 @@ class Model:
         machine.start = one[0]
         machine.section = max(0.0, two[0] - one[0]) / max(1, len(two[2]) - len(one[2]))
         columns = f"SELECT sum(lo_tax), sum(lo_supplycost), sum(lo_ordtotalprice) FROM {FACT}"
+        ms, _, sections = self.measured(columns)
+        machine.bind = max(0.0, ms - machine.resident(sections)) / sum(s.chunks for s in sections)
         machine.chunk = self.left_of_cold(machine, columns) / self.chunks
         few = f"SELECT count(*), sum(lo_ordtotalprice), sum(lo_supplycost), sum(lo_tax) FROM {FACT} WHERE lo_quantity = 7 AND lo_discount = 3"
-        machine.place = self.left_of_cold(machine, few) / self.on_demand
+        machine.place = self.left_of_cold(machine, few) / max(1, self.in_place)
         for name, sql in (("probe", f"SELECT count(*) FROM {FACT}, supplier WHERE lo_suppkey = s_suppkey"),
                           ("group", f"SELECT lo_discount, sum(lo_revenue) FROM {FACT} GROUP BY lo_discount")):
             _, kernel_ms, sections = self.measured(sql)
             rows = max(section.rows_in for section in sections)
             setattr(machine, name, max(0.0, kernel_ms - machine.kernels(sections)) / rows)
         print(f"memory {machine.memory * 1e-6:,.0f} GB/s, link {machine.link * 1e-6:.1f} GB/s, start {machine.start:.3f} ms, section "
-              f"{machine.section:.3f} ms, chunk {machine.chunk * 1e3:.2f} us, "
+              f"{machine.section:.3f} ms, bind {machine.bind * 1e3:.2f} us, chunk {machine.chunk * 1e3:.2f} us, "
               f"in place {1e-6 / max(machine.place, 1e-12):.1f} GB/s, probe {machine.probe * 1e6:.4f} ns, group {machine.group * 1e6:.4f} ns")
         return machine
 
     def left_of_cold(self, machine, sql):
-        """What the model, so far, leaves of a query's time without columns on the GPU; its chunks and bytes on demand."""
+        """What the model, so far, leaves of a query's time without columns on the GPU; its chunks and bytes in place."""
         _, ms, _ = self.cold(sql)
         self.session.forget_columns()
         sections = self.sections(sql)
-        self.chunks, self.on_demand = sum(s.chunks for s in sections), sum(s.on_demand for s in sections)
+        self.chunks, self.in_place = sum(s.chunks for s in sections), sum(s.in_place for s in sections)
         return max(0.0, ms - machine.cold(sections))
 
     def measured(self, sql):

@@ -129,8 +129,9 @@ std::string StatisticsText(const Analysis& analysis) {
   for (const vm::SectionStatistics& s : statistics.sections) {
     if (!s.device_plan.empty()) out += fmt::format("{}: {}\n", s.label, s.device_plan);
     if (s.bytes_in_place > 0) {
-      out += fmt::format("{}: {} of its columns stayed on the host, read over the link where rows needed them\n",
-                         s.label, BytesText(static_cast<double>(s.bytes_in_place)));
+      out += fmt::format("{}: {} of its columns stayed on the host, about {} of it read over the link\n", s.label,
+                         BytesText(static_cast<double>(s.bytes_in_place)),
+                         BytesText(static_cast<double>(s.bytes_read_in_place)));
     }
     if (!s.joined.empty()) {
       out += fmt::format("{}: rows behind its joins:", s.label);

@@ -281,33 +281,20 @@ TEST(Wire, StatisticsComeBack) {
   s.mine.sections = {{1, 10, 9, 8, 7, s.mine.account}, {2, 0, 0, 0, 0, {}}};
   s.mine.spans = {{100, 200, 1, Phase::kRead, 0, 1}};
   s.mine.agreed = 150;
-  s.sections.push_back({1,
-                        "scan t",
-                        true,
-                        10,
-                        9,
-                        true,
-                        18,
-                        2,
-                        8,
-                        7,
-                        6,
-                        20,
-                        5,
-                        21,
-                        4,
-                        13,
-                        "lean kernel",
-                        12,
-                        11,
-                        3,
-                        {{"scan u", 80}, {"scan v", 70}},
-                        17,
-                        16,
-                        15,
-                        4.5,
-                        3.5,
-                        2.5});
+  s.sections.push_back({1,    "scan t",
+                        true, 10,
+                        9,    true,
+                        18,   2,
+                        8,    7,
+                        6,    20,
+                        5,    21,
+                        22,   4,
+                        13,   "lean kernel",
+                        12,   11,
+                        3,    {{"scan u", 80}, {"scan v", 70}},
+                        17,   16,
+                        15,   4.5,
+                        3.5,  2.5});
   vm::RunStatistics r;
   EXPECT_TRUE(ReadMessage(WriteMessage(s), &r).ok());
   EXPECT_EQ(r.mine.rank, 3);
@@ -333,6 +320,7 @@ TEST(Wire, StatisticsComeBack) {
   EXPECT_EQ(r.sections[0].bytes_decoded, 20u);
   EXPECT_EQ(r.sections[0].bytes_transferred, 5u);
   EXPECT_EQ(r.sections[0].bytes_in_place, 21u);
+  EXPECT_EQ(r.sections[0].bytes_read_in_place, 22u);
   EXPECT_EQ(r.sections[0].bytes_staged, 4u);
   EXPECT_EQ(r.sections[0].bytes_on_demand, 13u);
   EXPECT_EQ(r.sections[0].device_plan, "lean kernel");
@@ -357,9 +345,10 @@ vm::SectionStatistics Measured(uint64_t unit, double milliseconds) {
   s.rows_out = unit;
   s.join_passes = unit;
   uint64_t n = unit;
-  for (uint64_t* sum : {&s.rows_in, &s.tablets, &s.tablets_skipped, &s.bytes_read, &s.bytes_decoded,
-                        &s.bytes_transferred, &s.bytes_in_place, &s.bytes_staged, &s.bytes_on_demand, &s.pairs,
-                        &s.pruned_pairs, &s.child_grids, &s.group_spills, &s.spilled_groups})
+  for (uint64_t* sum :
+       {&s.rows_in, &s.tablets, &s.tablets_skipped, &s.bytes_read, &s.bytes_decoded, &s.bytes_transferred,
+        &s.bytes_in_place, &s.bytes_read_in_place, &s.bytes_staged, &s.bytes_on_demand, &s.pairs, &s.pruned_pairs,
+        &s.child_grids, &s.group_spills, &s.spilled_groups})
     *sum = n *= 2;
   s.joined = {{"u", unit, milliseconds}, {"v", 10 * unit, milliseconds}};
   s.milliseconds = s.kernel_milliseconds = s.transfer_milliseconds = milliseconds;
@@ -380,7 +369,8 @@ TEST(Wire, StatisticsOfRanksAreMerged) {
   uint64_t n = 10101;
   for (const uint64_t sum :
        {s.rows_in, s.tablets, s.tablets_skipped, s.bytes_read, s.bytes_decoded, s.bytes_transferred, s.bytes_in_place,
-        s.bytes_staged, s.bytes_on_demand, s.pairs, s.pruned_pairs, s.child_grids, s.group_spills, s.spilled_groups})
+        s.bytes_read_in_place, s.bytes_staged, s.bytes_on_demand, s.pairs, s.pruned_pairs, s.child_grids,
+        s.group_spills, s.spilled_groups})
     EXPECT_EQ(sum, n *= 2);
   // The greatest.
   EXPECT_EQ(s.join_passes, 10000u);

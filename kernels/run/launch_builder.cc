@@ -108,7 +108,7 @@ std::vector<SparseSlot> LaunchBuilder::SparseSlots(const vm::TabletEncoding& tab
   for (uint32_t slot = 0; slot < touched.size(); ++slot) {
     if (touched[slot] == 0 || touched[slot] > kSparseShare) continue;
     sparse.resize(section_.slots.size());
-    sparse[slot] = {true, MayBeBits(section_, *plan, slot)};
+    sparse[slot] = {touched[slot], MayBeBits(section_, *plan, slot)};
   }
   return sparse;
 }

@@ -55,6 +55,10 @@ bool EncodeTablets(const vm::SectionEncoder& encoder, const TableInfo& table, si
 /// Texts of a chunk that go to the device: several tablets have to be there at a time.
 uint64_t MostTextBytes(const GpuDevice& gpu) { return gpu.cache.budget() / 16; }
 
+uint64_t BytesInPlace(const Chunk& chunk) {
+  return chunk.packed_codes != nullptr ? chunk.packed_bytes : chunk.codes_bytes;
+}
+
 uint64_t OffsetsBytes(const Chunk& chunk) { return (uint64_t{chunk.entries} + 1) * sizeof *chunk.entry_offsets; }
 
 void HandTextsOn(const vm::SectionContext& context, vm::SectionEncoder* encoder) {
@@ -238,6 +242,7 @@ tessera::Result<bool> TabletFeed::Collect(const ColumnBudget& budget, bool other
       stats.bytes_read += batch->tablets.back().encoded_bytes;
       stats.bytes_decoded += decoded_;
       stats.bytes_in_place += in_place_;
+      stats.bytes_read_in_place += read_in_place_;
     }
     ++next_;
     if (gpu_.cache.HasEnoughToStart(Threads(context_))) {
@@ -294,7 +299,7 @@ Status TabletFeed::Upload(size_t at, TabletBatch* batch) {
   const std::shared_ptr<const Tablet>& tablet = context_.table->tablets[batch->numbers[at]];
   const vm::TabletEncoding& encoded = batch->tablets[at];
   decoded_ = encoded.decoded_bytes;
-  in_place_ = 0;
+  in_place_ = read_in_place_ = 0;
   const size_t first = at * encoded.slots.size();
   batch->codes.resize(first + encoded.slots.size());
   batch->nulls.resize(first + encoded.slots.size());
@@ -307,7 +312,9 @@ Status TabletFeed::Upload(size_t at, TabletBatch* batch) {
       TESSERA_ASSIGN(batch->codes[first + i], gpu_.RowNumbers());
     } else if (needs_[i].codes &&
                ReadInPlace(i, *tablet, chunk, pieces, &batch->codes[first + i], &batch->bits[first + i])) {
-      in_place_ += chunk.packed_codes != nullptr ? chunk.packed_bytes : chunk.codes_bytes;
+      const uint64_t bytes = BytesInPlace(chunk);
+      in_place_ += bytes;
+      read_in_place_ += ReadOf(i, bytes);
     } else if (needs_[i].codes && chunk.packed_codes != nullptr &&
                !(chunk.codes != nullptr && FileMapping::any_lost())) {
       TESSERA_ASSIGN(batch->codes[first + i], gpu_.cache.FetchPacked(pieces, column, chunk, &batch->pinned, &copied_));
@@ -337,9 +344,13 @@ Status TabletFeed::Upload(size_t at, TabletBatch* batch) {
   return Status::Ok();
 }
 
+uint64_t TabletFeed::ReadOf(size_t slot, uint64_t bytes) const {
+  return static_cast<uint64_t>(sparse_[slot].touched * static_cast<double>(bytes));
+}
+
 bool TabletFeed::ReadInPlace(size_t slot, const Tablet& tablet, const Chunk& chunk, ColumnCache::TabletPieces* pieces,
                              const uint8_t** codes, BitStream* bits) {
-  if (sparse_.empty() || !sparse_[slot].is_sparse) return false;
+  if (sparse_.empty() || sparse_[slot].touched == 0) return false;
   const int column = section_.slots[slot].column;
   const uint8_t* stream = chunk.codes;
   uint64_t bytes = chunk.codes_bytes;
@@ -371,6 +382,7 @@ Status TabletFeed::UnpackBits(TabletBatch* batch) {
     batch->bits[i] = {};
     if (!first_pass_) continue;
     context_.statistics->bytes_in_place -= chunk.packed_bytes;
+    context_.statistics->bytes_read_in_place -= ReadOf(slot, chunk.packed_bytes);
     context_.statistics->bytes_decoded += chunk.codes_bytes;
   }
   return StartCopies(batch);

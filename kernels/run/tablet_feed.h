@@ -92,6 +92,8 @@ class TabletFeed {
                    const uint8_t** codes, BitStream* bits);
   /// Tablets from `number` on that several threads encode before the copies of the first of them start.
   size_t SharedTablets(size_t number, size_t workers) const;
+  /// What a launch reads of `bytes` bytes of a slot's codes in place.
+  uint64_t ReadOf(size_t slot, uint64_t bytes) const;
   /// Starts the copies of what was uploaded.
   Status StartCopies(TabletBatch* batch);
 
@@ -106,14 +108,14 @@ class TabletFeed {
   std::vector<tessera::Result<vm::TabletEncoding>> encoded_;  ///< tablets from encoded_from_ on, encoded together
   size_t encoded_from_ = 0;
   bool encoding_is_slow_ = false;
-  uint64_t tablet_bytes_ = 0;            ///< that the section reads of the tablet collected last
-  std::vector<Needs> needs_;             ///< per slot
-  std::vector<SparseSlot> sparse_;       ///< the same, of the batch; empty: none is
-  bool fits_ = false;                    ///< all columns that are read, in the budget
-  uint64_t copied_ = 0;                  ///< bytes whose copies are to be started
-  uint64_t decoded_ = 0, in_place_ = 0;  ///< of the tablet uploaded last, see SectionStatistics
-  const RowSource* const rows_;          ///< nullptr: the source is a stored table
-  std::vector<Chunk> row_chunks_;        ///< what planning has to know of their columns
+  uint64_t tablet_bytes_ = 0;                                ///< that the section reads of the tablet collected last
+  std::vector<Needs> needs_;                                 ///< per slot
+  std::vector<SparseSlot> sparse_;                           ///< the same, of the batch; empty: none is
+  bool fits_ = false;                                        ///< all columns that are read, in the budget
+  uint64_t copied_ = 0;                                      ///< bytes whose copies are to be started
+  uint64_t decoded_ = 0, in_place_ = 0, read_in_place_ = 0;  ///< of the tablet uploaded last, see SectionStatistics
+  const RowSource* const rows_;                              ///< nullptr: the source is a stored table
+  std::vector<Chunk> row_chunks_;                            ///< what planning has to know of their columns
   vm::KeyRange source_keys_;
 };
 
