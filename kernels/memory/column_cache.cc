@@ -567,6 +567,8 @@ Result<ColumnCache::TabletPieces*> ColumnCache::Find(const std::shared_ptr<const
   TabletPieces* of = &found->second;
   if (!is_new && of->tablet.expired()) {
     TESSERA_TRY(DropAll(of));
+    of->was_here.assign(of->pieces.size(), false);
+    of->was_in_place.clear();
     is_new = true;
   }
   if (is_new) of->tablet = tablet;

@@ -29,9 +29,8 @@ inline constexpr size_t kBatches = 4;
 
 /// What a launch needs of a slot.
 struct SparseSlot {
-  /// The part of the column's sectors that it reads, if that is so little that to copy it would take longer than to read it
-  /// over the link; 0: it is not.
-  double touched = 0;
+  bool is_sparse = false;    ///< so little that to copy the column would take longer than to read it over the link
+  double touched = 1;        ///< the part of the column's sectors that is read
   bool may_be_bits = false;  ///< its codes may be streams of bits
 };
 /// Those of a launch of such tablets; empty: none.

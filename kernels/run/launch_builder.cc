@@ -105,10 +105,10 @@ std::vector<SparseSlot> LaunchBuilder::SparseSlots(const vm::TabletEncoding& tab
   std::vector<double> touched(section_.slots.size());
   for (const LaunchPlan::OnDemand& column : plan->on_demand) touched[column.slot] += column.touched;
   for (const StagedSlot& column : plan->staged) touched[column.slot] = 1;
-  for (uint32_t slot = 0; slot < touched.size(); ++slot) {
-    if (touched[slot] == 0 || touched[slot] > kSparseShare) continue;
+  for (const LaunchPlan::OnDemand& column : plan->on_demand) {
+    if (touched[column.slot] > kSparseShare) continue;
     sparse.resize(section_.slots.size());
-    sparse[slot] = {touched[slot], MayBeBits(section_, *plan, slot)};
+    sparse[column.slot] = {true, touched[column.slot], MayBeBits(section_, *plan, column.slot)};
   }
   return sparse;
 }

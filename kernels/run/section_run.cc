@@ -95,7 +95,13 @@ Status SectionRun::BuildLaunch(size_t number) {
   Arena& arena = gpu_.arena(kBatches * static_cast<size_t>(build_ + 1) + number);
   TESSERA_ASSIGN(const bool built, builder_.Build(most_groups, &arena, &batches_[number]));
   if (built) return Status::Ok();
-  TESSERA_TRY(feed_.UnpackBits(&batches_[number].input));
+  for (;;) {
+    const Status unpacked = feed_.UnpackBits(&batches_[number].input);
+    if (unpacked.ok()) break;
+    // What others hold may be what is missing. What has been done is not done again.
+    if (unpacked.code() != ErrorCode::kResource || in_flight_.empty()) return unpacked;
+    TESSERA_TRY(FinishFirst());
+  }
   return builder_.Build(most_groups, &arena, &batches_[number]).status();
 }
 

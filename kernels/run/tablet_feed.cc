@@ -350,7 +350,7 @@ uint64_t TabletFeed::ReadOf(size_t slot, uint64_t bytes) const {
 
 bool TabletFeed::ReadInPlace(size_t slot, const Tablet& tablet, const Chunk& chunk, ColumnCache::TabletPieces* pieces,
                              const uint8_t** codes, BitStream* bits) {
-  if (sparse_.empty() || sparse_[slot].touched == 0) return false;
+  if (sparse_.empty() || !sparse_[slot].is_sparse) return false;
   const int column = section_.slots[slot].column;
   const uint8_t* stream = chunk.codes;
   uint64_t bytes = chunk.codes_bytes;
@@ -380,6 +380,7 @@ Status TabletFeed::UnpackBits(TabletBatch* batch) {
     TESSERA_ASSIGN(batch->codes[i],
                    gpu_.cache.FetchPacked(pieces, section_.slots[slot].column, chunk, &batch->pinned, &copied_));
     batch->bits[i] = {};
+    if (gpu_.cache.HasEnoughToStart(Threads(context_))) TESSERA_TRY(StartCopies(batch));
     if (!first_pass_) continue;
     context_.statistics->bytes_in_place -= chunk.packed_bytes;
     context_.statistics->bytes_read_in_place -= ReadOf(slot, chunk.packed_bytes);

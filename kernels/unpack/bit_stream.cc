@@ -16,9 +16,12 @@ std::optional<BitStream> AsBits(const Chunk& chunk) {
       stream.base += node.parameter;
       continue;
     }
-    // (The kernel numbers bits in 32 bits.)
-    const bool can = node.scheme == static_cast<uint8_t>(Scheme::kNs) && node.bits > 0 && node.bits <= kMostBits &&
-                     uint64_t{node.bits} * chunk.rows <= UINT32_MAX;
+    if (node.scheme != static_cast<uint8_t>(Scheme::kNs) || node.bits == 0 || node.bits > kMostBits)
+      return std::nullopt;
+    // Codes that go round in the chunk's width would not do so in the kernel's words. (It numbers bits in 32 bits.)
+    const uint64_t greatest = (uint64_t{1} << node.bits) - 1, most = ~uint64_t{0} >> (64 - 8 * chunk.width);
+    const bool can =
+        greatest <= most && stream.base <= most - greatest && uint64_t{node.bits} * chunk.rows <= UINT32_MAX;
     if (!can) return std::nullopt;
     stream.at = chunk.packed_codes + node.offset;
     stream.bits = node.bits;
