@@ -10,6 +10,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/interrupt.h"
+#include "base/thread_pool.h"
 #include "vm/text_ranks.h"
 
 namespace tessera::vm {
@@ -95,7 +97,7 @@ TEST(TextRanks, AreTheOrderOfTheStrings) {
   StringPool pool;
   TextRanks texts;
   const auto check = [&] {
-    texts.Update(pool);
+    ASSERT_TRUE(texts.Update(pool, nullptr).ok());
     const std::vector<uint32_t>& ranks = texts.ranks();
     ASSERT_EQ(ranks.size(), pool.count());
     for (size_t a = 0; a < ranks.size(); ++a) {
@@ -122,6 +124,32 @@ TEST(TextRanks, AreTheOrderOfTheStrings) {
     pool.Intern(std::string(40, 'x') + number.substr(0, static_cast<size_t>(k % 8)) + std::string(k % 5, '\0'));
   }
   check();
+}
+
+/// Many texts, which threads share: in order, in none, and nearly all behind the last one of a sample.
+TEST(TextRanks, ThreadsShareTexts) {
+  ThreadPool threads(3);
+  constexpr size_t kTexts = 300'000, kSampleEvery = 781;
+  for (const std::string_view shape : {"in order", "in no order", "behind a sample"}) {
+    SCOPED_TRACE(shape);
+    std::vector<std::string> texts;
+    for (size_t i = 0; i < kTexts; ++i) {
+      const size_t number = shape == "in no order" ? i * 7919 % 1'000'003 : i;
+      const bool first = shape != "behind a sample" || i % kSampleEvery < 2;
+      texts.push_back((first ? "name " : "z ") + std::to_string(1'000'000 + number));
+    }
+    const std::vector<std::string_view> views(texts.begin(), texts.end());
+    const Result<std::vector<uint32_t>> order = OrderOf(views, &threads);
+    ASSERT_TRUE(order.ok()) << order.status().message();
+    ASSERT_EQ(order->size(), kTexts);
+    for (size_t i = 1; i < kTexts; ++i) ASSERT_LT(texts[(*order)[i - 1]], texts[(*order)[i]]) << i;
+  }
+  std::atomic<bool> cancelled{true};
+  const InterruptScope scope(&cancelled);
+  std::vector<std::string> texts;
+  for (size_t i = 0; i < 300000; ++i) texts.push_back(std::to_string(i));
+  const std::vector<std::string_view> views(texts.begin(), texts.end());
+  EXPECT_FALSE(Caught([&] { return OrderOf(views, &threads).status(); }).ok());
 }
 
 // Rows that are NULL hold any number, and a number may be that of a string on its way in.

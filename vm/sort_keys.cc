@@ -46,7 +46,8 @@ bool IsNull(const RowColumn& c, size_t i) { return !c.null.empty() && c.null[i] 
 /// The ranks of a column's strings, by identifier.
 class ColumnRanks {
  public:
-  ColumnRanks(const RowColumn& c, const StringPool& strings, size_t rows) {
+  /// Of the first `rows` rows of `c`.
+  Status Make(const RowColumn& c, const StringPool& strings, size_t rows, ThreadPool* pool) {
     // If identifiers lie close together, which is usual, an array has the rank of each.
     int64_t greatest = -1;
     least_ = INT64_MAX;
@@ -79,8 +80,9 @@ class ColumnRanks {
       ThrowIfInterrupted(texts.size());
       texts.push_back(strings.Get(id));
     }
-    const std::vector<uint32_t> order = OrderOf(texts);
+    TESSERA_ASSIGN(const std::vector<uint32_t> order, OrderOf(texts, pool));
     for (size_t r = 0; r < order.size(); ++r) ranks_[Place(ids_[order[r]], order[r])] = static_cast<uint32_t>(r);
+    return Status::Ok();
   }
 
   /// REQUIRES: the column has the identifier.
@@ -315,7 +317,8 @@ Status SortKeys::AppendColumn(const SortKey& key, const StringPool& strings, con
     case StorageClass::kFloat:
       return AppendNumbers(key, c, has_nulls, [&](size_t i) { return NumberOfFloat(c.low[i]); });
     case StorageClass::kText: {
-      const ColumnRanks ranks(c, strings, rows_);
+      ColumnRanks ranks;
+      TESSERA_TRY(ranks.Make(c, strings, rows_, pool_));
       return AppendNumbers(key, c, has_nulls, [&](size_t i) { return ranks(c.low[i]); });
     }
     case StorageClass::kWide:

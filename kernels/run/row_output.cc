@@ -215,7 +215,7 @@ tessera::Result<bool> RowOutput::RankTexts(uint64_t rows) {
   const uint64_t count = context_.strings->count();
   if (count > kMostRanked || count > std::max(kFewRanked, kRankedPerRow * rows)) return false;
   if (count == texts_.ranks().size()) return true;
-  texts_.Update(*context_.strings);
+  TESSERA_TRY(texts_.Update(*context_.strings, context_.pool));
   ranks_.Free();
   TESSERA_TRY(ranks_.Allocate(&gpu_, count * sizeof(uint32_t)));
   CUDA_TRY(cudaMemcpyAsync(ranks_.As<void>(), texts_.ranks().data(), count * sizeof(uint32_t), cudaMemcpyHostToDevice,
