@@ -777,8 +777,7 @@ void ColumnCache::EndRun() {
 
 bool ColumnCache::ReadInPlace(TabletPieces* of, int column, const uint8_t* codes, uint64_t bytes, bool may_stay) {
   const size_t place = kStreams * static_cast<size_t>(column) + static_cast<size_t>(Stream::kCodes);
-  if (place < of->pieces.size() && of->pieces[place] != nullptr) return false;
-  if (transfer_ != Transfer::kStream) return false;
+  if (HasCodes(*of, column) || transfer_ != Transfer::kStream) return false;
   const std::shared_ptr<const PinnedPages> pages = of->pages.lock();
   if (pages == nullptr || !pages->Hold(codes, bytes)) return false;
   const std::shared_ptr<const Tablet> tablet = of->tablet.lock();

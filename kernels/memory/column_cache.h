@@ -80,6 +80,11 @@ class ColumnCache {
   /// Whether a kernel that reads little of a column's codes should read them where they are mapped, `bytes` bytes at `codes`:
   /// they are pinned, and not on the device. `may_stay`: a copy would stay there, so one is made the second time.
   bool ReadInPlace(TabletPieces* of, int column, const uint8_t* codes, uint64_t bytes, bool may_stay);
+  /// Whether the codes of a column are on the device, or on their way there.
+  static bool HasCodes(const TabletPieces& of, int column) {
+    const size_t place = kStreams * static_cast<size_t>(column) + static_cast<size_t>(Stream::kCodes);
+    return place < of.pieces.size() && of.pieces[place] != nullptr;
+  }
   /// Whether ReadInPlace may find any.
   bool has_pinned_pages() const { return *pinned_pages_ > 0; }
   /// A run begins or ends. CUDA lets nothing else happen while it pins pages, so they are pinned between runs, and during one

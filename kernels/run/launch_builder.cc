@@ -114,9 +114,12 @@ std::vector<SparseSlot> LaunchBuilder::SparseSlots(const vm::TabletEncoding& tab
 }
 
 bool LaunchBuilder::CanReadBits(const Batch& batch) const {
-  for (size_t i = 0; i < batch.input.bits.size(); ++i) {
-    const auto slot = static_cast<uint32_t>(i % section_.slots.size());
-    if (batch.input.bits[i].at != nullptr && !MayBeBits(section_, batch.plan, slot)) return false;
+  const std::vector<BitStream>& bits = batch.input.bits;
+  const size_t slots = section_.slots.size();
+  for (size_t slot = 0; slot < slots; ++slot) {
+    bool any = false;
+    for (size_t i = slot; i < bits.size(); i += slots) any |= bits[i].at != nullptr;
+    if (any && !MayBeBits(section_, batch.plan, static_cast<uint32_t>(slot))) return false;
   }
   return true;
 }

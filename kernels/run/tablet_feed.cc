@@ -55,10 +55,6 @@ bool EncodeTablets(const vm::SectionEncoder& encoder, const TableInfo& table, si
 /// Texts of a chunk that go to the device: several tablets have to be there at a time.
 uint64_t MostTextBytes(const GpuDevice& gpu) { return gpu.cache.budget() / 16; }
 
-uint64_t BytesInPlace(const Chunk& chunk) {
-  return chunk.packed_codes != nullptr ? chunk.packed_bytes : chunk.codes_bytes;
-}
-
 uint64_t OffsetsBytes(const Chunk& chunk) { return (uint64_t{chunk.entries} + 1) * sizeof *chunk.entry_offsets; }
 
 void HandTextsOn(const vm::SectionContext& context, vm::SectionEncoder* encoder) {
@@ -210,7 +206,7 @@ tessera::Result<bool> TabletFeed::Collect(const ColumnBudget& budget, bool other
     const uint64_t size = FindNeeds(encoded);
     if (batch->tablets.empty()) {
       fits_ = size * table.tablets.size() <= gpu_.cache.budget();
-      sparse_ = gpu_.cache.has_pinned_pages() ? find_sparse(encoded) : std::vector<SparseSlot>();
+      sparse_.reset();
     }
     if (bytes + size > budget.Bytes(gpu_.Room())) {
       if (!batch->tablets.empty()) break;
@@ -222,7 +218,7 @@ tessera::Result<bool> TabletFeed::Collect(const ColumnBudget& budget, bool other
     NoteKeys(encoded);
     batch->tablets.push_back(std::move(encoded));
     batch->numbers.push_back(next_);
-    const Status uploaded = Upload(batch->tablets.size() - 1, batch);
+    const Status uploaded = Upload(batch->tablets.size() - 1, find_sparse, batch);
     if (!uploaded.ok()) {
       // CUDA has less memory than the budget: what there is has to do for the tablets before this one, or for this one.
       const bool alone = batch->tablets.size() == 1 && !others_under_way;
@@ -295,7 +291,7 @@ uint64_t TabletFeed::FindNeeds(const vm::TabletEncoding& encoded) {
   return bytes;
 }
 
-Status TabletFeed::Upload(size_t at, TabletBatch* batch) {
+Status TabletFeed::Upload(size_t at, const FindSparseSlots& find_sparse, TabletBatch* batch) {
   const std::shared_ptr<const Tablet>& tablet = context_.table->tablets[batch->numbers[at]];
   const vm::TabletEncoding& encoded = batch->tablets[at];
   decoded_ = encoded.decoded_bytes;
@@ -310,11 +306,8 @@ Status TabletFeed::Upload(size_t at, TabletBatch* batch) {
     const Chunk& chunk = *encoded.chunks[i];
     if (encoded.slots[i].row_codes && !encoded.slots[i].all_null) {
       TESSERA_ASSIGN(batch->codes[first + i], gpu_.RowNumbers());
-    } else if (needs_[i].codes &&
-               ReadInPlace(i, *tablet, chunk, pieces, &batch->codes[first + i], &batch->bits[first + i])) {
-      const uint64_t bytes = BytesInPlace(chunk);
-      in_place_ += bytes;
-      read_in_place_ += ReadOf(i, bytes);
+    } else if (needs_[i].codes && ReadInPlace(at, i, find_sparse, pieces, batch)) {
+      // Nothing is copied.
     } else if (needs_[i].codes && chunk.packed_codes != nullptr &&
                !(chunk.codes != nullptr && FileMapping::any_lost())) {
       TESSERA_ASSIGN(batch->codes[first + i], gpu_.cache.FetchPacked(pieces, column, chunk, &batch->pinned, &copied_));
@@ -345,27 +338,35 @@ Status TabletFeed::Upload(size_t at, TabletBatch* batch) {
 }
 
 uint64_t TabletFeed::ReadOf(size_t slot, uint64_t bytes) const {
-  return static_cast<uint64_t>(sparse_[slot].touched * static_cast<double>(bytes));
+  return static_cast<uint64_t>((*sparse_)[slot].touched * static_cast<double>(bytes));
 }
 
-bool TabletFeed::ReadInPlace(size_t slot, const Tablet& tablet, const Chunk& chunk, ColumnCache::TabletPieces* pieces,
-                             const uint8_t** codes, BitStream* bits) {
-  if (sparse_.empty() || !sparse_[slot].is_sparse) return false;
+bool TabletFeed::ReadInPlace(size_t at, size_t slot, const FindSparseSlots& find_sparse,
+                             ColumnCache::TabletPieces* pieces, TabletBatch* batch) {
   const int column = section_.slots[slot].column;
+  if (!gpu_.cache.has_pinned_pages() || ColumnCache::HasCodes(*pieces, column)) return false;
+  const vm::TabletEncoding& encoded = batch->tablets[at];
+  if (!sparse_.has_value()) sparse_ = find_sparse(encoded);
+  if (sparse_->empty() || !(*sparse_)[slot].is_sparse) return false;
+  const Tablet& tablet = *context_.table->tablets[batch->numbers[at]];
+  const Chunk& chunk = *encoded.chunks[slot];
   const uint8_t* stream = chunk.codes;
   uint64_t bytes = chunk.codes_bytes;
-  BitStream found;
+  BitStream bits;
   if (chunk.packed_codes != nullptr) {
-    if (!sparse_[slot].may_be_bits || !tablet.AreCodesChecked(column)) return false;
+    if (!(*sparse_)[slot].may_be_bits || !tablet.AreCodesChecked(column)) return false;
     const std::optional<BitStream> packed = AsBits(chunk);
     if (!packed.has_value()) return false;
-    found = *packed;
+    bits = *packed;
     stream = chunk.packed_codes;
     bytes = chunk.packed_bytes;
   }
   if (stream == nullptr || !gpu_.cache.ReadInPlace(pieces, column, stream, bytes, fits_)) return false;
-  *codes = found.at != nullptr ? found.at : stream;
-  *bits = found;
+  const size_t place = at * encoded.slots.size() + slot;
+  batch->codes[place] = bits.at != nullptr ? bits.at : stream;
+  batch->bits[place] = bits;
+  in_place_ += bytes;
+  read_in_place_ += ReadOf(slot, bytes);
   return true;
 }
 

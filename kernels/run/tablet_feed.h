@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/status.h"
@@ -86,10 +87,10 @@ class TabletFeed {
   const int64_t* ReadPacked(size_t column, Chunk* chunk, vm::SlotEncoding* b) const;
   /// Finds out which streams of the slots' chunks the section reads in this tablet, for Upload. Returns their bytes.
   uint64_t FindNeeds(const vm::TabletEncoding& encoded);
-  Status Upload(size_t at, TabletBatch* batch);
-  /// Whether codes of a slot are read where they are mapped. They are *codes then, or *bits.
-  bool ReadInPlace(size_t slot, const Tablet& tablet, const Chunk& chunk, ColumnCache::TabletPieces* pieces,
-                   const uint8_t** codes, BitStream* bits);
+  Status Upload(size_t at, const FindSparseSlots& find_sparse, TabletBatch* batch);
+  /// Whether codes of a slot of tablet `at` of the batch are read where they are mapped. The batch knows where, then.
+  bool ReadInPlace(size_t at, size_t slot, const FindSparseSlots& find_sparse, ColumnCache::TabletPieces* pieces,
+                   TabletBatch* batch);
   /// Tablets from `number` on that several threads encode before the copies of the first of them start.
   size_t SharedTablets(size_t number, size_t workers) const;
   /// What a launch reads of `bytes` bytes of a slot's codes in place.
@@ -108,11 +109,12 @@ class TabletFeed {
   std::vector<tessera::Result<vm::TabletEncoding>> encoded_;  ///< tablets from encoded_from_ on, encoded together
   size_t encoded_from_ = 0;
   bool encoding_is_slow_ = false;
-  uint64_t tablet_bytes_ = 0;                                ///< that the section reads of the tablet collected last
-  std::vector<Needs> needs_;                                 ///< per slot
-  std::vector<SparseSlot> sparse_;                           ///< the same, of the batch; empty: none is
-  bool fits_ = false;                                        ///< all columns that are read, in the budget
-  uint64_t copied_ = 0;                                      ///< bytes whose copies are to be started
+  uint64_t tablet_bytes_ = 0;  ///< that the section reads of the tablet collected last
+  std::vector<Needs> needs_;   ///< per slot
+  std::optional<std::vector<SparseSlot>>
+      sparse_;           ///< of the batch, once a column might be read in place; empty: none is
+  bool fits_ = false;    ///< all columns that are read, in the budget
+  uint64_t copied_ = 0;  ///< bytes whose copies are to be started
   uint64_t decoded_ = 0, in_place_ = 0, read_in_place_ = 0;  ///< of the tablet uploaded last, see SectionStatistics
   const RowSource* const rows_;                              ///< nullptr: the source is a stored table
   std::vector<Chunk> row_chunks_;                            ///< what planning has to know of their columns
