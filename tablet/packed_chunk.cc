@@ -173,6 +173,17 @@ const char* CheckPackedCodes(const ChunkDescriptor& d, uint32_t rows, const uint
   return ParsePackedStream(file + d.streams[kCodes].offset, d.streams[kCodes].bytes, rows, d.width, IsFloat(d), &tree);
 }
 
+const char* ParsePackedCodes(const Chunk& chunk, PackedTree* tree) {
+  const bool all = chunk.packed_part == PackedPart::kAll;
+  const char* const reason =
+      ParsePackedStream(chunk.packed_codes, chunk.packed_bytes, all ? chunk.rows : chunk.packed_rows, chunk.width,
+                        chunk.type.IsFloat(), tree);
+  if (reason != nullptr || all) return reason;
+  if (RunsIn(*tree) != chunk.rows) return "another number of runs than before";
+  KeepOfRuns(chunk.packed_part == PackedPart::kRunValues, tree);
+  return nullptr;
+}
+
 std::string DescribeChunk(const ChunkDescriptor& d, uint32_t rows, const uint8_t* file) {
   const auto describe = [&](Stream s) -> std::string {
     if (IsPacked(d, s)) {

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "tablet/chunk_encoder.h"
+#include "tablet/schemes/packed_stream.h"
 #include "tablet/schemes/scheme_planner.h"
 #include "tablet/tablet.h"
 #include "tablet/tablet_format.h"
@@ -29,6 +30,10 @@ uint64_t UnpackedRoom(const ChunkDescriptor& descriptor, uint32_t rows, bool cod
 /// Why the packed codes of a chunk are no tree of schemes, nullptr if they are. What depends on their values is not looked
 /// at.
 const char* CheckPackedCodes(const ChunkDescriptor& descriptor, uint32_t rows, const uint8_t* file);
+
+/// The tree of schemes that makes the packed codes of a chunk, or of their part. Returns why there is none, or nullptr.
+/// REQUIRES: chunk.packed_codes have the right checksum.
+const char* ParsePackedCodes(const Chunk& chunk, PackedTree* tree);
 
 /// What the codes of a chunk of floating-point numbers are.
 ScaledCodes ScaledCodesOf(const ChunkDescriptor& descriptor);

@@ -13,7 +13,9 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -47,6 +49,13 @@ enum class CompressionGoal : uint8_t {
   kRatio,     ///< the fewest bytes
 };
 
+/// Which part of a packed stream codes are.
+enum class PackedPart : uint8_t {
+  kAll,
+  kRunValues,   ///< the stream is of runs: the value of each
+  kRunLengths,  ///< ... and its rows less 1
+};
+
 /// A verified, decoded-on-the-fly view of one chunk. Streams start on 128 bytes and are zero-padded to 128, so that a
 /// bulk copy of a last partial tile may be rounded up inside the padding. Pointers live as long as the Tablet.
 struct Chunk {
@@ -67,6 +76,8 @@ struct Chunk {
   uint64_t codes_bytes = 0;               ///< with padding, unpacked
   const uint8_t* packed_codes = nullptr;  ///< if they are stored packed: the packed stream (schemes/packed_stream.h)
   uint64_t packed_bytes = 0;              ///< of it
+  PackedPart packed_part = PackedPart::kAll;
+  uint32_t packed_rows = 0;     ///< of runs: their rows
   bool packed_entries = false;  ///< entries or NULL bytes are packed, and what points to them is not to be read
   uint32_t entries = 0;         ///< TEXT: dictionary entries (kDictionary), rows (kPlain), 1 or 0 (kConstant)
   const uint64_t* entry_offsets = nullptr;  ///< TEXT: entries + 1 offsets into entry_bytes
@@ -139,6 +150,13 @@ class Tablet {
   /// Keeps `held`, the pages that a device has pinned, until the mapping is about to go. The host may not read what the
   /// device does, so from then on Intact() looks whether the file has its end.
   virtual void HoldWhileMapped(std::shared_ptr<void> /*held*/) const {}
+  /// The tablet as one of the runs of this column; behind its columns there is the number of rows of each run. It lives as
+  /// long as this one, and the pointer keeps both. `runs`: how many there are, if somebody knows; 0: nobody does. Errors:
+  /// as Describe(), and as StorageOf().
+  virtual Result<std::shared_ptr<const Tablet>> Runs(int column, uint32_t runs) const;
+  /// What is stored, where this is a view of it: the tablet, and the column of one of its columns.
+  virtual const Tablet& stored() const { return *this; }
+  virtual int StoredColumn(int column) const { return column; }
   /// The schemes of a column, without reading its chunk: see ChunkStorage. Errors: as StorageOf().
   virtual Result<std::string> SchemesOf(int column) const;
   /// For messages.
@@ -222,6 +240,24 @@ struct ColumnStatistics {
   uint64_t encoded_bytes = 0;
 };
 
+struct TableInfo;
+
+/// What RunsOf has made of a table. A copy of the table, which may be changed, has made nothing yet.
+class MadeRuns {
+ public:
+  MadeRuns() = default;
+  MadeRuns(const MadeRuns&) {}
+  MadeRuns& operator=(const MadeRuns&) {
+    tables_.clear();
+    return *this;
+  }
+
+ private:
+  friend Result<std::shared_ptr<const TableInfo>> RunsOf(const TableInfo&, int, const std::vector<int32_t>*);
+  std::mutex mutex_;
+  std::map<int, std::shared_ptr<const TableInfo>> tables_;  ///< by column
+};
+
 struct TableInfo {
   int64_t id = 0;  ///< never reused in a database
   TableSchema schema;
@@ -229,7 +265,15 @@ struct TableInfo {
   std::vector<ColumnStatistics> statistics;            ///< one per column
   std::vector<std::shared_ptr<const Tablet>> tablets;  ///< files are opened when first read
   std::vector<uint8_t> buckets;  ///< by tablet: that of all its rows; empty: the table is not distributed
+  /// The rows are runs of this column, see RunsOf; -1: they are as stored.
+  int runs_of = -1;
+  mutable MadeRuns made_runs = {};
 };
+
+/// The table with the runs of a column in place of its rows: neighbours that are equal in it are one, and how many they are
+/// is the last column, a BIGINT. The only others that can be read are the column itself and none. Errors: as Tablet::Runs.
+/// `runs`: how many each tablet has, as another process that has read them says; nullptr: nobody says.
+Result<std::shared_ptr<const TableInfo>> RunsOf(const TableInfo& table, int column, const std::vector<int32_t>* runs);
 
 /// All tables at one moment.
 class Snapshot {

@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -14,6 +15,7 @@
 
 #include "tablet/chunk_encoder.h"
 #include "tablet/file_mapping.h"
+#include "tablet/run_tablet.h"
 #include "tablet/tablet.h"
 #include "tablet/tablet_format.h"
 #include "tablet/unpacked_chunks.h"
@@ -63,6 +65,7 @@ class TabletFile final : public Tablet, public std::enable_shared_from_this<Tabl
   uint64_t Expect(const std::vector<int>& columns, bool again) const override;
   Result<ChunkStorage> StorageOf(int column) const override;
   Result<std::string> SchemesOf(int column) const override;
+  Result<std::shared_ptr<const Tablet>> Runs(int column, uint32_t runs) const override;
   std::string path() const override { return path_; }
   Status Intact() const override;
   std::span<const uint8_t> Mapping() const override;
@@ -107,7 +110,8 @@ class TabletFile final : public Tablet, public std::enable_shared_from_this<Tabl
   struct UnpackedColumn {
     std::weak_ptr<UnpackedChunk> whole, entries;  ///< entries: without the codes
   };
-  mutable std::vector<UnpackedColumn> unpacked_;  ///< by column; empty until one has packed streams
+  mutable std::vector<UnpackedColumn> unpacked_;                  ///< by column; empty until one has packed streams
+  mutable std::map<int, std::unique_ptr<const RunTablet>> runs_;  ///< by column
 };
 
 }  // namespace tessera

@@ -1,15 +1,13 @@
 #include "kernels/unpack/bit_stream.h"
 
 #include "kernels/launch/tablet_record.h"
-#include "tablet/schemes/packed_stream.h"
+#include "tablet/packed_chunk.h"
 
 namespace tessera::kernels {
 
 std::optional<BitStream> AsBits(const Chunk& chunk) {
   PackedTree tree;
-  if (ParsePackedStream(chunk.packed_codes, chunk.packed_bytes, chunk.rows, chunk.width, chunk.type.IsFloat(), &tree) !=
-      nullptr)
-    return std::nullopt;
+  if (ParsePackedCodes(chunk, &tree) != nullptr) return std::nullopt;
   BitStream stream;
   for (const PackedNode& node : tree) {
     if (node.scheme == static_cast<uint8_t>(Scheme::kFor)) {

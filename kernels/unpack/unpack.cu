@@ -7,6 +7,7 @@
 #include "kernels/memory/cuda_memory.h"
 #include "kernels/unpack/unpack.h"
 #include "tablet/ordered_float.h"
+#include "tablet/packed_chunk.h"
 #include "tablet/schemes/bit_packing.h"
 
 namespace tessera::kernels {
@@ -815,8 +816,7 @@ tessera::Result<UnpackPlan> PlanUnpack(const Chunk& chunk) {
   plan.packed_bytes = chunk.packed_bytes;
   plan.greatest = chunk.GreatestCode();
   plan.nulls = chunk.null_count;
-  const char* const reason = ParsePackedStream(chunk.packed_codes, chunk.packed_bytes, chunk.rows, chunk.width,
-                                               chunk.type.IsFloat(), &plan.tree);
+  const char* const reason = ParsePackedCodes(chunk, &plan.tree);
   if (reason != nullptr) return Status(ErrorCode::kCorrupt, std::string("a chunk that was right has ") + reason);
   TreeSteps count(plan, nullptr, nullptr, nullptr, nullptr);
   AddTree(plan.width, nullptr, &count);

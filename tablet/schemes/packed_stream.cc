@@ -250,7 +250,25 @@ class Unpacker {
     return "a scheme for bytes among those for integers";
   }
 
+  template <class Value>
+  const char* Runs(Value* values, uint32_t* lengths) {
+    uint64_t base = 0;
+    while (tree_[next_].scheme == static_cast<uint8_t>(Scheme::kFor)) base += tree_[next_++].parameter;
+    const PackedNode& node = tree_[next_++];
+    const size_t runs = node.parameter;
+    if (const char* reason = Next(values)) return reason;
+    if (const char* reason = Next(lengths)) return reason;
+    uint64_t rows = runs;
+    for (size_t i = 0; i < runs; ++i) rows += lengths[i];
+    if (rows != node.values) return rows > node.values ? kTooManyRows : kTooFewRows;
+    for (size_t i = 0; base != 0 && i < runs; ++i) values[i] = static_cast<Value>(values[i] + base);
+    return nullptr;
+  }
+
  private:
+  static constexpr char kTooManyRows[] = "runs of more rows than there are",
+                        kTooFewRows[] = "runs of fewer rows than there are";
+
   template <class Value>
   static void UnpackNs(const PackedNode& node, const uint8_t* payload, uint64_t base, Value* out) {
     if (node.bits <= 8 * sizeof(Value)) return UnpackBits(payload, node.values, node.bits, base, out);
@@ -312,12 +330,12 @@ class Unpacker {
     size_t left = node.values;
     for (size_t i = 0; i < runs.size(); ++i) {
       const size_t length = size_t{lengths[i]} + 1;
-      if (length > left) return "runs of more rows than there are";
+      if (length > left) return kTooManyRows;
       std::fill_n(out, length, runs[i]);
       out += length;
       left -= length;
     }
-    return left == 0 ? nullptr : "runs of fewer rows than there are";
+    return left == 0 ? nullptr : kTooFewRows;
   }
 
   template <class Value>
@@ -624,6 +642,39 @@ const char* UnpackStream(const uint8_t* stream, const PackedTree& tree, int widt
       return Unpack<uint32_t>(stream, tree, scaled, out);
     default:
       return Unpack<uint64_t>(stream, tree, scaled, out);
+  }
+}
+
+uint64_t RunsIn(const PackedTree& tree) {
+  const auto root = std::ranges::find_if(
+      tree, [](const PackedNode& node) { return node.scheme != static_cast<uint8_t>(Scheme::kFor); });
+  return root != tree.end() && root->scheme == static_cast<uint8_t>(Scheme::kRle) ? root->parameter : 0;
+}
+
+void KeepOfRuns(bool values, PackedTree* tree) {
+  const auto root = std::ranges::find(*tree, static_cast<uint8_t>(Scheme::kRle), &PackedNode::scheme);
+  auto second = root + 1;  // the first child, up to its end
+  for (int open = 1; open > 0; ++second) open += ChildrenOf(static_cast<Scheme>(second->scheme)) - 1;
+  if (values) {
+    for (auto above = tree->begin(); above != root; ++above) above->values = static_cast<uint32_t>(root->parameter);
+    tree->erase(second, tree->end());
+    tree->erase(root);
+  } else {
+    tree->erase(tree->begin(), second);
+  }
+}
+
+const char* UnpackRuns(const uint8_t* stream, const PackedTree& tree, int width, uint8_t* values, uint32_t* lengths) {
+  Unpacker unpacker(stream, tree, nullptr);
+  switch (width) {
+    case 1:
+      return unpacker.Runs(values, lengths);
+    case 2:
+      return unpacker.Runs(reinterpret_cast<uint16_t*>(values), lengths);
+    case 4:
+      return unpacker.Runs(reinterpret_cast<uint32_t*>(values), lengths);
+    default:
+      return unpacker.Runs(reinterpret_cast<uint64_t*>(values), lengths);
   }
 }
 

@@ -86,6 +86,15 @@ const char* ParsePackedStream(const uint8_t* stream, uint64_t bytes, uint64_t va
 const char* UnpackStream(const uint8_t* stream, const PackedTree& tree, int width, const ScaledCodes* scaled,
                          uint8_t* out);
 
+/// How many runs a stream has whose tree is kRle below any number of kFor; 0: it is another tree.
+uint64_t RunsIn(const PackedTree& tree);
+/// Unpacks these runs, and not their rows: of each the value, of `width` bytes (1, 2, 4, 8), and its rows less 1. Returns as
+/// UnpackStream. REQUIRES: RunsIn(tree) > 0.
+const char* UnpackRuns(const uint8_t* stream, const PackedTree& tree, int width, uint8_t* values, uint32_t* lengths);
+
+/// Makes a tree of runs that of their values, or of their rows less 1. REQUIRES: RunsIn(*tree) > 0.
+void KeepOfRuns(bool values, PackedTree* tree);
+
 /// Which schemes a tree has, with the bits of NS: "RLE, [[DELTA, NS3] | NS4]".
 std::string DescribePackedTree(const PackedTree& tree);
 

@@ -16,6 +16,7 @@
 
 #include "compiler/compiler.h"
 #include "kernels/kernels.h"
+#include "tablet/chunk_decoder.h"
 #include "tablet/packed_chunk.h"
 #include "tablet/schemes/packed_stream.h"
 #include "tablet/tablet_file.h"
@@ -424,8 +425,8 @@ struct Answer {
   std::vector<std::string> rows;  ///< sorted
 };
 
-/// All of a tablet that nobody has read before. `gpu`: nullptr: by the host.
-Answer ReadAll(const std::string& path, const TabletIdentity& identity, Gpu* gpu) {
+/// What a query says of a tablet, t, that nobody has read before. `gpu`: nullptr: by the host.
+Answer ReadAll(const std::string& path, const TabletIdentity& identity, const std::string& sql, Gpu* gpu) {
   Answer answer;
   const auto types = std::make_shared<TabletFile::Types>(Types());
   auto table = std::make_shared<TableInfo>();
@@ -437,7 +438,7 @@ Answer ReadAll(const std::string& path, const TabletIdentity& identity, Gpu* gpu
   table->tablets.push_back(std::make_shared<const TabletFile>(path, identity, types));
   Snapshot snapshot;
   snapshot.tables.push_back(table);
-  const Result<Compiled> compiled = Compile("SELECT * FROM t", snapshot, {});
+  const Result<Compiled> compiled = Compile(sql, snapshot, {});
   if (!compiled.ok()) throw std::runtime_error(compiled.status().message());
   vm::Executor executor(2);
   vm::RunOptions options;
@@ -475,7 +476,12 @@ void CompareDevices(Campaign* campaign, const std::string& path, const TabletIde
   }();
   // (Hosts do not open a tablet without rows, of which there is none in a database.)
   if (gpu == nullptr || identity.rows == 0) return;
-  const Answer host = ReadAll(path, identity, nullptr), device = ReadAll(path, identity, gpu);
+  // All columns, or how often one has its values, for which it may be read as runs.
+  const uint64_t column = campaign->Random(2 * Types().size());
+  const std::string sql = column >= Types().size()
+                              ? "SELECT * FROM t"
+                              : fmt::format("SELECT c{0}, count(*), count(c{0}) FROM t GROUP BY c{0}", column);
+  const Answer host = ReadAll(path, identity, sql, nullptr), device = ReadAll(path, identity, sql, gpu);
   const auto said = [](const Status& status) { return status.ok() ? std::string("ok") : status.message(); };
   // (Of several columns that are wrong, each names the one that it finds first.)
   const auto file = [&](const Status& status) { return said(status).substr(0, said(status).find(": column")); };
@@ -486,15 +492,64 @@ void CompareDevices(Campaign* campaign, const std::string& path, const TabletIde
   }
 }
 
+/// Codes of runs that are a part of a stream unpack to the values of `chunk`.
+void ComparePart(Campaign* campaign, const Chunk& packed, const Chunk& chunk) {
+  if (packed.packed_codes == nullptr || packed.codes != nullptr) return;
+  PackedTree tree;
+  std::vector<uint8_t> codes(AlignToStream(uint64_t{packed.rows} * packed.width));
+  const char* reason = ParsePackedCodes(packed, &tree);
+  if (reason == nullptr) reason = UnpackStream(packed.packed_codes, tree, packed.width, nullptr, codes.data());
+  if (reason != nullptr) return campaign->Break(fmt::format("runs are refused only as a part: {}", reason));
+  Chunk whole = packed;
+  whole.codes = codes.data();
+  for (uint32_t run = 0; run < chunk.rows; ++run) {
+    if (whole.base + CodeAt(whole, run) != chunk.base + CodeAt(chunk, run))
+      return campaign->Break("runs are others as a part of their stream");
+  }
+}
+
+/// The runs of a column are refused where the column is, and otherwise have its rows.
+void CompareRuns(Campaign* campaign, const Tablet& tablet, int column, int columns, const Result<ChunkPointer>& chunk) {
+  const Result<std::shared_ptr<const Tablet>> runs = tablet.Runs(column, 0);
+  if (!runs.ok()) {
+    if (chunk.ok()) campaign->Break("the runs of a good column are refused: " + runs.status().message());
+    return;
+  }
+  const auto packed = (*runs)->PackedChunk(column), packed_counts = (*runs)->PackedChunk(columns);
+  const auto counts = (*runs)->Chunk(columns), values = (*runs)->Chunk(column);
+  // (How often rows stand that are no runs nobody has to read.)
+  if (values.ok() != chunk.ok() || (chunk.ok() && !counts.ok()))
+    return campaign->Break("only one of a column and its runs is refused");
+  if (!chunk.ok()) return;
+  UseChunk(**values);
+  UseChunk(**counts);
+  if ((*runs)->rows() == tablet.rows()) return;
+  if (!packed.ok() || !packed_counts.ok()) return campaign->Break("runs are refused only in one of two forms");
+  ComparePart(campaign, **packed, **values);
+  ComparePart(campaign, **packed_counts, **counts);
+  uint32_t row = 0;
+  for (uint32_t run = 0; run < (*runs)->rows(); ++run) {
+    for (auto left = static_cast<uint64_t>((*counts)->base) + CodeAt(**counts, run); left > 0; --left, ++row) {
+      const bool same = row < tablet.rows() && IsNullAt(**chunk, row) == IsNullAt(**values, run) &&
+                        CodeAt(**chunk, row) == CodeAt(**values, run);
+      if (!same) return campaign->Break("the rows of the runs are others than those of the column");
+    }
+  }
+  if (row != tablet.rows()) campaign->Break("the runs have fewer rows than the column");
+}
+
 /// Uses all of a tablet. Returns whether it was refused.
 bool IsRefused(Campaign* campaign, const std::string& path, const TabletIdentity& identity) {
   const auto types = std::make_shared<TabletFile::Types>(Types());
-  const TabletFile tablet(path, identity, types);
+  const auto opened = std::make_shared<const TabletFile>(path, identity, types);
+  const TabletFile& tablet = *opened;
   bool refused = false;
   for (size_t c = 0; c < types->size(); ++c) {
     const int column = static_cast<int>(c);
     // In the order in which a GPU asks, or the host.
-    const auto packed = campaign->Random(2) == 0 ? tablet.PackedChunk(column) : tablet.Chunk(column);
+    const uint64_t first = campaign->Random(3);
+    if (first == 2) (void)tablet.Runs(column, 0);
+    const auto packed = first == 0 ? tablet.PackedChunk(column) : tablet.Chunk(column);
     const auto chunk = tablet.Chunk(column);
     const auto storage = tablet.StorageOf(column);
     for (const Status& status : {packed.status(), chunk.status(), storage.status()}) {
@@ -504,6 +559,7 @@ bool IsRefused(Campaign* campaign, const std::string& path, const TabletIdentity
       if (status.message().find(path) == std::string::npos) campaign->Break("no name in: " + status.message());
     }
     if (chunk.ok()) UseChunk(**chunk);
+    CompareRuns(campaign, tablet, column, static_cast<int>(types->size()), chunk);
     // (Codes that stay packed are looked at by whoever unpacks them.)
     if (!packed.ok() && chunk.ok()) campaign->Break("a chunk is refused only where its codes stay packed");
     if (packed.ok() && !chunk.ok() && (*packed)->packed_codes == nullptr) {
