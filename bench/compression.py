@@ -20,7 +20,7 @@ costs: what the planner's table of costs says of each scheme, for this machine's
 beside a copy of the bytes that are read and written.
 scan: sorted integers, each 10 times, stored by SET compression as none, speed (RLE) and balanced (RLE with DELTA), and summed
 where they are below a bound: on the host and on the GPU, without a column in a cache (packed ones are unpacked anew) and with
-all of them.
+all of them; RLE as the runs that it is, and row by row (SET read_runs).
 """
 
 import csv
@@ -174,21 +174,24 @@ class Compression:
         for goal, stored in sizes.items():
             stored_bytes, schemes = next(csv.reader([stored]))
             print(f"{goal}: {100 * int(stored_bytes) / (4 * rows):.2f} % of 4 bytes a value, {schemes}")
+        # As runs, where they are stored so, and all row by row.
+        columns = [(goal, as_runs, *way) for as_runs in ("on", "off") for goal in GOALS[as_runs == "on":] for way in ways]
+        names = [f"{goal}{', runs' if as_runs == 'on' else ''}, {way}" for goal, as_runs, way, _, _ in columns]
         table = Table(f"{rows:,} sorted integers, each 10 times, {threads} threads, ms", ("selected %", -10),
-                      *((f"{goal}, {way}", 10) for goal in GOALS for way, _, _ in ways))
-        series = {f"{goal}, {way}": {} for goal in GOALS for way, _, _ in ways}
+                      *((name, 10) for name in names))
+        series = {name: {} for name in names}
         for percent in (10, 30, 50, 70, 90):
             expected, times = None, []
-            for goal in GOALS:
+            for name, (goal, as_runs, way, device, how) in zip(names, columns):
                 sql = f"SELECT count(*), sum(v) FROM {goal}_sorted WHERE v < {rows // 10 * 3 * percent // 100}"
-                for way, device, how in ways:
-                    answer, ms, _ = how(sessions[device], sql, runs)
-                    expected = expected or answer
-                    if not same(expected, answer):
-                        sys.exit(f"bench/compression.py: {sql}: {answer}, not {expected}")
-                    times.append(ms)
-                    series[f"{goal}, {way}"][percent] = ms
-                    self.csv.row(column="sorted", plan=goal, values=rows, selectivity=percent, way=way, ms=ms)
+                sessions[device].run(f"SET read_runs = {as_runs}")
+                answer, ms, _ = how(sessions[device], sql, runs)
+                expected = expected or answer
+                if not same(expected, answer):
+                    sys.exit(f"bench/compression.py: {sql}: {answer}, not {expected}")
+                times.append(ms)
+                series[name][percent] = ms
+                self.csv.row(column="sorted", plan=goal, values=rows, selectivity=percent, way=name, ms=ms)
             table.row(str(percent), *times)
         for session in sessions.values():
             session.close()

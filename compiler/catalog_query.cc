@@ -176,9 +176,9 @@ std::unique_ptr<Query> CacheQuery(const Snapshot& snapshot, const std::vector<Ca
     std::map<std::pair<std::string, int>, Held> columns;
     for (const CachedColumn& column : cache.columns) {
       // (Tablets of a table that was dropped or replaced may still be there.)
-      const auto table = tables.find(column.tablet.get());
+      const auto table = tables.find(&column.tablet->stored());
       if (table == tables.end()) continue;
-      Held& held = columns[{table->second->schema.name, column.column}];
+      Held& held = columns[{table->second->schema.name, column.tablet->StoredColumn(column.column)}];
       held.bytes += column.bytes;
       held.hits += column.hits;
     }

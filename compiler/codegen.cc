@@ -107,16 +107,21 @@ void BlockGenerator::SetSource(int relation, Section* s) {
 int BlockGenerator::TableReference(int relation) {
   const TableInfo& t = *q_.relations[static_cast<size_t>(relation)].table;
   for (size_t i = 0; i < program_->tables.size(); ++i) {
-    if (program_->tables[i].id == t.id) return static_cast<int>(i);
+    if (program_->tables[i].id == t.id && program_->tables[i].runs_of == t.runs_of) return static_cast<int>(i);
   }
-  program_->tables.push_back({t.id, t.schema.name});
+  vm::TableRef& ref = program_->tables.emplace_back(vm::TableRef{t.id, t.schema.name, t.runs_of});
+  if (t.runs_of >= 0) {
+    for (const auto& tablet : t.tablets) ref.runs.push_back(static_cast<int32_t>(tablet->rows()));
+  }
   return static_cast<int>(program_->tables.size()) - 1;
 }
 
 std::string BlockGenerator::ScanLabel(int relation) const {
   const Relation& r = q_.relations[static_cast<size_t>(relation)];
   if (r.table == nullptr) return "rows of " + (r.alias.empty() ? "a derived table" : r.alias);
-  return "scan " + r.table->schema.name + (r.alias == r.table->schema.name ? "" : " " + r.alias);
+  const std::string runs =
+      r.table->runs_of < 0 ? "" : "runs of " + r.column_names[static_cast<size_t>(r.table->runs_of)] + " in ";
+  return "scan " + runs + r.table->schema.name + (r.alias == r.table->schema.name ? "" : " " + r.alias);
 }
 
 Status BlockGenerator::Finish(SectionBuilder* b, double rows) {

@@ -11,6 +11,7 @@
 #include "compiler/parser.h"
 #include "compiler/plan_text.h"
 #include "compiler/planner.h"
+#include "compiler/run_rows.h"
 #include "compiler/simplify.h"
 #include "compiler/unnest.h"
 
@@ -31,6 +32,7 @@ Result<Compiled> Compile(std::string_view sql, const Snapshot& snapshot, const P
   SeedCalls(&query, random != nullptr ? random : &unshared);
   FoldAggregates(&query);
   Simplify(&query);
+  if (options.read_runs) ReadRuns(&query);
   TESSERA_ASSIGN(const Plan plan, MakePlan(query, options));
   TESSERA_ASSIGN(Code code, Generate(plan, options));
   TESSERA_TRY(vm::Verify(*code.program));

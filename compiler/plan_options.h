@@ -42,6 +42,8 @@ struct PlanOptions {
   double grid_from_matches = 1024;
   /// Whether the keys of a filtered build side bound the foreign key that is scanned.
   bool invisible_join = true;
+  /// Whether tables may be read as the runs of a column, see ReadRuns.
+  bool read_runs = true;
   /// What tessera_cache() shows; empty: there is nothing to show.
   std::function<std::vector<CacheReport>()> caches = {};
 };

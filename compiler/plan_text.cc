@@ -157,7 +157,10 @@ class BlockPrinter {
   std::string NameOf(int r) const {
     const Relation& relation = q_.relations[static_cast<size_t>(r)];
     const std::string& table = relation.table == nullptr ? relation.alias : relation.table->schema.name;
-    return (table.empty() ? "derived table" : table) + (table == relation.alias ? "" : " " + relation.alias);
+    const int runs_of = relation.table == nullptr ? -1 : relation.table->runs_of;
+    const std::string runs =
+        runs_of < 0 ? "" : "runs of " + relation.column_names[static_cast<size_t>(runs_of)] + " in ";
+    return runs + (table.empty() ? "derived table" : table) + (table == relation.alias ? "" : " " + relation.alias);
   }
 
   void Scan(int indent, const std::string& prefix, int r) {

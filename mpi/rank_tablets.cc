@@ -25,11 +25,31 @@ class AbsentTablet final : public Tablet {
   Result<ChunkPointer> Chunk(int) const override {
     return Status(ErrorCode::kInternal, "tablet " + std::to_string(identity_.tablet_id) + " was not sent to this rank");
   }
+  Result<std::shared_ptr<const Tablet>> Runs(int column, uint32_t runs) const override;
   std::string path() const override { return "tablet " + std::to_string(identity_.tablet_id); }
 
  private:
   const TabletIdentity identity_;
 };
+
+/// Stands for the runs of one.
+class AbsentRuns final : public Tablet {
+ public:
+  AbsentRuns(const TabletIdentity& identity, uint32_t runs) : of_(identity), runs_(runs) {}
+  uint32_t rows() const override { return runs_; }
+  uint64_t weight() const override { return of_.weight(); }
+  Result<ChunkPointer> Chunk(int column) const override { return of_.Chunk(column); }
+  const Tablet& stored() const override { return of_; }
+  std::string path() const override { return of_.path(); }
+
+ private:
+  const AbsentTablet of_;
+  const uint32_t runs_;
+};
+
+Result<std::shared_ptr<const Tablet>> AbsentTablet::Runs(int, uint32_t runs) const {
+  return std::shared_ptr<const Tablet>(std::make_shared<AbsentRuns>(identity_, runs));
+}
 
 bool IsWellFormed(const TableMessage& table) {
   const size_t columns = table.types.size();
@@ -55,9 +75,12 @@ bool Describes(const TablesMessage& message, const vm::Program& program) {
   }
   return std::all_of(program.sections.begin(), program.sections.end(), [&](const vm::Section& s) {
     if (s.source_kind != vm::Section::Source::kTable) return true;
-    const size_t columns = message.tables[static_cast<size_t>(s.source)].types.size();
-    return std::all_of(s.slots.begin(), s.slots.end(),
-                       [&](const vm::Slot& slot) { return static_cast<size_t>(slot.column) < columns; });
+    const auto number = static_cast<size_t>(s.source);
+    const auto columns = static_cast<int32_t>(message.tables[number].types.size());
+    const int32_t runs_of = program.tables[number].runs_of;
+    return std::ranges::all_of(s.slots, [&](const vm::Slot& slot) {
+      return runs_of < 0 ? slot.column < columns : slot.column == runs_of || slot.column == columns;
+    });
   });
 }
 
@@ -66,11 +89,12 @@ bool Scans(const vm::Section& s, size_t number) {
   return s.source_kind == vm::Section::Source::kTable && static_cast<size_t>(s.source) == number;
 }
 
-/// Which tablets of the program's table `number` the rank scans, at least in part.
-std::vector<bool> TabletsOf(const TableInfo& table, const vm::Program& program, size_t number, const RankShare& share) {
+/// Which tablets of a table the rank scans, at least in part.
+std::vector<bool> TabletsOf(const TableInfo& table, const vm::Program& program, const RankShare& share) {
   std::vector<bool> out(table.tablets.size());
   for (const vm::Section& s : program.sections) {
-    if (!Scans(s, number)) continue;
+    if (s.source_kind != vm::Section::Source::kTable) continue;
+    if (program.tables[static_cast<size_t>(s.source)].id != table.id) continue;
     const bool shared = !s.spans.empty() || vm::SharedByTablets(table, share.ranks, share.replicate_below);
     if (!shared || (share.use_gpu && vm::IsReadWhole(table, s, share.replicate_below)))
       return std::vector<bool>(table.tablets.size(), true);
@@ -130,12 +154,16 @@ Result<std::shared_ptr<const Snapshot>> RankTablets::Update(const TablesMessage&
   for (size_t number = 0; number < message.tables.size(); ++number) {
     const TableMessage& table = message.tables[number];
     Table& known = tables_[table.id];
-    if (known.info == nullptr || !known.has_all || known.message != table) Learn(table, &known);
+    // (It is there once more if it is also read as runs.)
+    const auto same = [&](const TableMessage& m) { return m.id == table.id; };
+    const bool is_first =
+        std::ranges::find_if(message.tables, same) - message.tables.begin() == static_cast<std::ptrdiff_t>(number);
+    if (is_first && (known.info == nullptr || !known.has_all || known.message != table)) Learn(table, &known);
     for (const vm::Section& s : program.sections) {
       if (Scans(s, number)) TESSERA_TRY(vm::CheckSpans(*known.info, s, share.ranks));
     }
-    if (!known.has_all) {
-      const std::vector<bool> needed = TabletsOf(*known.info, program, number, share);
+    if (is_first && !known.has_all) {
+      const std::vector<bool> needed = TabletsOf(*known.info, program, share);
       for (size_t i = 0; i < needed.size(); ++i) {
         if (needed[i] && !known.tablets.contains(table.tablets[i].tablet_id))
           wanted->push_back({table.tablets[i], number, i});

@@ -34,9 +34,9 @@ Uses UsesOf(const vm::Section& section, int slot) {
   return uses;
 }
 
-/// Schemes between a chunk and its codes are undone for any use; what codes mean is not, if nobody asks. `has_codes`: texts
-/// that are nearly all different have none.
-std::string ReadAs(const vm::Section& section, int slot, bool has_codes) {
+/// Schemes between a chunk and its codes are undone for any use, but for runs if the table is read as such; what codes mean
+/// is not, if nobody asks. `has_codes`: texts that are nearly all different have none.
+std::string ReadAs(const vm::Section& section, int slot, bool has_codes, bool as_runs) {
   const Uses uses = UsesOf(section, slot);
   const bool text = section.slots[static_cast<size_t>(slot)].type.storage() == StorageClass::kText;
   const bool condition =
@@ -46,7 +46,8 @@ std::string ReadAs(const vm::Section& section, int slot, bool has_codes) {
   if (uses.keys) add("keys of a join");
   if (uses.values)
     add(section.slots[static_cast<size_t>(slot)].map >= 0 ? "values of its entries" : text ? "texts" : "values");
-  return read.empty() ? "nothing" : read;
+  if (read.empty()) return "nothing";
+  return as_runs ? "runs: " + read : read;
 }
 
 std::string StoredAs(const TableInfo& table, int column) {
@@ -68,13 +69,19 @@ std::string DecodeDepths(const vm::Program& program, const Snapshot& snapshot) {
   for (size_t s = 0; s < program.sections.size(); ++s) {
     const vm::Section& section = program.sections[s];
     if (section.source_kind != vm::Section::Source::kTable || section.slots.empty()) continue;
-    const auto table = snapshot.Find(program.tables[static_cast<size_t>(section.source)].name);
+    const vm::TableRef& ref = program.tables[static_cast<size_t>(section.source)];
+    const auto table = snapshot.Find(ref.name);
     if (table == nullptr) continue;
     std::vector<std::vector<std::string>> rows = {{"slot", "column", "stored as", "read as"}};
     for (size_t i = 0; i < section.slots.size(); ++i) {
       const int column = section.slots[i].column;
+      if (static_cast<size_t>(column) == table->schema.columns.size()) {
+        rows.push_back({fmt::format("c{}", i), "", "with the runs", "rows of a run"});
+        continue;
+      }
       rows.push_back({fmt::format("c{}", i), table->schema.columns[static_cast<size_t>(column)].name,
-                      StoredAs(*table, column), ReadAs(section, static_cast<int>(i), HasCodes(*table, column))});
+                      StoredAs(*table, column),
+                      ReadAs(section, static_cast<int>(i), HasCodes(*table, column), ref.runs_of >= 0)});
     }
     out += fmt::format("-- columns of section {}\n{}\n", s, TableText(rows, rows[0].size()));
   }

@@ -97,6 +97,7 @@ PlanOptions PlanOptionsOf(const SessionState& state) {
   const Settings& settings = state.settings;
   PlanOptions out{settings.join_strategy, settings.grid_pruning, settings.timezone};
   out.invisible_join = settings.invisible_join;
+  out.read_runs = settings.read_runs;
   out.key_spans = settings.key_spans;
   const bool on_host = settings.device == DeviceChoice::kHost || GpuCount() == 0;
   if (!on_host) out.grid_from_matches = kGpuGridMatches;

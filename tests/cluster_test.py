@@ -19,7 +19,7 @@ import tempfile
 import time
 
 from rank_jobs import (BUILD, ENVIRONMENT, LIMIT, LONG, QUERIES, TESSERA, WORK, Job, another_disk, check, check_one_error,
-                       database, has_mpi, mpirun, processes, run, run_tests)
+                       database, has_mpi, made, mpirun, processes, run, run_tests)
 from terminal import Terminal
 
 # ---- Right answers ----------------------------------------------------------------------------------------------------
@@ -65,6 +65,25 @@ def test_tablets_are_shared_by_bytes():
                 sent = int(lines[0]["bytes_scattered"])
                 all_bytes = sum(map(os.path.getsize, glob.glob(directory + "/tablet-*")))
                 check(0 < sent < (ranks - 1 + 4) / 6 * all_bytes, ranks, sent, all_bytes)
+
+
+def test_a_table_that_is_also_read_as_runs():
+    directory = made("runs", "; ".join(f"CREATE TABLE {name} (v INTEGER, w INTEGER) WITH (tablet_rows = 2048); "
+                                       f"INSERT INTO {name} SELECT g / 16, g FROM generate_series(0, 99999) s(g)" for name in "tu"))
+    stats = os.path.join(WORK, "runs.stats")
+    for query in ("SELECT count(*), sum(q.w), (SELECT sum(v) FROM t WHERE v > 5) FROM t q, u p WHERE p.v = q.v AND p.w < 900",
+                  "SELECT count(*), sum(p.v) FROM t p, t q WHERE p.v = q.v"):
+        check("runs of v in t" in run([TESSERA, directory, "-c", "EXPLAIN " + query]).stdout, query)
+        rows, sent = [], []
+        for reads in ("off", "on"):
+            rows.append(run([TESSERA, directory, "-c", f"SET read_runs = {reads}; {query}"]).stdout)
+            done = run(mpirun(3, directory, "--scatter", "--stats-file", stats, "-c",
+                              f"SET replicate_below = 0; SET read_runs = {reads}; {query}"))
+            rows.append(done.stdout)
+            check(len(set(rows)) == 1, query, rows, done.stderr)
+            sent.append(int(next(csv.DictReader(open(stats)))["bytes_scattered"]))
+        # Each rank gets a tablet once, however often it is read.
+        check(0 < sent[1] <= 1.5 * sent[0], query, sent)
 
 
 def test_distributed_tables_exchange_nothing():

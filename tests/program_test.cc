@@ -58,7 +58,7 @@ Program Valid() {
   p.constants = {Value::Int(kBigint, 5),     Value::Text("a%"),
                  Value::Float(kDouble, 1.5), Value::Wide(kWide, PowerOf10(20)),
                  Value::Null(kBigint),       Value::Int(kBigint, 100)};
-  p.tables = {{11, "t"}, {12, "u"}};
+  p.tables = {{11, "t"}, {12, "u", 1, {5, 1}}};
   p.joins = {{false, kBuild}};
 
   Section d;
@@ -204,7 +204,10 @@ class AnyProgram {
       v->wide = Make128(Number<int64_t>(), Number<int64_t>());
       v->text = Text();
     });
-    List(&p.tables, [&](TableRef* t) { *t = {Number<int64_t>(), Text()}; });
+    List(&p.tables, [&](TableRef* t) {
+      *t = {Number<int64_t>(), Text(), Number<int32_t>(), {}};
+      List(&t->runs, [&](int32_t* i) { *i = Number<int32_t>(); });
+    });
     List(&p.joins, [&](JoinSpec* j) {
       *j = {Bool(), Number<int32_t>(), static_cast<JoinStrategy>(random_() % 4), Number<int32_t>()};
     });
@@ -355,7 +358,7 @@ TEST(ProgramBytes, EveryBitCounts) {
 
 TEST(ProgramBytes, AHugeCountAllocatesNothing) {
   // A list of 2^32 - 1 constants in a program of 12 bytes.
-  std::string body("TESP\x0A\0\0\0\xFF\xFF\xFF\xFF", 12);
+  std::string body("TESP\x0B\0\0\0\xFF\xFF\xFF\xFF", 12);
   ExpectRefused(WithChecksum(body), "ends early");
 }
 

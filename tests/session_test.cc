@@ -192,10 +192,11 @@ void CheckSetting(const std::string& name, const std::string& value, RanksLearn 
   Answer(session.get(), "INSERT INTO t VALUES (0)");
   for (int i = 0; i < 10; ++i) Answer(session.get(), "INSERT INTO t SELECT x + " + std::to_string(1 << i) + " FROM t");
   Answer(session.get(), "CREATE TABLE u WITH (tablet_rows = 100) AS SELECT x FROM t");
+  Answer(session.get(), "CREATE TABLE v AS SELECT x / 32 AS x FROM generate_series(0, 9999) s(x)");
   if (name == "device") Answer(session.get(), "SET gpu_min_rows = 0");  // so that auto is the GPU, if there is one
   const auto show = [&] { return Answer(session.get(), "SHOW " + name); };
   const auto tell = [&] {
-    // Grids, pruned or not, loops, joins that are exchanged, not invisible, or by ranges of tablets are different programs.
+    // Grids, pruned or not, loops, joins that are exchanged, not invisible, or by ranges of tablets, and runs are different programs.
     Answer(session.get(),
            "SELECT count(*) FROM t a, t b WHERE a.x < b.x AND a.x > b.x - 3 AND "
            "(DATE '2024-01-01' + a.x)::timestamptz > '2024-01-01'");
@@ -203,6 +204,8 @@ void CheckSetting(const std::string& name, const std::string& value, RanksLearn 
     Answer(session.get(), "SELECT count(*) FROM t a, t b WHERE a.x = b.x AND b.x % 2 = 0");
     told.program += cluster.told.program;
     Answer(session.get(), "SELECT count(*) FROM u a, u b WHERE a.x = b.x");
+    told.program += cluster.told.program;
+    Answer(session.get(), "SELECT sum(x) FROM v");
     told.program += cluster.told.program;
     return told;
   };

@@ -80,6 +80,9 @@ class Run {
       const auto found = std::find_if(snapshot.tables.begin(), snapshot.tables.end(), same);
       if (found == snapshot.tables.end()) return SqlError("table \"" + ref.name + "\" does not exist");
       state_.tables.push_back(found->get());
+      if (ref.runs_of < 0) continue;
+      TESSERA_ASSIGN(auto runs, RunsOf(**found, ref.runs_of, &ref.runs));
+      state_.tables.back() = state_.runs.emplace_back(std::move(runs)).get();
     }
     const Exchange* const exchange = state_.options.exchange;
     for (const Section& s : state_.program.sections) {

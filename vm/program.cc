@@ -16,7 +16,7 @@ namespace tessera::vm {
 namespace {
 
 constexpr uint32_t kMagic = 0x50534554;  // "TESP"
-constexpr uint32_t kVersion = 10;
+constexpr uint32_t kVersion = 11;
 
 static_assert(std::endian::native == std::endian::little, "programs travel little endian");
 
@@ -228,6 +228,8 @@ template <class A>
 void Fields(A& a, TableRef& t) {
   a.Number(t.id);
   a.Text(t.name);
+  a.Number(t.runs_of);
+  List(a, t.runs);
 }
 template <class A>
 void Fields(A& a, ResultColumn& c) {

@@ -222,6 +222,9 @@ struct JoinSpec {
 struct TableRef {
   int64_t id = 0;  ///< TableInfo::id
   std::string name;
+  /// The table is read as the runs of this column (tessera::RunsOf), whose columns those of slots are. -1: as it is stored.
+  int32_t runs_of = -1;
+  std::vector<int32_t> runs = {};  ///< how many each tablet has then
   friend bool operator==(const TableRef&, const TableRef&) = default;
 };
 

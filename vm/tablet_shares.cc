@@ -24,7 +24,9 @@ class Dealing {
  public:
   Dealing(const TableInfo& table, size_t ranks) : tablets_(ranks), loads_(ranks) {
     for (const auto& tablet : table.tablets) {
-      rows_.push_back(tablet->rows());
+      // (Whoever is sent tablets is sent them whether they are read as runs or not.)
+      rows_.push_back(tablet->stored().rows());
+      made_rows_.push_back(tablet->rows());
       bytes_.push_back(std::max<uint64_t>(tablet->weight(), 1));
     }
     share_ = std::accumulate(bytes_.begin(), bytes_.end(), uint64_t{0}) / ranks;
@@ -85,6 +87,12 @@ class Dealing {
     std::ranges::sort(parts_, [](const TabletPart& a, const TabletPart& b) {
       return a.tablet != b.tablet ? a.tablet < b.tablet : a.first < b.first;
     });
+    for (TabletPart& part : parts_) {
+      const uint32_t first = MadeRow(part.tablet, part.first), end = MadeRow(part.tablet, part.first + part.rows);
+      part.first = first;
+      part.rows = end - first;
+    }
+    std::erase_if(parts_, [](const TabletPart& part) { return part.rows == 0; });
     return std::move(parts_);
   }
 
@@ -115,7 +123,15 @@ class Dealing {
     return static_cast<uint32_t>(std::min<uint64_t>((row + kTileRows / 2) / kTileRows * kTileRows, rows_[tablet]));
   }
 
-  std::vector<uint32_t> rows_;                // by tablet
+  /// Of runs: where those of the rows before `row` end, between two tiles.
+  uint32_t MadeRow(size_t tablet, uint32_t row) const {
+    if (row == rows_[tablet]) return made_rows_[tablet];
+    const uint64_t made = uint64_t{row} * made_rows_[tablet] / rows_[tablet];
+    return static_cast<uint32_t>(
+        std::min<uint64_t>((made + kTileRows / 2) / kTileRows * kTileRows, made_rows_[tablet]));
+  }
+
+  std::vector<uint32_t> rows_, made_rows_;    // by tablet: as stored, as they are read
   std::vector<uint64_t> bytes_;               // by tablet
   uint64_t share_ = 0;                        // of each rank, if all are equal
   std::vector<std::vector<size_t>> tablets_;  // by rank: those that it has whole
@@ -142,7 +158,10 @@ bool SharedByTablets(const TableInfo& table, int ranks, uint64_t replicate_below
 bool IsReadWhole(const TableInfo& table, const Section& section, uint64_t replicate_below) {
   if (section.sink != Section::Sink::kJoin || section.by_key || section.co_located) return false;
   uint64_t bytes = 0;
-  for (const Slot& slot : section.slots) bytes += table.statistics[static_cast<size_t>(slot.column)].encoded_bytes;
+  for (const Slot& slot : section.slots) {
+    const auto column = static_cast<size_t>(slot.column);
+    if (column < table.statistics.size()) bytes += table.statistics[column].encoded_bytes;  // (else: with the runs)
+  }
   return bytes < kReadWhole * replicate_below;
 }
 

@@ -45,8 +45,9 @@ struct RunState {
   const RunOptions& options;
   ThreadPool* const pool;
   StringPool strings;
-  std::vector<const TableInfo*> tables;  ///< by number in the program
-  std::vector<RowSet> results;           ///< by section: its rows, until they have been read
+  std::vector<const TableInfo*> tables;                ///< by number in the program
+  std::vector<std::shared_ptr<const TableInfo>> runs;  ///< of those that are read as such
+  std::vector<RowSet> results;                         ///< by section: its rows, until they have been read
   HostJoins joins;
   std::vector<JoinRoutes> routes;           ///< by join, of ranks
   std::vector<bool> may_be_in_shares;       ///< by join, of ranks: MayBeInShares, and the host reads it
