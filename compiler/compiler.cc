@@ -32,7 +32,7 @@ Result<Compiled> Compile(std::string_view sql, const Snapshot& snapshot, const P
   SeedCalls(&query, random != nullptr ? random : &unshared);
   FoldAggregates(&query);
   Simplify(&query);
-  if (options.read_runs) ReadRuns(&query);
+  if (options.read_runs) ReadRuns(&query, options.on_device);
   TESSERA_ASSIGN(const Plan plan, MakePlan(query, options));
   TESSERA_ASSIGN(Code code, Generate(plan, options));
   TESSERA_TRY(vm::Verify(*code.program));

@@ -7,6 +7,7 @@
 //   Statement, with a Query: a tree of query blocks
 //    |  Unnest     subqueries in expressions become relations                                 unnest.h
 //    |  Simplify   outer joins become inner ones, derived tables part of the block around     simplify.h
+//    |  ReadRuns   tables are read as runs of equal values, where that makes no difference    run_rows.h
 //   Query, as it is run
 //    |  MakePlan   what drives, order and strategies of joins, for each block                 planner.h
 //   Plan: a tree like that of the blocks; EXPLAIN prints it                                   plan.h, plan_text.h

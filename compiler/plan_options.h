@@ -44,6 +44,7 @@ struct PlanOptions {
   bool invisible_join = true;
   /// Whether tables may be read as the runs of a column, see ReadRuns.
   bool read_runs = true;
+  bool on_device = false;  ///< a GPU may run the program
   /// What tessera_cache() shows; empty: there is nothing to show.
   std::function<std::vector<CacheReport>()> caches = {};
 };

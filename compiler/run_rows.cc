@@ -199,14 +199,21 @@ class RunRows {
   std::shared_ptr<const TableInfo> runs_;
 };
 
-void ReadRunsOf(Query* query, std::set<const Query*>* done) {
+/// Whether a device has nothing to do for a row but to add it up. That takes it no time, whereas runs are two columns that
+/// have to come and be unpacked.
+bool IsPlainSum(const Query& q) {
+  return q.grouped && q.group_by.empty() && q.relations.size() == 1 &&
+         std::ranges::none_of(q.aggregates, &Aggregate::distinct);
+}
+
+void ReadRunsOf(Query* query, bool on_device, std::set<const Query*>* done) {
   if (!done->insert(query).second) return;
   for (const Relation& r : query->relations) {
-    if (r.query != nullptr) ReadRunsOf(r.query.get(), done);
+    if (r.query != nullptr) ReadRunsOf(r.query.get(), on_device, done);
   }
-  for (const auto& more : query->union_all) ReadRunsOf(more.get(), done);
+  for (const auto& more : query->union_all) ReadRunsOf(more.get(), on_device, done);
   // Of random() each row has its own.
-  if (query->relations.size() > 64 || HasVolatile(*query)) return;
+  if (query->relations.size() > 64 || HasVolatile(*query) || (on_device && IsPlainSum(*query))) return;
   std::optional<RunRows> best;  // with weights, which on two sides would have to be multiplied
   for (size_t r = 0; r < query->relations.size(); ++r) {
     RunRows runs(query, r);
@@ -223,9 +230,9 @@ void ReadRunsOf(Query* query, std::set<const Query*>* done) {
 
 }  // namespace
 
-void ReadRuns(Query* query) {
+void ReadRuns(Query* query, bool on_device) {
   std::set<const Query*> done;
-  ReadRunsOf(query, &done);
+  ReadRunsOf(query, on_device, &done);
 }
 
 }  // namespace tessera

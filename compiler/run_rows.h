@@ -17,7 +17,7 @@
 
 namespace tessera {
 
-/// In the block and in all blocks inside it.
-void ReadRuns(Query* query);
+/// In the block and in all blocks inside it. `on_device`: a GPU may run it.
+void ReadRuns(Query* query, bool on_device);
 
 }  // namespace tessera

@@ -100,6 +100,7 @@ PlanOptions PlanOptionsOf(const SessionState& state) {
   out.read_runs = settings.read_runs;
   out.key_spans = settings.key_spans;
   const bool on_host = settings.device == DeviceChoice::kHost || GpuCount() == 0;
+  out.on_device = !on_host;
   if (!on_host) out.grid_from_matches = kGpuGridMatches;
   out.caches = [&state] {
     std::vector<CacheReport> caches = {UnpackedReport()};

@@ -19,20 +19,27 @@ uint64_t RunsOf(const Chunk& chunk, PackedTree* tree) {
   return reason == nullptr ? RunsIn(*tree) : 0;  // whoever unpacks it says why
 }
 
+constexpr char kNoMeaning[] = "a code without meaning";
+
 /// Counts the runs that are NULL. Returns what is wrong with the codes, or nullptr.
 template <class Code>
 const char* CheckRuns(const Chunk& of, const Code* codes, const std::vector<uint32_t>& lengths, uint32_t* null_runs) {
   const uint64_t greatest = of.GreatestCode();
+  if (!of.has_nulls) {  // in a loop that vectorises
+    Code largest = 0;
+    for (size_t i = 0; i < lengths.size(); ++i) largest = std::max(largest, codes[i]);
+    return largest <= greatest ? nullptr : kNoMeaning;
+  }
   const Code null_code = static_cast<Code>(of.null_code);
   uint64_t null_rows = 0;
   bool bad = false;
   for (size_t i = 0; i < lengths.size(); ++i) {
-    const bool is_null = of.has_nulls && codes[i] == null_code;
+    const bool is_null = codes[i] == null_code;
     null_rows += is_null ? uint64_t{lengths[i]} + 1 : 0;
     *null_runs += is_null ? 1 : 0;
     bad |= !is_null && codes[i] > greatest;
   }
-  if (bad) return "a code without meaning";
+  if (bad) return kNoMeaning;
   return null_rows == of.null_count ? nullptr : "a wrong NULL count";
 }
 
@@ -206,7 +213,11 @@ Result<std::shared_ptr<RunTablet::Runs>> RunTablet::Unpack() const {
   // (Zeros in the place of the file's bytes may be runs of anything.)
   TESSERA_TRY(Intact());
   if (reason != nullptr) return Corrupt(reason);
-  const auto [least, greatest] = std::ranges::minmax(lengths);
+  uint32_t least = UINT32_MAX, greatest = 0;
+  for (const uint32_t length : lengths) {
+    least = std::min(least, length);
+    greatest = std::max(greatest, length);
+  }
   const tessera::Chunk counts = CountsChunk(runs_, least + 1, greatest + 1);
   const auto runs = std::make_shared<Runs>(values_bytes + counts.codes_bytes, *stored, owner_, column_);
   uint8_t* const streams = runs->streams.get();
