@@ -17,6 +17,7 @@
 #include "compiler/block_generator.h"
 #include "compiler/copy_sections.h"
 #include "compiler/fold_aggregates.h"
+#include "compiler/run_rows.h"
 
 namespace tessera {
 
@@ -119,9 +120,7 @@ int BlockGenerator::TableReference(int relation) {
 std::string BlockGenerator::ScanLabel(int relation) const {
   const Relation& r = q_.relations[static_cast<size_t>(relation)];
   if (r.table == nullptr) return "rows of " + (r.alias.empty() ? "a derived table" : r.alias);
-  const std::string runs =
-      r.table->runs_of < 0 ? "" : "runs of " + r.column_names[static_cast<size_t>(r.table->runs_of)] + " in ";
-  return "scan " + runs + r.table->schema.name + (r.alias == r.table->schema.name ? "" : " " + r.alias);
+  return "scan " + NameOfStored(r) + (r.alias == r.table->schema.name ? "" : " " + r.alias);
 }
 
 Status BlockGenerator::Finish(SectionBuilder* b, double rows) {

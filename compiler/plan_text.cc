@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "compiler/join_strategy.h"
+#include "compiler/run_rows.h"
 
 namespace tessera {
 namespace {
@@ -156,11 +157,8 @@ class BlockPrinter {
   /// "lineitem l1"
   std::string NameOf(int r) const {
     const Relation& relation = q_.relations[static_cast<size_t>(r)];
-    const std::string& table = relation.table == nullptr ? relation.alias : relation.table->schema.name;
-    const int runs_of = relation.table == nullptr ? -1 : relation.table->runs_of;
-    const std::string runs =
-        runs_of < 0 ? "" : "runs of " + relation.column_names[static_cast<size_t>(runs_of)] + " in ";
-    return runs + (table.empty() ? "derived table" : table) + (table == relation.alias ? "" : " " + relation.alias);
+    if (relation.table == nullptr) return relation.alias.empty() ? "derived table" : relation.alias;
+    return NameOfStored(relation) + (relation.table->schema.name == relation.alias ? "" : " " + relation.alias);
   }
 
   void Scan(int indent, const std::string& prefix, int r) {

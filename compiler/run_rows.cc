@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -229,6 +230,12 @@ void ReadRunsOf(Query* query, bool on_device, std::set<const Query*>* done) {
 }
 
 }  // namespace
+
+std::string NameOfStored(const Relation& relation) {
+  const TableInfo& table = *relation.table;
+  if (table.runs_of < 0) return table.schema.name;
+  return "runs of " + relation.column_names[static_cast<size_t>(table.runs_of)] + " in " + table.schema.name;
+}
 
 void ReadRuns(Query* query, bool on_device) {
   std::set<const Query*> done;

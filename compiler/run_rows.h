@@ -13,9 +13,14 @@
 // Start at: ReadRuns. Pure functions; any thread.
 #pragma once
 
+#include <string>
+
 #include "compiler/bound_query.h"
 
 namespace tessera {
+
+/// "t", "runs of v in t". REQUIRES: a stored table.
+std::string NameOfStored(const Relation& relation);
 
 /// In the block and in all blocks inside it. `on_device`: a GPU may run it.
 void ReadRuns(Query* query, bool on_device);

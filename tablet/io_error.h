@@ -1,4 +1,4 @@
-// Errors of system calls as a Status. Any thread.
+// Errors of system calls and files as a Status. Any thread.
 #pragma once
 
 #include <cerrno>
@@ -17,6 +17,12 @@ inline Status IoError(const std::string& what, const std::string& path, int erro
       error == ENOSPC || error == EDQUOT || error == ENOMEM || error == EMFILE || error == ENFILE || error == EFBIG;
   return {resource ? ErrorCode::kResource : ErrorCode::kIo,
           what + " \"" + path + "\": " + std::generic_category().message(error)};
+}
+
+/// A tablet file that is not what it should be.
+inline Status CorruptTablet(const std::string& path, const std::string& reason) {
+  return {ErrorCode::kCorrupt, "tablet file \"" + path + "\" is corrupt: " + reason,
+          "Restore the file from a copy, or drop the table and load it again."};
 }
 
 }  // namespace tessera

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "tablet/chunk_decoder.h"
+#include "tablet/io_error.h"
 #include "tablet/schemes/packed_stream.h"
 #include "tablet/tablet_format.h"
 
@@ -17,44 +19,6 @@ uint64_t RunsOf(const Chunk& chunk, PackedTree* tree) {
   const char* const reason =
       ParsePackedStream(chunk.packed_codes, chunk.packed_bytes, chunk.rows, chunk.width, chunk.type.IsFloat(), tree);
   return reason == nullptr ? RunsIn(*tree) : 0;  // whoever unpacks it says why
-}
-
-constexpr char kNoMeaning[] = "a code without meaning";
-
-/// Counts the runs that are NULL. Returns what is wrong with the codes, or nullptr.
-template <class Code>
-const char* CheckRuns(const Chunk& of, const Code* codes, const std::vector<uint32_t>& lengths, uint32_t* null_runs) {
-  const uint64_t greatest = of.GreatestCode();
-  if (!of.has_nulls) {  // in a loop that vectorises
-    Code largest = 0;
-    for (size_t i = 0; i < lengths.size(); ++i) largest = std::max(largest, codes[i]);
-    return largest <= greatest ? nullptr : kNoMeaning;
-  }
-  const Code null_code = static_cast<Code>(of.null_code);
-  uint64_t null_rows = 0;
-  bool bad = false;
-  for (size_t i = 0; i < lengths.size(); ++i) {
-    const bool is_null = codes[i] == null_code;
-    null_rows += is_null ? uint64_t{lengths[i]} + 1 : 0;
-    *null_runs += is_null ? 1 : 0;
-    bad |= !is_null && codes[i] > greatest;
-  }
-  if (bad) return kNoMeaning;
-  return null_rows == of.null_count ? nullptr : "a wrong NULL count";
-}
-
-const char* CheckRuns(const Chunk& of, const uint8_t* codes, const std::vector<uint32_t>& lengths,
-                      uint32_t* null_runs) {
-  switch (of.width) {
-    case 1:
-      return CheckRuns<uint8_t>(of, codes, lengths, null_runs);
-    case 2:
-      return CheckRuns(of, reinterpret_cast<const uint16_t*>(codes), lengths, null_runs);
-    case 4:
-      return CheckRuns(of, reinterpret_cast<const uint32_t*>(codes), lengths, null_runs);
-    default:
-      return CheckRuns(of, reinterpret_cast<const uint64_t*>(codes), lengths, null_runs);
-  }
 }
 
 /// Numbers of rows as a column: `least` to `greatest`.
@@ -133,9 +97,7 @@ RunTablet::RunTablet(const std::shared_ptr<const Tablet>& of, int column, int co
 RunTablet::~RunTablet() { ForgetUnpacked(unpacked_.lock()); }
 
 Status RunTablet::Corrupt(const char* reason) const {
-  return {ErrorCode::kCorrupt,
-          "tablet file \"" + path() + "\" is corrupt: column " + std::to_string(column_ + 1) + ": " + reason,
-          "Restore the file from a copy, or drop the table and load it again."};
+  return CorruptTablet(path(), "column " + std::to_string(column_ + 1) + ": " + reason);
 }
 
 Result<ChunkPointer> RunTablet::Chunk(int column) const {
@@ -208,8 +170,6 @@ Result<std::shared_ptr<RunTablet::Runs>> RunTablet::Unpack() const {
   const auto values = std::make_unique_for_overwrite<uint64_t[]>(values_bytes / sizeof(uint64_t));
   uint8_t* const codes = reinterpret_cast<uint8_t*>(values.get());
   const char* reason = UnpackRuns(stored->packed_codes, tree, stored->width, codes, lengths.data());
-  uint32_t null_runs = 0;
-  if (reason == nullptr) reason = CheckRuns(*stored, codes, lengths, &null_runs);
   // (Zeros in the place of the file's bytes may be runs of anything.)
   TESSERA_TRY(Intact());
   if (reason != nullptr) return Corrupt(reason);
@@ -227,13 +187,23 @@ Result<std::shared_ptr<RunTablet::Runs>> RunTablet::Unpack() const {
   StoreCodes(lengths, least, counts.width, streams + values_bytes);
   memset(streams + values_bytes + counts_bytes, 0, counts.codes_bytes - counts_bytes);
   runs->chunk.rows = runs_;
-  runs->chunk.null_count = null_runs;
   runs->chunk.codes = streams;
   runs->chunk.codes_bytes = values_bytes;
   runs->chunk.packed_codes = nullptr;
   runs->chunk.packed_bytes = 0;
   runs->counts = counts;
   if (counts.width != 0) runs->counts.codes = streams + values_bytes;
+  uint32_t null_runs = 0;
+  uint64_t null_rows = 0;
+  for (uint32_t run = 0; stored->has_nulls && run < runs_; ++run) {
+    if (!IsNullAt(runs->chunk, run)) continue;
+    ++null_runs;
+    null_rows += uint64_t{lengths[run]} + 1;
+  }
+  if (null_rows != stored->null_count) return Corrupt("a wrong NULL count");
+  runs->chunk.null_count = null_runs;
+  reason = CheckCodes(runs->chunk);
+  if (reason != nullptr) return Corrupt(reason);
   runs->stored = std::move(stored);
   return runs;
 }

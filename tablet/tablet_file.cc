@@ -365,10 +365,7 @@ TabletFile::~TabletFile() {
   if (given_) munmap(const_cast<uint8_t*>(mapping_), identity_.file_bytes);
 }
 
-Status TabletFile::Corrupt(const std::string& reason) const {
-  return {ErrorCode::kCorrupt, "tablet file \"" + path_ + "\" is corrupt: " + reason,
-          "Restore the file from a copy, or drop the table and load it again."};
-}
+Status TabletFile::Corrupt(const std::string& reason) const { return CorruptTablet(path_, reason); }
 
 Status TabletFile::Intact() const {
   if (is_held_.load(std::memory_order_acquire)) TouchLast({mapping_, identity_.file_bytes});
@@ -658,12 +655,11 @@ Result<std::shared_ptr<const Tablet>> Tablet::Runs(int, uint32_t) const {
 
 Result<std::shared_ptr<const Tablet>> TabletFile::Runs(int column, uint32_t runs) const {
   const std::shared_ptr<const Tablet> self = shared_from_this();
-  const auto find = [&]() -> const Tablet* {
+  const Tablet* found = nullptr;
+  {
     std::lock_guard lock(mutex_);
-    const auto known = runs_.find(column);
-    return known == runs_.end() ? nullptr : known->second.get();
-  };
-  const Tablet* found = find();
+    if (const auto known = runs_.find(column); known != runs_.end()) found = known->second.get();
+  }
   if (found == nullptr) {
     TESSERA_ASSIGN(std::unique_ptr<const RunTablet> opened,
                    RunTablet::Open(self, column, static_cast<int>(types_->size()), runs));
