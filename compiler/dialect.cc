@@ -222,14 +222,26 @@ class DialectReader {
 
   void Scan() {
     tokens_.reserve(sql_.size() / 4 + 8);
+    size_t statement = 0;    // its first token
+    size_t body = kNothing;  // the AS behind which the query of a CREATE begins
+    int depth = 0;
     for (Token t = NextToken(sql_, 0);; t = NextToken(sql_, t.end)) {
       if (t.kind == Token::Kind::kSpace) continue;
       Lexeme l{static_cast<uint32_t>(t.begin), static_cast<uint32_t>(t.end), t.kind, Keyword::kNone, 0};
       if (t.kind == Token::Kind::kSymbol) l.symbol = sql_[t.begin];
       // After a point or AS any word is a name.
-      if (t.kind == Token::Kind::kWord &&
-          (tokens_.empty() || (tokens_.back().symbol != '.' && tokens_.back().keyword != Keyword::kAs))) {
+      if (t.kind == Token::Kind::kWord && (tokens_.empty() || tokens_.size() - 1 == body ||
+                                           (tokens_.back().symbol != '.' && tokens_.back().keyword != Keyword::kAs))) {
         l.keyword = FindWord(sql_.substr(t.begin, t.end - t.begin));
+      }
+      depth += l.symbol == '(' ? 1 : l.symbol == ')' ? -1 : 0;
+      if (l.symbol == ';') {
+        statement = tokens_.size() + 1;
+        body = kNothing;
+        depth = 0;
+      } else if (l.keyword == Keyword::kAs && depth == 0 && body == kNothing && statement < tokens_.size() &&
+                 tokens_[statement].keyword == Keyword::kCreate) {
+        body = tokens_.size();
       }
       if (!tokens_.empty() && tokens_.back().keyword == Keyword::kQualify && !BeginsCondition(l))
         tokens_.back().keyword = Keyword::kNone;
@@ -360,7 +372,7 @@ class DialectReader {
     if (BeginsClause(t.keyword) && level.from != kNothing) level.from_end = std::min(level.from_end, i_);
     switch (t.keyword) {
       case Keyword::kWith:
-        level.with = level.with || !level.begun;
+        level.with = level.with || (!level.begun && At(1).symbol != '(');  // those are options
         break;
       case Keyword::kSelect:
         if (level.from_first != kNothing && level.select == kNothing) level.select = i_;
@@ -447,6 +459,7 @@ class DialectReader {
       case Keyword::kUnion:
       case Keyword::kIntersect:
       case Keyword::kExcept:
+      case Keyword::kAs:  // CREATE TABLE t AS
         return true;
       case Keyword::kAll:
       case Keyword::kDistinct:

@@ -16,15 +16,28 @@ std::string Rewritten(std::string_view sql) {
 }
 
 TEST(DialectText, LeavesAloneWhatTheGrammarHas) {
-  for (const char* sql :
-       {"SELECT a, b FROM t WHERE a IN (1, 2) ORDER BY b DESC", "SELECT ALL a FROM t GROUP BY ALL a, b",
-        "SELECT trim(FROM ' x '), extract(year FROM d) FROM t", "SELECT a.from, b AS select FROM t",
-        "SELECT a IS DISTINCT FROM b FROM t", "DELETE FROM t", "SELECT a * exclude (b), replace FROM t",
-        "SELECT 'FROM t SELECT', \"exclude\", $$ IN () $$ /* IN () */ -- IN ()\n", "COPY t FROM 'x'",
-        "SELECT top, anti AS semi, glob FROM positional semi, asof", "SELECT a[1], ARRAY[2], b <== c, interval",
-        "COPY t FROM 'x'", "SELECT substring('a' FROM 'b'), 10 % 3 LIMIT 10 % 3",
-        "SELECT qualify, a qualify FROM t qualify WHERE qualify.a = (qualify)", "SELECT 1 FROM qualify", "", ";", "(",
-        ")"}) {
+  for (const char* sql : {"SELECT a, b FROM t WHERE a IN (1, 2) ORDER BY b DESC",
+                          "SELECT ALL a FROM t GROUP BY ALL a, b",
+                          "SELECT trim(FROM ' x '), extract(year FROM d) FROM t",
+                          "SELECT a.from, b AS select FROM t",
+                          "SELECT a IS DISTINCT FROM b FROM t",
+                          "DELETE FROM t",
+                          "SELECT a * exclude (b), replace FROM t",
+                          "SELECT 'FROM t SELECT', \"exclude\", $$ IN () $$ /* IN () */ -- IN ()\n",
+                          "COPY t FROM 'x'",
+                          "SELECT top, anti AS semi, glob FROM positional semi, asof",
+                          "SELECT a[1], ARRAY[2], b <== c, interval",
+                          "COPY t FROM 'x'",
+                          "SELECT substring('a' FROM 'b'), 10 % 3 LIMIT 10 % 3",
+                          "SELECT qualify, a qualify FROM t qualify WHERE qualify.a = (qualify)",
+                          "SELECT 1 FROM qualify",
+                          "",
+                          ";",
+                          "(",
+                          ")",
+                          "AS",
+                          "CREATE TABLE t WITH (tablet_rows = 3) AS SELECT (a + 1) FROM u",
+                          "CREATE TABLE t AS SELECT 1 AS from"}) {
     EXPECT_EQ(Rewritten(sql), sql);
   }
 }
@@ -44,6 +57,10 @@ TEST(DialectText, PutsWhatTheGrammarTakes) {
   EXPECT_EQ(Rewritten("SELECT a==b, c >= d, e = -1"), "SELECT a=b, c >= d, e = -1");
   EXPECT_EQ(Rewritten("SELECT INTERVAL 7 DAY + interval '1' day"), "SELECT INTERVAL '7 day' + interval '1' day");
   EXPECT_EQ(Rewritten("CREATE OR REPLACE TABLE t (a INT)"), "CREATE  TABLE t (a INT)");
+  EXPECT_EQ(Rewritten("CREATE TABLE t WITH (tablet_rows = 3) AS FROM u; AS FROM v"),
+            "CREATE TABLE t WITH (tablet_rows = 3) AS SELECT * FROM u; AS FROM v");
+  EXPECT_EQ(Rewritten("CREATE TABLE v AS WITH w AS (FROM u SELECT b AS select) FROM w"),
+            "CREATE TABLE v AS WITH w AS (SELECT b AS select FROM u  ) SELECT * FROM w");
   EXPECT_EQ(Rewritten("describe t"), "TABLE t");
   EXPECT_EQ(Rewritten("EXPLAIN FROM t"), "EXPLAIN SELECT * FROM t");
 }
