@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <string>
 #include <type_traits>
@@ -24,14 +25,13 @@ uint32_t BlocksOf(uint64_t items, uint32_t per_block) {
 }
 
 /// Consecutive ranges of blocks belong to consecutive steps. Op::Run does the items from Op::kPerBlock * block on. (Each lane
-/// looks at a step: loads that wait for each other, as in a binary search, take a small block longer than its work.)
+/// looks at some steps: loads that wait for each other, as in a binary search, take a small block longer than its work.)
 template <class Op>
 __global__ void __launch_bounds__(kThreads) RunSteps(const UnpackStep* steps, uint32_t count) {
   uint32_t begun = 0;
-  for (uint32_t at = threadIdx.x % 32; at - threadIdx.x % 32 < count; at += 32) {
-    const bool has_begun = at < count && steps[at].first_block <= blockIdx.x;
-    begun += static_cast<uint32_t>(__popc(__ballot_sync(~0u, has_begun)));
-  }
+#pragma unroll 4
+  for (uint32_t at = threadIdx.x % 32; at < count; at += 32) begun += steps[at].first_block <= blockIdx.x;
+  begun = __reduce_add_sync(~0u, begun);
   Op::Run(steps[begun - 1], blockIdx.x - steps[begun - 1].first_block);
 }
 
@@ -271,6 +271,23 @@ struct MultiplyAdd {
   }
 };
 
+/// Divides by a power of ten, exactly as / does: the remainder of a quotient by the rounded reciprocal is exact, and what it
+/// says is missing is added twice, after which nothing is left to round (Markstein 1990). A division would find the
+/// reciprocal anew for each value.
+class DivideBy {
+ public:
+  explicit __device__ DivideBy(double divisor) : divisor_(divisor), reciprocal_(1 / divisor) {}
+
+  __device__ double operator()(double number) const { return Closer(number, Closer(number, number * reciprocal_)); }
+
+ private:
+  __device__ double Closer(double number, double quotient) const {
+    return std::fma(std::fma(-divisor_, quotient, number), reciprocal_, quotient);
+  }
+
+  const double divisor_, reciprocal_;
+};
+
 /// Numbers at `in`, less `parameter`, times 10 to the `count`.
 template <class Value>
 struct ToFloatingPoint {
@@ -279,9 +296,10 @@ struct ToFloatingPoint {
   static __device__ void Run(const UnpackStep& step, uint32_t block) {
     double power = 1;
     for (uint32_t i = 0; i < step.count; ++i) power *= 10;  // exact up to 10^22
+    const DivideBy divide(power);
     MakeValues<Value, kVectors, uint64_t>(step, block, [&](uint64_t scaled, uint32_t) {
       if (scaled == step.null) return static_cast<Value>(step.scaled.null_code);
-      const double number = static_cast<double>(static_cast<int64_t>(scaled + step.parameter)) / power;
+      const double number = divide(static_cast<double>(static_cast<int64_t>(scaled + step.parameter)));
       const uint64_t ordered =
           step.scaled.single ? uint64_t{OrderedFloat32(static_cast<float>(number))} : OrderedFloat(number);
       return static_cast<Value>(ordered - step.scaled.base);
@@ -296,12 +314,11 @@ struct ToFloatingPoint {
 template <class Value>
 using SumOf = std::conditional_t<sizeof(Value) == 8, uint64_t, uint32_t>;
 
-/// Of a tile, a thread has so many vectors, behind each other.
+/// Of a tile, a thread has so many vectors, behind each other: the more, the fewer blocks wait for one another, as long as
+/// the registers hold what is made of them.
 constexpr uint32_t kSumVectors = 4;
 template <class Value>
-constexpr uint32_t kSummedEach = kEach<Value>* kSumVectors;
-template <class Value>
-constexpr uint32_t kSummed = kThreads* kSummedEach<Value>;
+constexpr uint32_t kDeltaVectors = sizeof(Value) < 4 ? kSumVectors : 2 * kSumVectors;
 
 __device__ uint32_t SumOfWarp(uint32_t mine) { return __reduce_add_sync(~0u, mine); }
 __device__ uint64_t SumOfWarp(uint64_t mine) {
@@ -356,9 +373,10 @@ struct ClearTiles {
 };
 
 /// The values of a tile that are a thread's, and the sum of those of the stream before them.
-template <class Value>
+template <class Value, uint32_t kVectors>
 struct SummedTile {
-  Value values[kSummedEach<Value>];
+  static constexpr uint32_t kEachThread = kEach<Value> * kVectors;
+  Value values[kEachThread];
   SumOf<Value> before;
   uint32_t first;  ///< number of the first value
 
@@ -368,11 +386,11 @@ struct SummedTile {
     constexpr uint32_t kWarps = kThreads / 32;
     __shared__ Sum warps[kWarps], earlier[kWarps];
     const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    first = (block * kThreads + threadIdx.x) * kSummedEach<Value>;
-    ReadValues<Value, kSummedEach<Value>>(source, first, count, values);
+    first = (block * kThreads + threadIdx.x) * kEachThread;
+    ReadValues<Value, kEachThread>(source, first, count, values);
     Sum mine = 0;
 #pragma unroll
-    for (uint32_t i = 0; i < kSummedEach<Value>; ++i) mine += values[i];
+    for (uint32_t i = 0; i < kEachThread; ++i) mine += values[i];
     const Sum through = SumUpToLane(mine);
     if (lane == 31) warps[warp] = through;
     __syncthreads();
@@ -397,37 +415,37 @@ struct SummedTile {
 };
 
 /// Writes what the threads of a block made of the values of their tile, `count` of the stream in all. Each thread has vectors
-/// behind each other; they change places in shared memory, so that those that lanes write together do.
-template <class Value>
+/// behind each other; those of a warp change places in shared memory, so that those that lanes write together do.
+template <uint32_t kVectors, class Value>
 __device__ void WriteTile(const Value* made, void* out, uint32_t count, uint32_t block) {
-  __shared__ uint4 vectors[kThreads * kSumVectors];
+  __shared__ uint4 vectors[kThreads * kVectors];
   // Where vector `v` of thread `t` is: those of eight lanes in different banks, both times.
-  const auto place = [](uint32_t t, uint32_t v) { return t * kSumVectors + (v ^ (t / 2 % kSumVectors)); };
-  static_assert(kSumVectors == 4);
+  const auto place = [](uint32_t t, uint32_t v) { return t * kVectors + (v ^ (t / (8 / kVectors) % kVectors)); };
+  static_assert(8 % kVectors == 0);
 #pragma unroll
-  for (uint32_t v = 0; v < kSumVectors; ++v) {
+  for (uint32_t v = 0; v < kVectors; ++v) {
     Vector<Value> whole;
 #pragma unroll
     for (uint32_t i = 0; i < kEach<Value>; ++i) whole.values[i] = made[v * kEach<Value> + i];
     vectors[place(threadIdx.x, v)] = whole.whole;
   }
-  __syncthreads();
+  __syncwarp();
 #pragma unroll
-  for (uint32_t k = 0; k < kSumVectors; ++k) {
-    const uint32_t first = FirstOf<Value, kSumVectors>(block, k), number = k * kThreads + threadIdx.x;
+  for (uint32_t k = 0; k < kVectors; ++k) {
+    const uint32_t number = threadIdx.x / 32 * 32 * kVectors + k * 32 + threadIdx.x % 32,
+                   first = (block * kThreads * kVectors + number) * kEach<Value>;
     if (first >= count) return;
-    *reinterpret_cast<uint4*>(static_cast<Value*>(out) + first) =
-        vectors[place(number / kSumVectors, number % kSumVectors)];
+    *reinterpret_cast<uint4*>(static_cast<Value*>(out) + first) = vectors[place(number / kVectors, number % kVectors)];
   }
 }
 
 /// `base` and the sum of the `count` values at `in` before each.
 template <class Value>
 struct SumUp {
-  static constexpr uint32_t kPerBlock = kSummed<Value>;
+  static constexpr uint32_t kVectors = kDeltaVectors<Value>, kPerBlock = kValuesMade<Value, kVectors>;
 
   static __device__ void Run(const UnpackStep& step, uint32_t block) {
-    SummedTile<Value> tile;
+    SummedTile<Value, kVectors> tile;
     tile.Make(step.in, step.count, step.tiles, block);
     SumOf<Value> sum = tile.before + static_cast<SumOf<Value>>(step.base);
 #pragma unroll
@@ -436,21 +454,21 @@ struct SumUp {
       value = static_cast<Value>(sum);
       sum += summed;
     }
-    WriteTile(tile.values, step.out, step.values, block);
+    WriteTile<kVectors>(tile.values, step.out, step.values, block);
   }
 };
 
 /// The row behind each of `count` runs, whose lengths are at `in`; and at `starts` for each block of rows_per_block rows, of
 /// `parameter` in all, the run that its first row is in.
 struct EndRuns {
-  static constexpr uint32_t kPerBlock = kSummed<uint32_t>;
+  static constexpr uint32_t kVectors = kSumVectors, kPerBlock = kValuesMade<uint32_t, kVectors>;
 
   static __device__ void Run(const UnpackStep& step, uint32_t block) {
-    SummedTile<uint32_t> tile;
+    SummedTile<uint32_t, kVectors> tile;
     tile.Make(step.in, step.count, step.tiles, block);
     uint32_t end = tile.before;
 #pragma unroll
-    for (uint32_t i = 0; i < kSummedEach<uint32_t>; ++i) {
+    for (uint32_t i = 0; i < tile.kEachThread; ++i) {
       const uint32_t begin = end;
       tile.values[i] = end += tile.values[i];
       if (tile.first + i >= step.values) continue;
@@ -461,22 +479,22 @@ struct EndRuns {
            b * step.rows_per_block < until; ++b)
         step.starts[b] = tile.first + i;
     }
-    WriteTile(tile.values, step.out, step.values, block);
+    WriteTile<kVectors>(tile.values, step.out, step.values, block);
   }
 };
 
 /// Bytes at `in`, `parameter` of them in words of 64 bits; the length of each value at `other`.
 template <class Value>
 struct GatherBytes {
-  static constexpr uint32_t kPerBlock = kSummed<Value>;
+  static constexpr uint32_t kVectors = kSumVectors, kPerBlock = kValuesMade<Value, kVectors>;
 
   static __device__ void Run(const UnpackStep& step, uint32_t block) {
-    SummedTile<Value> tile;
+    SummedTile<Value, kVectors> tile;
     tile.Make(step.other, step.values, step.tiles, block);
     bool wrong = false;
     uint64_t start = tile.before;
 #pragma unroll
-    for (uint32_t i = 0; i < kSummedEach<Value>; ++i) {
+    for (uint32_t i = 0; i < tile.kEachThread; ++i) {
       const uint32_t length = static_cast<uint32_t>(tile.values[i]);
       tile.values[i] = 0;
       if (tile.first + i >= step.values) continue;
@@ -489,7 +507,7 @@ struct GatherBytes {
       start = end;
     }
     if (wrong) NoteWrong(step.found);
-    WriteTile(tile.values, step.out, step.values, block);
+    WriteTile<kVectors>(tile.values, step.out, step.values, block);
   }
 
   /// The integer in `length` bytes, 1 to 4, from byte `start` on.
@@ -724,7 +742,7 @@ class TreeSteps {
   /// Op, which sums up the values of `in`.
   template <class Op, class Value>
   Level Sum(const Input& in, UnpackStep step) {
-    const uint32_t tiles = BlocksOf(step.values, kSummed<Value>);
+    const uint32_t tiles = BlocksOf(step.values, Op::kPerBlock);
     Level level = in.level;
     if (tiles > 1) {
       const uint32_t words = tiles * TileSum<SumOf<Value>>::kWords;
