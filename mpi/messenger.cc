@@ -78,25 +78,42 @@ void Messenger::SendPosted() {
   }
 }
 
-/// Rank r sends to r + 1, r + 2 ... and receives from r - 1, r - 2 ..., so the first message that a rank waits for is the
-/// first of its sender, and none waits in a circle.
-std::vector<Bytes> Messenger::AllToAllBytes(int tag, std::vector<std::string> messages) {
-  const int n = ranks();
-  for (int k = 1; k < n; ++k) {
-    const int to = (rank() + k) % n;
-    std::string& message = messages[static_cast<size_t>(to)];
-    CountSent(to, message.size());
-    posted_.push_back({to, tag, std::make_shared<const std::string>(std::move(message)), 0});
+void Messenger::ExchangeMessages(int tag, MessageTraffic* traffic) {
+  const auto post = [&] {
+    while (posted_.size() < kPiecesUnderWay) {
+      const PhaseScope phase(Phase::kExchange);
+      std::optional<std::pair<int, std::string>> next = traffic->Next();
+      if (!next.has_value()) return;
+      CountSent(next->first, next->second.size());
+      posted_.push_back({next->first, tag, std::make_shared<const std::string>(std::move(next->second)), 0});
+      SendPosted();
+    }
+  };
+  std::vector<int> senders;
+  for (int k = 1; k < ranks(); ++k) senders.push_back((rank() + ranks() - k) % ranks());
+  size_t bytes = 0;
+  int sender = 0;
+  const auto has_come = [&] {
+    post();
+    for (const int from : senders) {
+      if (transport_->Probe(from, tag, &bytes, &sender)) return true;
+    }
+    return false;
+  };
+  {
+    const PhaseScope phase(Phase::kWait);  // until another rank is there
+    WaitUntil(has_come);
   }
-  SendPosted();
-  std::vector<Bytes> out(static_cast<size_t>(n));
-  for (int k = 1; k < n; ++k) {
-    const int from = (rank() + n - k) % n;
-    out[static_cast<size_t>(from)] = Receive(from, tag);
+  for (;;) {
+    if (!traffic->Came(sender, Receive(sender, tag))) std::erase(senders, sender);
+    if (senders.empty()) break;
+    WaitUntil(has_come);
   }
-  WaitUntil([&] { return posted_.empty(); });
+  WaitUntil([&] {
+    post();
+    return posted_.empty() && traffic->IsSent();
+  });
   Retire(0);
-  return out;
 }
 
 namespace {

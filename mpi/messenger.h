@@ -12,8 +12,10 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -40,6 +42,18 @@ struct Bytes {
   std::unique_ptr<char[]> data;
   size_t size = 0;
   std::string_view view() const { return {data.get(), size}; }
+};
+
+/// Messages from this rank to the others, and what becomes of theirs.
+class MessageTraffic {
+ public:
+  virtual ~MessageTraffic() = default;
+  /// The next message (of a framed WireWriter) and the rank that it is for. nullopt: it is not ready, or there is no more.
+  virtual std::optional<std::pair<int, std::string>> Next() = 0;
+  /// Whether there is no more.
+  virtual bool IsSent() = 0;
+  /// Takes a message. Those of a rank come in the order in which it sent them. Returns whether more of them follow.
+  virtual bool Came(int from, Bytes message) = 0;
 };
 
 class Messenger {
@@ -89,9 +103,8 @@ class Messenger {
   void Send(int to, int tag, std::string message, bool wait);
   /// A message of such a Send. One whose length is wrong ends the job, here and below.
   Bytes Receive(int from, int tag);
-  /// From every rank to every other: messages[r] goes to rank r, and what came from rank r is the result's entry r. What
-  /// a rank has for itself stays where it is. All ranks send and receive at the same time.
-  std::vector<Bytes> AllToAllBytes(int tag, std::vector<std::string> messages);
+  /// From every rank to every other, at least one message each. All ranks send and receive at the same time.
+  void ExchangeMessages(int tag, MessageTraffic* traffic);
   /// outgoing[r] bytes to rank r and incoming[r] from there, piece by piece, with all ranks at the same time.
   void MoveBytes(int tag, const std::vector<uint64_t>& outgoing, const std::vector<uint64_t>& incoming,
                  vm::ByteMover* mover);

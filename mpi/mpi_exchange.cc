@@ -4,6 +4,7 @@
 #include "base/memory_budget.h"
 #include "base/phase_clock.h"
 #include "mpi/messages.h"
+#include "mpi/row_traffic.h"
 
 namespace tessera {
 namespace {
@@ -100,25 +101,32 @@ Result<std::vector<vm::Shipment>> MpiExchange::AllGather(vm::Shipment mine, cons
   return all;
 }
 
-Result<std::vector<vm::Shipment>> MpiExchange::AllToAll(std::vector<vm::Shipment> mine,
-                                                        const std::vector<SqlType>& types, vm::StringPool* strings) {
+Result<std::vector<vm::RowPieces>> MpiExchange::AllToAll(std::vector<vm::RowPieces> mine,
+                                                         const std::vector<SqlType>& types, vm::StringPool* strings) {
   const MessageScope scope(Phase::kExchange);
-  const auto own = static_cast<size_t>(rank());
-  std::vector<std::string> messages(mine.size());
-  for (size_t r = 0; r < mine.size(); ++r) {
-    if (r == own) continue;
-    WireWriter out(true, pool_);
-    WriteShipment(mine[r], *strings, &out);
-    messages[r] = out.Take();
-    mine[r] = vm::Shipment{};
-  }
-  std::vector<Bytes> came = messenger_.AllToAllBytes(kTagRows, std::move(messages));
-  for (size_t r = 0; r < came.size(); ++r) {
-    if (r == own) continue;
-    TESSERA_ASSIGN(mine[r], ReadShipment(came[r].view(), types, strings, pool_));
-    came[r] = Bytes{};
-  }
-  return mine;
+  RowTraffic traffic(&messenger_, std::move(mine), types, strings);
+  Result<std::vector<vm::RowPieces>> all(std::vector<vm::RowPieces>{});
+  bool exchanged = false;
+  const auto work = [&](int worker) {
+    if (worker > 0) {
+      traffic.Help();
+      return Status::Ok();
+    }
+    exchanged = true;
+    try {
+      messenger_.ExchangeMessages(kTagRows, &traffic);
+      all = traffic.Finish();
+    } catch (...) {
+      messenger_.Die(StatusOfException());  // the other ranks wait, and the other threads
+    }
+    return Status::Ok();
+  };
+  const bool alone = pool_ == nullptr || pool_->threads() == 1 || !traffic.is_much();
+  if (!alone) (void)pool_->Run(pool_->threads(), work);  // (fails only if it cannot start a thread)
+  if (exchanged) return all;
+  traffic.WorkAlone();
+  (void)work(0);
+  return all;
 }
 
 Result<std::vector<std::string>> MpiExchange::AllGatherBytes(const std::string& mine) {

@@ -37,8 +37,8 @@ class MpiExchange final : public vm::Exchange {
   Result<int64_t> Minimum(int64_t mine) override;
   Result<std::vector<vm::Shipment>> AllGather(vm::Shipment mine, const std::vector<SqlType>& types,
                                               vm::StringPool* strings) override;
-  Result<std::vector<vm::Shipment>> AllToAll(std::vector<vm::Shipment> mine, const std::vector<SqlType>& types,
-                                             vm::StringPool* strings) override;
+  Result<std::vector<vm::RowPieces>> AllToAll(std::vector<vm::RowPieces> mine, const std::vector<SqlType>& types,
+                                              vm::StringPool* strings) override;
   Result<std::vector<std::string>> AllGatherBytes(const std::string& mine) override;
   Result<std::vector<std::string>> AllGatherBytes(const std::string& mine, const std::vector<uint64_t>& sizes) override;
   void MoveBytes(const std::vector<uint64_t>& outgoing, const std::vector<uint64_t>& incoming,

@@ -257,6 +257,9 @@ struct Shipment {
   bool last = true;             ///< in a stream: nothing follows
 };
 
+/// Rows between two ranks, in their order, cut into pieces that travel one by one.
+using RowPieces = std::vector<RowSet>;
+
 /// Bytes on their way between ranks: where this rank's are, and where those of others go. They travel in pieces, in order,
 /// kUnderWay of them at a time between two ranks. Nothing fails on the way, because the other ranks wait: whoever has no
 /// bytes sends others, and says so afterwards.
@@ -298,9 +301,10 @@ class Exchange {
   /// columns: rows of others are refused. Errors: kCorrupt.
   virtual Result<std::vector<Shipment>> AllGather(Shipment mine, const std::vector<SqlType>& types,
                                                   StringPool* strings) = 0;
-  /// All ranks: mine[r] goes to rank r. Returns what came, by rank; this rank's own stays as it is. Errors: kCorrupt.
-  virtual Result<std::vector<Shipment>> AllToAll(std::vector<Shipment> mine, const std::vector<SqlType>& types,
-                                                 StringPool* strings) = 0;
+  /// All ranks: mine[r] goes to rank r, a piece while others are packed and unpacked. Returns what came, by rank; this
+  /// rank's own stays as it is. Errors: kCorrupt.
+  virtual Result<std::vector<RowPieces>> AllToAll(std::vector<RowPieces> mine, const std::vector<SqlType>& types,
+                                                  StringPool* strings) = 0;
   /// All ranks: everybody's bytes, by rank.
   virtual Result<std::vector<std::string>> AllGatherBytes(const std::string& mine) = 0;
   /// The same if all ranks know how many bytes come of each: in one step.

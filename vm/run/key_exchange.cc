@@ -3,7 +3,9 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include <algorithm>
 #include <bit>
+#include <iterator>
 #include <span>
 #include <string_view>
 
@@ -17,7 +19,7 @@
 namespace tessera::vm {
 namespace {
 
-/// Rows that are worth a turn of a thread.
+/// Rows of a part that are worth a turn of a thread, and a message.
 constexpr size_t kTurnRows = 1 << 16;
 
 /// A value that is not NULL, in words that are the same on every rank.
@@ -75,52 +77,56 @@ void FindParts(const Cut& by, const RowSet& rows, size_t begin, size_t end, std:
   }
 }
 
-/// Appends the values of the rows to those of their parts.
+/// Appends the values of rows, the first of which is `begin`, to those of their parts: counts[p] to to[p].
 template <class T>
-void Deal(const std::vector<T>& values, const std::vector<uint32_t>& parts, const std::vector<size_t>& counts,
-          std::span<std::vector<T>*> to) {
+void Deal(const std::vector<T>& values, const std::vector<uint32_t>& parts, size_t begin, size_t end,
+          const std::vector<size_t>& counts, std::span<std::vector<T>*> to) {
   if (values.empty()) return;
   for (size_t p = 0; p < to.size(); ++p) to[p]->reserve(counts[p]);
-  for (size_t i = 0; i < values.size(); ++i) {
+  for (size_t i = begin; i < end; ++i) {
     ThrowIfInterrupted(i);
     to[parts[i]]->push_back(values[i]);
   }
 }
 
-/// Cuts the rows. With routes there is a part more: of the rows that belong to all parts.
-Result<std::vector<RowSet>> CutRows(const RunState& state, RowSet rows, const std::vector<SqlType>& types,
-                                    const Cut& by) {
+/// The pieces of each part, of the same rows in their order. With routes there is a part more: of the rows that belong to
+/// all parts.
+Result<std::vector<RowPieces>> CutRows(const RunState& state, RowSet rows, const std::vector<SqlType>& types,
+                                       const Cut& by) {
   const MemoryPurpose purpose("rows of keys");
-  const size_t parts = by.parts + (by.routes == nullptr ? 0 : 1);
-  std::vector<RowSet> out(parts);
+  const size_t parts = by.parts + (by.routes == nullptr ? 0 : 1), turn_rows = kTurnRows * by.parts,
+               turns = std::max<size_t>(1, (rows.rows + turn_rows - 1) / turn_rows);
+  const auto end_of = [&](size_t turn) { return std::min(rows.rows, (turn + 1) * turn_rows); };
+  std::vector<RowPieces> out(parts, RowPieces(turns));
   std::vector<uint32_t> part(rows.rows);
-  ThreadPool* const shared = rows.rows < kTurnRows ? nullptr : state.pool;
-  TESSERA_TRY(ForEach(shared, (rows.rows + kTurnRows - 1) / kTurnRows, [&](size_t turn) {
-    const size_t begin = turn * kTurnRows;
-    FindParts(by, rows, begin, std::min(rows.rows, begin + kTurnRows), &part);
-    return Status::Ok();
-  }));
-  std::vector<size_t> counts(parts);
-  for (const uint32_t p : part) ++counts[p];
-  for (size_t p = 0; p < parts; ++p) {
-    out[p] = MakeRowSet(types);
-    out[p].rows = counts[p];
-  }
-  TESSERA_TRY(ForEach(shared, rows.columns.size(), [&](size_t column) {
-    const RowColumn from = std::move(rows.columns[column]);  // its memory goes as soon as it has been dealt
-    std::vector<std::vector<int64_t>*> low(parts), high(parts);
-    std::vector<std::vector<uint8_t>*> null(parts);
+  std::vector<std::vector<size_t>> counts(turns, std::vector<size_t>(parts));
+  TESSERA_TRY(ForEach(turns == 1 ? nullptr : state.pool, turns, [&](size_t turn) {
+    FindParts(by, rows, turn * turn_rows, end_of(turn), &part);
+    for (size_t r = turn * turn_rows; r < end_of(turn); ++r) ++counts[turn][part[r]];
     for (size_t p = 0; p < parts; ++p) {
-      RowColumn& to = out[p].columns[column];
-      low[p] = &to.low;
-      high[p] = &to.high;
-      null[p] = &to.null;
+      out[p][turn] = MakeRowSet(types);
+      out[p][turn].rows = counts[turn][p];
     }
-    Deal<int64_t>(from.low, part, counts, low);
-    Deal<int64_t>(from.high, part, counts, high);
-    Deal<uint8_t>(from.null, part, counts, null);
     return Status::Ok();
   }));
+  for (size_t column = 0; column < rows.columns.size(); ++column) {
+    const RowColumn from = std::move(rows.columns[column]);  // its memory goes as soon as it has been dealt
+    TESSERA_TRY(ForEach(turns == 1 ? nullptr : state.pool, turns, [&](size_t turn) {
+      std::vector<std::vector<int64_t>*> low(parts), high(parts);
+      std::vector<std::vector<uint8_t>*> null(parts);
+      for (size_t p = 0; p < parts; ++p) {
+        RowColumn& to = out[p][turn].columns[column];
+        low[p] = &to.low;
+        high[p] = &to.high;
+        null[p] = &to.null;
+      }
+      const size_t begin = turn * turn_rows, end = end_of(turn);
+      Deal<int64_t>(from.low, part, begin, end, counts[turn], low);
+      Deal<int64_t>(from.high, part, begin, end, counts[turn], high);
+      Deal<uint8_t>(from.null, part, begin, end, counts[turn], null);
+      return Status::Ok();
+    }));
+  }
   return out;
 }
 
@@ -137,40 +143,45 @@ uint64_t HashOfKeys(const RowSet& rows, size_t row, std::span<const int32_t> key
   return hash;
 }
 
-Result<std::vector<RowSet>> CutByKey(const RunState& state, RowSet rows, const std::vector<SqlType>& types,
-                                     const std::vector<int32_t>& keys, size_t parts, uint64_t seed) {
+Result<std::vector<RowPieces>> CutByKey(const RunState& state, RowSet rows, const std::vector<SqlType>& types,
+                                        const std::vector<int32_t>& keys, size_t parts, uint64_t seed) {
   if (parts > 1) return CutRows(state, std::move(rows), types, {keys, state.strings, seed, parts, nullptr, 0});
-  std::vector<RowSet> out;
-  out.push_back(std::move(rows));
+  std::vector<RowPieces> out(1);
+  out[0].push_back(std::move(rows));
   return out;
 }
 
 Result<RowSet> ExchangeByKey(RunState* state, Result<RowSet> mine, const std::vector<SqlType>& types,
                              const std::vector<int32_t>& keys, SectionStatistics* stats, const KeyRoutes* routes) {
   Exchange& exchange = *state->options.exchange;
-  Result<std::vector<Shipment>> cut = Caught([&]() -> Result<std::vector<Shipment>> {
+  Result<std::vector<RowPieces>> cut = Caught([&]() -> Result<std::vector<RowPieces>> {
     TESSERA_TRY(mine.status());
     const auto ranks = static_cast<size_t>(exchange.ranks()), own = static_cast<size_t>(exchange.rank());
     if (routes != nullptr && routes->empty()) routes = nullptr;
-    TESSERA_ASSIGN(std::vector<RowSet> rows,
+    TESSERA_ASSIGN(std::vector<RowPieces> pieces,
                    CutRows(*state, std::move(*mine), types, {keys, state->strings, kRankSeed, ranks, routes, own}));
-    for (size_t r = 0; r < ranks && routes != nullptr; ++r) AppendRange(&rows[r], rows.back(), 0, rows.back().rows);
-    std::vector<Shipment> shipments(ranks);
-    for (size_t r = 0; r < ranks; ++r) shipments[r].rows = std::move(rows[r]);
-    return shipments;
+    if (routes != nullptr) {
+      for (size_t r = 0; r < ranks; ++r) {
+        for (size_t i = 0; i < pieces[r].size(); ++i)
+          AppendRange(&pieces[r][i], pieces.back()[i], 0, pieces.back()[i].rows);
+      }
+      pieces.pop_back();
+    }
+    return pieces;
   });
   TESSERA_TRY(exchange.Agree(cut.status()));
   for (size_t r = 0; r < cut->size(); ++r) {
-    if (r != static_cast<size_t>(exchange.rank())) stats->rows_exchanged += (*cut)[r].rows.rows;
+    if (r == static_cast<size_t>(exchange.rank())) continue;
+    for (const RowSet& piece : (*cut)[r]) stats->rows_exchanged += piece.rows;
   }
-  Result<std::vector<Shipment>> all = exchange.AllToAll(std::move(*cut), types, &state->strings);
+  Result<std::vector<RowPieces>> all = exchange.AllToAll(std::move(*cut), types, &state->strings);
   RowSet out = MakeRowSet(types);
   // (A rank may have no room for what has come, and the others would wait for it in the next round.)
   const Status came = Caught([&]() -> Status {
     TESSERA_TRY(all.status());
     const PhaseScope phase(Phase::kMerge);
     std::vector<RowSet> rows;
-    for (Shipment& shipment : *all) rows.push_back(std::move(shipment.rows));
+    for (RowPieces& pieces : *all) std::move(pieces.begin(), pieces.end(), std::back_inserter(rows));
     return AppendAll(&out, std::move(rows), state->pool);
   });
   TESSERA_TRY(exchange.Agree(came));

@@ -20,10 +20,10 @@ inline constexpr uint64_t kRankSeed = 0x51ED270B9F1D3A2Du, kThreadSeed = 0xA24BA
 uint64_t HashOfKeys(const RowSet& rows, size_t row, std::span<const int32_t> keys, const StringPool& strings,
                     uint64_t seed);
 
-/// The rows in `parts` parts, such that rows with equal values in `keys` are in one. Equal are values that GROUP BY takes
-/// for equal, on any rank and in columns of 64 or 128 bits. Errors: kResource, out of memory.
-Result<std::vector<RowSet>> CutByKey(const RunState& state, RowSet rows, const std::vector<SqlType>& types,
-                                     const std::vector<int32_t>& keys, size_t parts, uint64_t seed);
+/// The rows in `parts` parts, such that rows with equal values in `keys` are in one; each in pieces, in their order. Equal
+/// are values that GROUP BY takes for equal, on any rank and in columns of 64 or 128 bits. Errors: kResource, out of memory.
+Result<std::vector<RowPieces>> CutByKey(const RunState& state, RowSet rows, const std::vector<SqlType>& types,
+                                        const std::vector<int32_t>& keys, size_t parts, uint64_t seed);
 
 /// Sends each row to the rank that has the rows with equal values in `keys`, and returns those of this rank: the rows of
 /// rank 0 first, each rank's in their order. `mine`: an error ends the exchange on all ranks before a row is sent. Errors:

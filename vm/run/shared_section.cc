@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 #include <string>
+#include <utility>
 
 #include "base/memory_budget.h"
 #include "base/phase_clock.h"
@@ -141,17 +142,18 @@ Result<RowSet> SharedSection::ExchangeGroups() {
 /// Each thread merges the groups of some keys.
 Result<RowSet> SharedSection::MergePartialGroups(RowSet partial) {
   const size_t parts = partial.rows < kManyGroups ? 1 : Workers(state_.pool);
-  TESSERA_ASSIGN(std::vector<RowSet> cut,
+  TESSERA_ASSIGN(std::vector<RowPieces> cut,
                  CutByKey(state_, std::move(partial), section_.columns, ExchangeKeys(section_), parts, kThreadSeed));
+  std::vector<RowSet> merged(parts);
   const auto merge = [&](size_t part) {
     GroupTable groups(section_, &state_.strings);
-    TESSERA_TRY(groups.Merge(cut[part]));
-    cut[part] = groups.Rows();
+    for (const RowSet& piece : std::exchange(cut[part], {})) TESSERA_TRY(groups.Merge(piece));
+    merged[part] = groups.Rows();
     return Status::Ok();
   };
   TESSERA_TRY(ForEach(parts == 1 ? nullptr : state_.pool, parts, merge));
   RowSet out = MakeRowSet(section_.columns);
-  TESSERA_TRY(AppendAll(&out, std::move(cut), state_.pool));
+  TESSERA_TRY(AppendAll(&out, std::move(merged), state_.pool));
   return out;
 }
 
