@@ -69,7 +69,7 @@ void Messenger::SendPiece(int to, int tag, const std::shared_ptr<const std::stri
 }
 
 void Messenger::SendPosted() {
-  while (!under_way_.empty() && transport_->Done(&under_way_.front().request)) under_way_.pop_front();
+  std::erase_if(under_way_, [&](Piece& piece) { return transport_->Done(&piece.request); });
   while (!posted_.empty() && under_way_.size() < kPiecesUnderWay) {
     Posted& next = posted_.front();
     SendPiece(next.to, next.tag, next.message, next.at, false);
@@ -78,10 +78,12 @@ void Messenger::SendPosted() {
   }
 }
 
+/// A rank that takes a message takes nothing else until it has all of it. None waits in a circle: the message that is being
+/// cut into pieces is the first of `posted_`, so each piece of it that has been taken makes room for its next one, even if
+/// all other pieces under way are for ranks that take none now.
 void Messenger::ExchangeMessages(int tag, MessageTraffic* traffic) {
   const auto post = [&] {
     while (posted_.size() < kPiecesUnderWay) {
-      const PhaseScope phase(Phase::kExchange);
       std::optional<std::pair<int, std::string>> next = traffic->Next();
       if (!next.has_value()) return;
       CountSent(next->first, next->second.size());
@@ -89,25 +91,30 @@ void Messenger::ExchangeMessages(int tag, MessageTraffic* traffic) {
       SendPosted();
     }
   };
-  std::vector<int> senders;
-  for (int k = 1; k < ranks(); ++k) senders.push_back((rank() + ranks() - k) % ranks());
-  size_t bytes = 0;
-  int sender = 0;
-  const auto has_come = [&] {
-    post();
-    for (const int from : senders) {
-      if (transport_->Probe(from, tag, &bytes, &sender)) return true;
-    }
-    return false;
+  struct Sender {
+    int rank;
+    bool has_begun;
   };
-  {
-    const PhaseScope phase(Phase::kWait);  // until another rank is there
-    WaitUntil(has_come);
-  }
-  for (;;) {
-    if (!traffic->Came(sender, Receive(sender, tag))) std::erase(senders, sender);
-    if (senders.empty()) break;
-    WaitUntil(has_come);
+  std::vector<Sender> senders;  // of which more is due
+  for (int k = 1; k < ranks(); ++k) senders.push_back({(rank() + ranks() - k) % ranks(), false});
+  while (!senders.empty()) {
+    size_t bytes = 0, at = 0;
+    int source = 0;
+    {
+      const bool waits = std::ranges::none_of(senders, &Sender::has_begun);
+      const PhaseScope phase(waits ? Phase::kWait : Phase::kExchange);
+      WaitUntil([&] {
+        post();
+        for (at = 0; at < senders.size(); ++at) {
+          if (transport_->Probe(senders[at].rank, tag, &bytes, &source)) return true;
+        }
+        return false;
+      });
+    }
+    senders[at].has_begun = true;
+    const std::optional<bool> more = traffic->Came(source, Receive(source, tag));
+    if (!more.has_value()) Die(Damaged(source));
+    if (!*more) senders.erase(senders.begin() + static_cast<ptrdiff_t>(at));
   }
   WaitUntil([&] {
     post();

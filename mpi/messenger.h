@@ -52,8 +52,9 @@ class MessageTraffic {
   virtual std::optional<std::pair<int, std::string>> Next() = 0;
   /// Whether there is no more.
   virtual bool IsSent() = 0;
-  /// Takes a message. Those of a rank come in the order in which it sent them. Returns whether more of them follow.
-  virtual bool Came(int from, Bytes message) = 0;
+  /// Takes a message. Those of a rank come in the order in which it sent them. Returns whether more of them follow; nullopt:
+  /// it is damaged, which ends the job.
+  virtual std::optional<bool> Came(int from, Bytes message) = 0;
 };
 
 class Messenger {

@@ -104,20 +104,31 @@ Result<std::vector<vm::Shipment>> MpiExchange::AllGather(vm::Shipment mine, cons
 Result<std::vector<vm::RowPieces>> MpiExchange::AllToAll(std::vector<vm::RowPieces> mine,
                                                          const std::vector<SqlType>& types, vm::StringPool* strings) {
   const MessageScope scope(Phase::kExchange);
-  RowTraffic traffic(&messenger_, std::move(mine), types, strings);
+  try {
+    return ExchangePieces(std::move(mine), types, strings);
+  } catch (...) {
+    messenger_.Die(StatusOfException());  // the other ranks wait for messages
+  }
+}
+
+Result<std::vector<vm::RowPieces>> MpiExchange::ExchangePieces(std::vector<vm::RowPieces> mine,
+                                                               const std::vector<SqlType>& types,
+                                                               vm::StringPool* strings) {
+  RowTraffic traffic(rank(), std::move(mine), types, strings);
   Result<std::vector<vm::RowPieces>> all(std::vector<vm::RowPieces>{});
   bool exchanged = false;
-  const auto work = [&](int worker) {
-    if (worker > 0) {
-      traffic.Help();
-      return Status::Ok();
-    }
-    exchanged = true;
+  const auto work = [&](int worker) -> Status {
     try {
-      messenger_.ExchangeMessages(kTagRows, &traffic);
-      all = traffic.Finish();
+      if (worker > 0) {
+        const MessageScope others(Phase::kExchange);
+        traffic.Help();
+      } else {
+        exchanged = true;
+        messenger_.ExchangeMessages(kTagRows, &traffic);
+        all = traffic.Finish();
+      }
     } catch (...) {
-      messenger_.Die(StatusOfException());  // the other ranks wait, and the other threads
+      messenger_.Die(StatusOfException());  // so do the other threads
     }
     return Status::Ok();
   };

@@ -53,6 +53,8 @@ class MpiExchange final : public vm::Exchange {
 
  private:
   void SendStop(int first);
+  Result<std::vector<vm::RowPieces>> ExchangePieces(std::vector<vm::RowPieces> mine, const std::vector<SqlType>& types,
+                                                    vm::StringPool* strings);
 
   Messenger& messenger_;
   uint64_t number_ = 0;

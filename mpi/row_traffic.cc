@@ -2,19 +2,21 @@
 
 #include <algorithm>
 
-#include "base/interrupt.h"
-#include "base/memory_budget.h"
+#include "base/phase_clock.h"
 #include "mpi/messages.h"
 
 namespace tessera {
 
-RowTraffic::RowTraffic(Messenger* messenger, std::vector<vm::RowPieces> mine, const std::vector<SqlType>& types,
+RowTraffic::RowTraffic(int rank, std::vector<vm::RowPieces> mine, const std::vector<SqlType>& types,
                        vm::StringPool* strings)
-    : messenger_(*messenger), types_(types), strings_(*strings), rows_(mine.size()), mine_(std::move(mine)) {
-  const size_t ranks = mine_.size(), own = static_cast<size_t>(messenger_.rank());
+    : types_(types), strings_(*strings), rows_(mine.size()), mine_(std::move(mine)) {
+  const size_t ranks = mine_.size(), own = static_cast<size_t>(rank);
   rows_[own] = std::move(mine_[own]);
   mine_[own].clear();
-  for (vm::RowPieces& pieces : mine_) std::erase_if(pieces, [](const vm::RowSet& piece) { return piece.rows == 0; });
+  for (vm::RowPieces& pieces : mine_) {
+    std::erase_if(pieces, [](const vm::RowSet& piece) { return piece.rows == 0; });
+    for (const vm::RowSet& piece : pieces) rows_sent_ += piece.rows;
+  }
   // A piece for each rank in turn, so that every link is busy; at least one message, which says that nothing follows.
   for (size_t i = 0, left = ranks - 1; left > 0; ++i) {
     for (size_t k = 1; k < ranks; ++k) {
@@ -75,16 +77,9 @@ bool RowTraffic::WorkOnce(std::unique_lock<std::mutex>* lock) {
 }
 
 void RowTraffic::Help() {
-  // A message that is half written or half read would be the end of the job, see MessageScope.
-  const WithoutMemoryLimit without_limit;
-  const InterruptScope without_interrupts(nullptr);
-  try {
-    std::unique_lock<std::mutex> lock(mutex_);
-    while (!is_over_) {
-      if (!WorkOnce(&lock)) more_.wait(lock);
-    }
-  } catch (...) {
-    messenger_.Die(StatusOfException());  // other ranks wait for it
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (!is_over_) {
+    if (!WorkOnce(&lock)) more_.wait(lock);
   }
 }
 
@@ -92,7 +87,10 @@ std::optional<std::pair<int, std::string>> RowTraffic::Next() {
   std::unique_lock<std::mutex> lock(mutex_);
   if (next_sent_ == outgoing_.size()) return std::nullopt;
   Outgoing& out = outgoing_[next_sent_];
-  while (is_alone_ && !out.is_packed && WorkOnce(&lock)) {
+  if (is_alone_ && !out.is_packed) {
+    const PhaseScope phase(Phase::kExchange);  // (perhaps no other rank is there yet)
+    while (!out.is_packed && WorkOnce(&lock)) {
+    }
   }
   if (!out.is_packed) return std::nullopt;
   ++next_sent_;
@@ -105,8 +103,8 @@ bool RowTraffic::IsSent() {
   return next_sent_ == outgoing_.size();
 }
 
-bool RowTraffic::Came(int from, Bytes message) {
-  if (message.size == 0 || static_cast<uint8_t>(message.data[0]) > 1) messenger_.Die(Messenger::Damaged(from));
+std::optional<bool> RowTraffic::Came(int from, Bytes message) {
+  if (message.size == 0 || static_cast<uint8_t>(message.data[0]) > 1) return std::nullopt;
   const bool last = message.data[0] != 0;
   std::unique_lock<std::mutex> lock(mutex_);
   vm::RowPieces& pieces = rows_[static_cast<size_t>(from)];

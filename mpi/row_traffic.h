@@ -22,31 +22,30 @@ namespace tessera {
 class RowTraffic final : public MessageTraffic {
  public:
   /// mine[r] goes to rank r, and comes back from this one. `types` as for vm::Exchange.
-  RowTraffic(Messenger* messenger, std::vector<vm::RowPieces> mine, const std::vector<SqlType>& types,
-             vm::StringPool* strings);
+  RowTraffic(int rank, std::vector<vm::RowPieces> mine, const std::vector<SqlType>& types, vm::StringPool* strings);
 
   /// Whether there is so much to pack that threads are worth waking.
-  bool is_much() const { return outgoing_.size() >= static_cast<size_t>(messenger_.ranks()); }
-  /// Packs and unpacks until all is done. While a thread is here, that of the messages does neither. Never fails: what
-  /// does ends the job.
+  bool is_much() const { return rows_sent_ >= kManyRows; }
+  /// Packs and unpacks until all is done. Until Finish, the thread of the messages leaves both to those that are here.
   void Help();
   /// No other thread will help.
   void WorkAlone() { is_alone_ = true; }
 
   std::optional<std::pair<int, std::string>> Next() override;
   bool IsSent() override;
-  bool Came(int from, Bytes message) override;
+  std::optional<bool> Came(int from, Bytes message) override;
   /// Waits until what came is unpacked. Errors: kCorrupt.
   Result<std::vector<vm::RowPieces>> Finish();
 
  private:
   /// Packed pieces that wait until they are sent, beside one for each thread that packs.
   static constexpr size_t kAhead = 8;
+  static constexpr uint64_t kManyRows = 1 << 16;
 
   /// A message: one piece, or none if there is nothing for that rank.
   struct Outgoing {
     int to;
-    vm::RowSet* piece;  ///< in rows_; nullptr: none
+    vm::RowSet* piece;  ///< in mine_; nullptr: none
     bool last;          ///< for that rank
     bool is_packed = false;
     std::string message = {};
@@ -61,9 +60,9 @@ class RowTraffic final : public MessageTraffic {
   /// Does something that is to be done. REQUIRES: `lock` holds mutex_. Returns false if there is nothing.
   bool WorkOnce(std::unique_lock<std::mutex>* lock);
 
-  Messenger& messenger_;
   const std::vector<SqlType>& types_;
   vm::StringPool& strings_;
+  uint64_t rows_sent_ = 0;
   bool is_alone_ = false;
   std::mutex mutex_;  // of what follows
   std::condition_variable more_, done_;

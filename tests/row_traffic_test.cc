@@ -3,13 +3,20 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/thread_pool.h"
 #include "mpi/messenger.h"
 #include "mpi/mpi_exchange.h"
+#include "mpi/wire.h"
 #include "tests/thread_ranks.h"
 #include "vm/row_set.h"
 
@@ -89,43 +96,123 @@ std::string Exchange(int rank, Transport* transport, int pieces, int threads) {
   return wrong;
 }
 
-void ExchangeOnAll(int pieces, int threads) {
-  test::ThreadRanks ranks(kRanks, {}, [](int) { abort(); });
-  std::vector<std::string> wrong(kRanks);
-  std::vector<std::thread> others;
-  for (int r = 0; r < kRanks; ++r) {
-    others.emplace_back([&, r] {
+/// f(rank, its transport) on `count` ranks, each a thread.
+void OnRanks(int count, const std::function<void(int, Transport*)>& f) {
+  test::ThreadRanks ranks(count, {}, [](int) { abort(); });
+  std::vector<std::thread> threads;
+  for (int r = 0; r < count; ++r) {
+    threads.emplace_back([&, r] {
       const std::unique_ptr<Transport> transport = ranks.Open(r);
-      wrong[static_cast<size_t>(r)] = Exchange(r, transport.get(), pieces, threads);
+      f(r, transport.get());
     });
   }
-  for (std::thread& t : others) t.join();
-  for (const std::string& w : wrong) EXPECT_EQ(w, "") << pieces << " pieces, " << threads << " threads";
+  for (std::thread& t : threads) t.join();
 }
 
 TEST(RowTraffic, BringsEachRankItsRowsInOrder) {
   for (const int pieces : {1, 2, 40}) {
-    for (const int threads : {1, 2, 4}) ExchangeOnAll(pieces, threads);
+    for (const int threads : {1, 2, 4}) {
+      std::vector<std::string> wrong(kRanks);
+      OnRanks(kRanks, [&](int rank, Transport* transport) {
+        wrong[static_cast<size_t>(rank)] = Exchange(rank, transport, pieces, threads);
+      });
+      for (const std::string& w : wrong) EXPECT_EQ(w, "") << pieces << " pieces, " << threads << " threads";
+    }
+  }
+}
+
+/// A transport on which messages of the rank before are seen late, and others now and then.
+class LateTransport final : public Transport {
+ public:
+  explicit LateTransport(Transport* of) : of_(*of), random_(static_cast<uint32_t>(of->rank()) + 1) {}
+  int rank() const override { return of_.rank(); }
+  int ranks() const override { return of_.ranks(); }
+  int local_rank() const override { return of_.local_rank(); }
+  int local_ranks() const override { return of_.local_ranks(); }
+  bool any_thread() const override { return of_.any_thread(); }
+  Request Send(int to, int tag, const void* data, size_t bytes, bool synchronous) override {
+    return of_.Send(to, tag, data, bytes, synchronous);
+  }
+  Request Receive(int from, int tag, void* data, size_t bytes) override { return of_.Receive(from, tag, data, bytes); }
+  bool Probe(int from, int tag, size_t* bytes, int* source) override {
+    if ((from + 1) % ranks() == rank() && MillisecondsSince(start_) < 50) return false;
+    return random_() % 3 != 0 && of_.Probe(from, tag, bytes, source);
+  }
+  Request Broadcast(int root, void* data, size_t bytes) override { return of_.Broadcast(root, data, bytes); }
+  Request Minimum(int64_t* value) override { return of_.Minimum(value); }
+  Request Sum(int64_t* value) override { return of_.Sum(value); }
+  Request AllGather(const void* mine, size_t bytes, void* all) override { return of_.AllGather(mine, bytes, all); }
+  Request AllGather(const void* mine, const int* sizes, const int* starts, void* all) override {
+    return of_.AllGather(mine, sizes, starts, all);
+  }
+  bool Done(Request* request, size_t* received) override { return of_.Done(request, received); }
+  void Abort(int status) override { of_.Abort(status); }
+
+ private:
+  Transport& of_;
+  const Clock::time_point start_ = Clock::now();
+  std::minstd_rand random_;
+};
+
+/// Three messages for each rank, of three pieces and, but for three ranks, of one and two.
+class LongMessages final : public MessageTraffic {
+ public:
+  explicit LongMessages(const Transport& transport) : rank_(transport.rank()), ranks_(transport.ranks()) {}
+  std::optional<std::pair<int, std::string>> Next() override {
+    if (IsSent()) return std::nullopt;
+    const int number = sent_ / (ranks_ - 1), to = (rank_ + 1 + sent_ % (ranks_ - 1)) % ranks_;
+    ++sent_;
+    WireWriter out(true);
+    out.Text(Message(rank_, to, number));
+    return std::pair(to, out.Take());
+  }
+  bool IsSent() override { return sent_ == kEach * (ranks_ - 1); }
+  std::optional<bool> Came(int from, Bytes message) override {
+    const int number = came_[from]++;
+    EXPECT_GE(message.size, sizeof(uint64_t));
+    EXPECT_TRUE(message.view().substr(sizeof(uint64_t)) == Message(from, rank_, number)) << from << " to " << rank_;
+    return number + 1 < kEach;
+  }
+
+ private:
+  static constexpr int kEach = 3;
+
+  std::string Message(int from, int to, int number) const {
+    constexpr size_t kSizes[] = {6 << 20, 5 << 20, 30 << 10, 1 << 20, 0};
+    const size_t bytes = ranks_ == 3 ? kSizes[0] : kSizes[(from * 3 + to + number) % 5];
+    return std::string(bytes, static_cast<char>('a' + 5 * from + number));
+  }
+
+  const int rank_, ranks_;
+  int sent_ = 0;
+  std::map<int, int> came_;
+};
+
+/// Each rank takes one message at a time, as they come, and each has few pieces under way.
+TEST(RowTraffic, LongMessagesDoNotWaitForEachOtherInACircle) {
+  for (const int count : {2, 3, 4, 5}) {
+    OnRanks(count, [](int, Transport* transport) {
+      LateTransport late(transport);
+      Messenger messenger(&late);
+      for (int round = 0; round < 3; ++round) {
+        LongMessages traffic(late);
+        messenger.ExchangeMessages(kTagRows, &traffic);
+        EXPECT_TRUE(traffic.IsSent());
+      }
+    });
   }
 }
 
 TEST(RowTraffic, RefusesRowsOfOtherTypes) {
-  test::ThreadRanks ranks(2, {}, [](int) { abort(); });
-  std::vector<std::thread> others;
   std::vector<Status> statuses(2);
-  for (int r = 0; r < 2; ++r) {
-    others.emplace_back([&, r] {
-      const std::unique_ptr<Transport> transport = ranks.Open(r);
-      Messenger messenger(transport.get());
-      MpiExchange exchange(&messenger);
-      exchange.Begin(1, {}, nullptr);
-      vm::StringPool strings;
-      const std::vector<SqlType> types = {r == 0 ? SqlType::Of(TypeId::kBigint) : SqlType::Text()};
-      std::vector<vm::RowPieces> mine(2);
-      statuses[static_cast<size_t>(r)] = exchange.AllToAll(std::move(mine), types, &strings).status();
-    });
-  }
-  for (std::thread& t : others) t.join();
+  OnRanks(2, [&](int rank, Transport* transport) {
+    Messenger messenger(transport);
+    MpiExchange exchange(&messenger);
+    exchange.Begin(1, {}, nullptr);
+    vm::StringPool strings;
+    const std::vector<SqlType> types = {rank == 0 ? SqlType::Of(TypeId::kBigint) : SqlType::Text()};
+    statuses[static_cast<size_t>(rank)] = exchange.AllToAll(std::vector<vm::RowPieces>(2), types, &strings).status();
+  });
   for (const Status& s : statuses) EXPECT_EQ(s.code(), ErrorCode::kCorrupt) << s.message();
 }
 

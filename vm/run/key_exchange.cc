@@ -19,8 +19,16 @@
 namespace tessera::vm {
 namespace {
 
-/// Rows of a part that are worth a turn of a thread, and a message.
-constexpr size_t kTurnRows = 1 << 16;
+/// Rows that a thread cuts at a time: for each rank as many as are worth a message, and at most these; of a rank's own parts
+/// all together.
+constexpr size_t kLeastForRank = 1 << 13, kMostForRank = 1 << 16, kLeastOwn = 1 << 14, kMostOwn = 1 << 18;
+/// Each piece has its own list of the texts in it, so with texts there are few.
+constexpr size_t kTextPieces = 4;
+
+/// So that all threads have some to do.
+size_t TurnRows(const RunState& state, size_t rows, size_t least, size_t most) {
+  return std::clamp(rows / Workers(state.pool), least, most);
+}
 
 /// A value that is not NULL, in words that are the same on every rank.
 uint64_t HashValue(const RowColumn& c, size_t row, uint64_t hash, const StringPool& strings) {
@@ -48,6 +56,7 @@ struct Cut {
   const StringPool& strings;
   uint64_t seed;
   size_t parts;
+  size_t turn_rows;         ///< that are cut at a time
   const KeyRoutes* routes;  ///< nullptr: none
   size_t own;               ///< this rank's part, if there are routes
 };
@@ -94,7 +103,7 @@ void Deal(const std::vector<T>& values, const std::vector<uint32_t>& parts, size
 Result<std::vector<RowPieces>> CutRows(const RunState& state, RowSet rows, const std::vector<SqlType>& types,
                                        const Cut& by) {
   const MemoryPurpose purpose("rows of keys");
-  const size_t parts = by.parts + (by.routes == nullptr ? 0 : 1), turn_rows = kTurnRows * by.parts,
+  const size_t parts = by.parts + (by.routes == nullptr ? 0 : 1), turn_rows = by.turn_rows,
                turns = std::max<size_t>(1, (rows.rows + turn_rows - 1) / turn_rows);
   const auto end_of = [&](size_t turn) { return std::min(rows.rows, (turn + 1) * turn_rows); };
   std::vector<RowPieces> out(parts, RowPieces(turns));
@@ -145,7 +154,9 @@ uint64_t HashOfKeys(const RowSet& rows, size_t row, std::span<const int32_t> key
 
 Result<std::vector<RowPieces>> CutByKey(const RunState& state, RowSet rows, const std::vector<SqlType>& types,
                                         const std::vector<int32_t>& keys, size_t parts, uint64_t seed) {
-  if (parts > 1) return CutRows(state, std::move(rows), types, {keys, state.strings, seed, parts, nullptr, 0});
+  const size_t turn_rows = TurnRows(state, rows.rows, kLeastOwn, kMostOwn);
+  if (parts > 1)
+    return CutRows(state, std::move(rows), types, {keys, state.strings, seed, parts, turn_rows, nullptr, 0});
   std::vector<RowPieces> out(1);
   out[0].push_back(std::move(rows));
   return out;
@@ -158,8 +169,12 @@ Result<RowSet> ExchangeByKey(RunState* state, Result<RowSet> mine, const std::ve
     TESSERA_TRY(mine.status());
     const auto ranks = static_cast<size_t>(exchange.ranks()), own = static_cast<size_t>(exchange.rank());
     if (routes != nullptr && routes->empty()) routes = nullptr;
-    TESSERA_ASSIGN(std::vector<RowPieces> pieces,
-                   CutRows(*state, std::move(*mine), types, {keys, state->strings, kRankSeed, ranks, routes, own}));
+    size_t turn_rows = TurnRows(*state, mine->rows, kLeastForRank * ranks, kMostForRank * ranks);
+    if (std::ranges::any_of(types, [](const SqlType& t) { return t.storage() == StorageClass::kText; }))
+      turn_rows = std::max(turn_rows, mine->rows / kTextPieces + 1);
+    TESSERA_ASSIGN(
+        std::vector<RowPieces> pieces,
+        CutRows(*state, std::move(*mine), types, {keys, state->strings, kRankSeed, ranks, turn_rows, routes, own}));
     if (routes != nullptr) {
       for (size_t r = 0; r < ranks; ++r) {
         for (size_t i = 0; i < pieces[r].size(); ++i)

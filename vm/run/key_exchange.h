@@ -26,7 +26,7 @@ Result<std::vector<RowPieces>> CutByKey(const RunState& state, RowSet rows, cons
                                         const std::vector<int32_t>& keys, size_t parts, uint64_t seed);
 
 /// Sends each row to the rank that has the rows with equal values in `keys`, and returns those of this rank: the rows of
-/// rank 0 first, each rank's in their order. `mine`: an error ends the exchange on all ranks before a row is sent. Errors:
+/// rank 0 first, each rank's in their order, but for those of `routes` that go to all. `mine`: an error ends the exchange on all ranks before a row is sent. Errors:
 /// of one of the ranks, the same on all.
 /// `routes`: of keys whose rows go elsewhere; nullptr: none.
 Result<RowSet> ExchangeByKey(RunState* state, Result<RowSet> mine, const std::vector<SqlType>& types,

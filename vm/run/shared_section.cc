@@ -21,8 +21,8 @@
 namespace tessera::vm {
 namespace {
 
-/// Groups that are worth the threads' waking.
-constexpr size_t kManyGroups = 1 << 16;
+/// Groups that are worth the threads' waking; that are merged at a time, which takes 2 or 3 MB; and most parts.
+constexpr size_t kManyGroups = 1 << 16, kGroupsTogether = 1 << 15, kMostParts = 512;
 
 /// Rows on devices stay there from so much fewer on: they are exchanged, and read again, many times as fast.
 constexpr uint64_t kDeviceShare = 16;
@@ -139,15 +139,17 @@ Result<RowSet> SharedSection::ExchangeGroups() {
   return rows;
 }
 
-/// Each thread merges the groups of some keys.
+/// Each thread merges the groups of some keys, so few at a time that a cache has room for them.
 Result<RowSet> SharedSection::MergePartialGroups(RowSet partial) {
-  const size_t parts = partial.rows < kManyGroups ? 1 : Workers(state_.pool);
+  const size_t parts = partial.rows < kManyGroups ? 1
+                                                  : std::clamp(partial.rows / kGroupsTogether, Workers(state_.pool),
+                                                               std::max(kMostParts, Workers(state_.pool)));
   TESSERA_ASSIGN(std::vector<RowPieces> cut,
                  CutByKey(state_, std::move(partial), section_.columns, ExchangeKeys(section_), parts, kThreadSeed));
   std::vector<RowSet> merged(parts);
   const auto merge = [&](size_t part) {
     GroupTable groups(section_, &state_.strings);
-    for (const RowSet& piece : std::exchange(cut[part], {})) TESSERA_TRY(groups.Merge(piece));
+    for (RowSet& piece : cut[part]) TESSERA_TRY(groups.Merge(std::exchange(piece, {})));
     merged[part] = groups.Rows();
     return Status::Ok();
   };
