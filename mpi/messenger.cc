@@ -84,10 +84,10 @@ void Messenger::SendPosted() {
 void Messenger::ExchangeMessages(int tag, MessageTraffic* traffic) {
   const auto post = [&] {
     while (posted_.size() < kPiecesUnderWay) {
-      std::optional<std::pair<int, std::string>> next = traffic->Next();
+      const std::optional<OutgoingMessage> next = traffic->Next();
       if (!next.has_value()) return;
-      CountSent(next->first, next->second.size());
-      posted_.push_back({next->first, tag, std::make_shared<const std::string>(std::move(next->second)), 0});
+      CountSent(next->to, next->bytes->size());
+      posted_.push_back({next->to, tag, next->bytes, 0});
       SendPosted();
     }
   };
@@ -280,10 +280,13 @@ void Messenger::AwaitBytes(int root, std::string* message) {
 }
 
 std::vector<Bytes> Messenger::AllGatherBytes(const std::string& mine) {
-  std::vector<uint64_t> sizes(static_cast<size_t>(ranks()));
-  const uint64_t size = mine.size();
-  WaitForRanks(transport_->AllGather(&size, sizeof size, sizes.data()));
-  return AllGatherBytes(mine, sizes);
+  return AllGatherBytes(mine, AllGatherNumber(mine.size()));
+}
+
+std::vector<uint64_t> Messenger::AllGatherNumber(uint64_t mine) {
+  std::vector<uint64_t> all(static_cast<size_t>(ranks()));
+  WaitForRanks(transport_->AllGather(&mine, sizeof mine, all.data()));
+  return all;
 }
 
 std::vector<Bytes> Messenger::AllGatherBytes(const std::string& mine, const std::vector<uint64_t>& sizes) {

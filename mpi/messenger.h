@@ -44,12 +44,17 @@ struct Bytes {
   std::string_view view() const { return {data.get(), size}; }
 };
 
+struct OutgoingMessage {
+  int to;
+  std::shared_ptr<const std::string> bytes;  ///< of a framed WireWriter
+};
+
 /// Messages from this rank to the others, and what becomes of theirs.
 class MessageTraffic {
  public:
   virtual ~MessageTraffic() = default;
-  /// The next message (of a framed WireWriter) and the rank that it is for. nullopt: it is not ready, or there is no more.
-  virtual std::optional<std::pair<int, std::string>> Next() = 0;
+  /// The next message. nullopt: it is not ready, or there is no more.
+  virtual std::optional<OutgoingMessage> Next() = 0;
   /// Whether there is no more.
   virtual bool IsSent() = 0;
   /// Takes a message. Those of a rank come in the order in which it sent them. Returns whether more of them follow; nullopt:
@@ -114,6 +119,8 @@ class Messenger {
   /// The same, for a wait that may be long: for the next command.
   void AwaitBytes(int root, std::string* message);
   std::vector<Bytes> AllGatherBytes(const std::string& mine);
+  /// Everybody's value, by rank.
+  std::vector<uint64_t> AllGatherNumber(uint64_t mine);
   /// The same if all ranks know the sizes.
   std::vector<Bytes> AllGatherBytes(const std::string& mine, const std::vector<uint64_t>& sizes);
   int64_t Minimum(int64_t value);

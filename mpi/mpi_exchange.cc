@@ -1,10 +1,14 @@
 #include "mpi/mpi_exchange.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "base/interrupt.h"
 #include "base/memory_budget.h"
 #include "base/phase_clock.h"
 #include "mpi/messages.h"
 #include "mpi/row_traffic.h"
+#include "vm/row_set.h"
 
 namespace tessera {
 namespace {
@@ -84,58 +88,107 @@ Result<int64_t> MpiExchange::Minimum(int64_t mine) {
   return messenger_.Minimum(mine);
 }
 
+template <class F>
+auto MpiExchange::OrDie(F f) {
+  try {
+    return f();
+  } catch (...) {
+    messenger_.Die(StatusOfException());
+  }
+}
+
 Result<std::vector<vm::Shipment>> MpiExchange::AllGather(vm::Shipment mine, const std::vector<SqlType>& types,
                                                          vm::StringPool* strings) {
   const MessageScope scope(Phase::kExchange);
-  WireWriter out(false, pool_);
-  WriteShipment(mine, *strings, &out);
-  const std::vector<Bytes> messages = messenger_.AllGatherBytes(out.Take());
+  constexpr uint64_t kInPieces = UINT64_MAX;  // no message is so long
+  const bool is_much = mine.rows.rows >= RowTraffic::kManyRows;
+  std::string message;
+  if (!is_much) {
+    WireWriter out;
+    WriteShipment(mine, *strings, &out);
+    message = out.Take();
+  }
+  const std::vector<uint64_t> sizes = messenger_.AllGatherNumber(is_much ? kInPieces : message.size());
+  if (std::ranges::find(sizes, kInPieces) != sizes.end()) return AllGatherPieces(std::move(mine), types, strings);
+  const std::vector<Bytes> messages = messenger_.AllGatherBytes(message, sizes);
   std::vector<vm::Shipment> all(messages.size());
   for (size_t r = 0; r < messages.size(); ++r) {
     if (static_cast<int>(r) == rank()) {
       all[r] = std::move(mine);
     } else {
-      TESSERA_ASSIGN(all[r], ReadShipment(messages[r].view(), types, strings, pool_));
+      TESSERA_ASSIGN(all[r], ReadShipment(messages[r].view(), types, strings, nullptr));
     }
   }
   return all;
 }
 
+Result<std::vector<vm::Shipment>> MpiExchange::AllGatherPieces(vm::Shipment mine, const std::vector<SqlType>& types,
+                                                               vm::StringPool* strings) {
+  return OrDie([&]() -> Result<std::vector<vm::Shipment>> {
+    RowTraffic traffic(rank(), ranks(), mine, types, strings);
+    TESSERA_ASSIGN(std::vector<std::vector<vm::Shipment>> came, Run(&traffic));
+    std::vector<vm::Shipment> all(came.size());
+    for (size_t r = 0; r < came.size(); ++r) {
+      if (static_cast<int>(r) == rank()) {
+        all[r] = std::move(mine);
+        continue;
+      }
+      all[r].rows = vm::MakeRowSet(types);
+      vm::RowPieces pieces;
+      for (vm::Shipment& piece : came[r]) {
+        for (const vm::UnitRows& u : piece.units) {
+          if (!all[r].units.empty() && all[r].units.back().unit == u.unit) {
+            all[r].units.back().rows += u.rows;
+          } else {
+            all[r].units.push_back(u);
+          }
+        }
+        all[r].through = piece.through;
+        all[r].last = piece.last;
+        pieces.push_back(std::move(piece.rows));
+      }
+      TESSERA_TRY(vm::AppendAll(&all[r].rows, std::move(pieces), pool_));
+    }
+    return all;
+  });
+}
+
 Result<std::vector<vm::RowPieces>> MpiExchange::AllToAll(std::vector<vm::RowPieces> mine,
                                                          const std::vector<SqlType>& types, vm::StringPool* strings) {
   const MessageScope scope(Phase::kExchange);
-  try {
-    return ExchangePieces(std::move(mine), types, strings);
-  } catch (...) {
-    messenger_.Die(StatusOfException());  // the other ranks wait for messages
-  }
+  return OrDie([&]() -> Result<std::vector<vm::RowPieces>> {
+    vm::RowPieces own = std::exchange(mine[static_cast<size_t>(rank())], {});
+    RowTraffic traffic(rank(), std::move(mine), types, strings);
+    TESSERA_ASSIGN(std::vector<std::vector<vm::Shipment>> came, Run(&traffic));
+    std::vector<vm::RowPieces> all(came.size());
+    for (size_t r = 0; r < came.size(); ++r) {
+      for (vm::Shipment& piece : came[r]) all[r].push_back(std::move(piece.rows));
+    }
+    all[static_cast<size_t>(rank())] = std::move(own);
+    return all;
+  });
 }
 
-Result<std::vector<vm::RowPieces>> MpiExchange::ExchangePieces(std::vector<vm::RowPieces> mine,
-                                                               const std::vector<SqlType>& types,
-                                                               vm::StringPool* strings) {
-  RowTraffic traffic(rank(), std::move(mine), types, strings);
-  Result<std::vector<vm::RowPieces>> all(std::vector<vm::RowPieces>{});
+Result<std::vector<std::vector<vm::Shipment>>> MpiExchange::Run(RowTraffic* traffic) {
+  Result<std::vector<std::vector<vm::Shipment>>> all(std::vector<std::vector<vm::Shipment>>{});
   bool exchanged = false;
-  const auto work = [&](int worker) -> Status {
-    try {
+  const auto work = [&](int worker) {
+    return OrDie([&] {  // (the other threads wait, too)
+      const MessageScope scope(Phase::kExchange);
       if (worker > 0) {
-        const MessageScope others(Phase::kExchange);
-        traffic.Help();
+        traffic->Help();
       } else {
         exchanged = true;
-        messenger_.ExchangeMessages(kTagRows, &traffic);
-        all = traffic.Finish();
+        messenger_.ExchangeMessages(kTagRows, traffic);
+        all = traffic->Finish();
       }
-    } catch (...) {
-      messenger_.Die(StatusOfException());  // so do the other threads
-    }
-    return Status::Ok();
+      return Status::Ok();
+    });
   };
-  const bool alone = pool_ == nullptr || pool_->threads() == 1 || !traffic.is_much();
+  const bool alone = pool_ == nullptr || pool_->threads() == 1 || !traffic->is_much();
   if (!alone) (void)pool_->Run(pool_->threads(), work);  // (fails only if it cannot start a thread)
   if (exchanged) return all;
-  traffic.WorkAlone();
+  traffic->WorkAlone();
   (void)work(0);
   return all;
 }

@@ -8,6 +8,7 @@
 #include <deque>
 
 #include "mpi/messenger.h"
+#include "mpi/row_traffic.h"
 #include "vm/vm.h"
 
 namespace tessera {
@@ -53,7 +54,12 @@ class MpiExchange final : public vm::Exchange {
 
  private:
   void SendStop(int first);
-  Result<std::vector<vm::RowPieces>> ExchangePieces(std::vector<vm::RowPieces> mine, const std::vector<SqlType>& types,
+  /// An error that is thrown between messages ends the job: the other ranks wait for the rest.
+  template <class F>
+  auto OrDie(F f);
+  /// What came, of each rank in the order in which it was sent.
+  Result<std::vector<std::vector<vm::Shipment>>> Run(RowTraffic* traffic);
+  Result<std::vector<vm::Shipment>> AllGatherPieces(vm::Shipment mine, const std::vector<SqlType>& types,
                                                     vm::StringPool* strings);
 
   Messenger& messenger_;

@@ -1,8 +1,9 @@
-// Rows by key between ranks: each rank gets what the others have for it, in their order, however it is cut and by however
-// many threads it is packed.
+// Many rows between ranks: each rank gets what the others have for it, or for all, in their order, however it is cut and by
+// however many threads it is packed.
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <memory>
@@ -121,6 +122,65 @@ TEST(RowTraffic, BringsEachRankItsRowsInOrder) {
   }
 }
 
+/// A rank's rows of a round for all: many of some ranks, few or none of others, in units of any length.
+vm::Shipment ForAll(int round, int from, vm::StringPool* strings) {
+  constexpr size_t kRows[] = {0, 9, 65536, 200001, 65535};
+  vm::Shipment shipment;
+  shipment.rows = vm::MakeRowSet({SqlType::Of(TypeId::kBigint), SqlType::Text()});
+  const size_t rows = shipment.rows.rows = kRows[static_cast<size_t>(round + 2 * from) % 5];
+  const int64_t text = strings->Intern("of " + std::to_string(from));
+  for (size_t r = 0; r < rows; ++r) {
+    shipment.rows.columns[0].low.push_back(static_cast<int64_t>(r) * (from + 1));
+    shipment.rows.columns[1].low.push_back(text);
+  }
+  size_t left = rows;
+  for (uint64_t unit = static_cast<uint64_t>(round); left > 0; unit += 3) {
+    const size_t of_unit = std::min<size_t>(left, unit % 2 == 0 ? 1000 : 70000);
+    shipment.units.push_back({unit, of_unit});
+    left -= of_unit;
+  }
+  shipment.through = static_cast<uint64_t>(1000 + round);
+  shipment.last = round % 2 == 0;
+  return shipment;
+}
+
+std::string WrongForAll(int round, int from, const vm::Shipment& came, const vm::StringPool& strings) {
+  vm::StringPool own;
+  const vm::Shipment expected = ForAll(round, from, &own);
+  const auto units = [](const vm::Shipment& s) {
+    std::vector<uint64_t> all{s.through, s.last};
+    for (const vm::UnitRows& u : s.units) all.insert(all.end(), {u.unit, u.rows});
+    return all;
+  };
+  bool right = came.rows.rows == expected.rows.rows && units(came) == units(expected) &&
+               came.rows.columns[0].low == expected.rows.columns[0].low;
+  for (const int64_t text : came.rows.columns[1].low) right &= strings.Get(text) == "of " + std::to_string(from);
+  return right ? "" : "round " + std::to_string(round) + ", of " + std::to_string(from) + "; ";
+}
+
+TEST(RowTraffic, GivesAllRanksTheSameRowsAndUnits) {
+  for (const int threads : {1, 3}) {
+    std::vector<std::string> wrong(kRanks);
+    OnRanks(kRanks, [&](int rank, Transport* transport) {
+      Messenger messenger(transport);
+      MpiExchange exchange(&messenger);
+      exchange.Begin(1, {}, nullptr);
+      ThreadPool pool(threads);
+      exchange.UsePool(&pool);
+      vm::StringPool strings;
+      for (int round = 0; round < 5; ++round) {
+        Result<std::vector<vm::Shipment>> all = exchange.AllGather(
+            ForAll(round, rank, &strings), {SqlType::Of(TypeId::kBigint), SqlType::Text()}, &strings);
+        for (int from = 0; all.ok() && from < kRanks; ++from)
+          wrong[static_cast<size_t>(rank)] += WrongForAll(round, from, (*all)[static_cast<size_t>(from)], strings);
+        if (!all.ok()) wrong[static_cast<size_t>(rank)] += all.status().message();
+      }
+      exchange.End();
+    });
+    for (const std::string& w : wrong) EXPECT_EQ(w, "") << threads << " threads";
+  }
+}
+
 /// A transport on which messages of the rank before are seen late, and others now and then.
 class LateTransport final : public Transport {
  public:
@@ -158,13 +218,13 @@ class LateTransport final : public Transport {
 class LongMessages final : public MessageTraffic {
  public:
   explicit LongMessages(const Transport& transport) : rank_(transport.rank()), ranks_(transport.ranks()) {}
-  std::optional<std::pair<int, std::string>> Next() override {
+  std::optional<OutgoingMessage> Next() override {
     if (IsSent()) return std::nullopt;
     const int number = sent_ / (ranks_ - 1), to = (rank_ + 1 + sent_ % (ranks_ - 1)) % ranks_;
     ++sent_;
     WireWriter out(true);
     out.Text(Message(rank_, to, number));
-    return std::pair(to, out.Take());
+    return OutgoingMessage{to, std::make_shared<const std::string>(out.Take())};
   }
   bool IsSent() override { return sent_ == kEach * (ranks_ - 1); }
   std::optional<bool> Came(int from, Bytes message) override {
