@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <optional>
 
 #include "base/background_thread.h"
 #include "base/interrupt.h"
@@ -16,6 +17,8 @@ struct ThreadPool::Job {
   void Work(int worker) {
     const InterruptScope interrupt(flag);
     const MemoryPurpose for_purpose(purpose);
+    std::optional<WithoutMemoryLimit> without_limit;
+    if (has_no_limit) without_limit.emplace();
     Status status;
     try {
       status = f(worker);
@@ -30,6 +33,7 @@ struct ThreadPool::Job {
   const std::function<Status(int)>& f;
   const std::atomic<bool>* const flag = InterruptScope::flag();
   const char* const purpose = MemoryPurpose::current();
+  const bool has_no_limit = WithoutMemoryLimit::active();
   std::mutex mutex;
   Status error;
 };

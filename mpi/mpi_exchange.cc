@@ -33,6 +33,34 @@ class MessageScope {
   const PhaseScope phase_;
 };
 
+/// The pieces of one rank as the shipment that they were cut from. Errors: kCorrupt; kResource.
+Result<vm::Shipment> JoinPieces(std::vector<vm::Shipment> pieces, const std::vector<SqlType>& types, ThreadPool* pool) {
+  vm::Shipment all;
+  all.rows = vm::MakeRowSet(types);
+  vm::RowPieces rows;
+  uint64_t of_units = 0;
+  for (vm::Shipment& piece : pieces) {
+    for (const vm::UnitRows& u : piece.units) {
+      const bool goes_on = !all.units.empty() && all.units.back().unit >= u.unit;
+      if (goes_on && all.units.back().unit != u.unit)
+        return Status(ErrorCode::kCorrupt, "rows of another rank are damaged");
+      if (goes_on) {
+        all.units.back().rows += u.rows;
+      } else {
+        all.units.push_back(u);
+      }
+      of_units += u.rows;
+    }
+    all.through = piece.through;
+    all.last = piece.last;
+    rows.push_back(std::move(piece.rows));
+  }
+  TESSERA_TRY(vm::AppendAll(&all.rows, std::move(rows), pool));
+  if (!all.units.empty() && of_units != all.rows.rows)
+    return Status(ErrorCode::kCorrupt, "rows of another rank are damaged");
+  return all;
+}
+
 }  // namespace
 
 void MpiExchange::Begin(uint64_t number, const ExchangeLimits& limits, const std::atomic<bool>* cancel) {
@@ -101,7 +129,7 @@ Result<std::vector<vm::Shipment>> MpiExchange::AllGather(vm::Shipment mine, cons
                                                          vm::StringPool* strings) {
   const MessageScope scope(Phase::kExchange);
   constexpr uint64_t kInPieces = UINT64_MAX;  // no message is so long
-  const bool is_much = mine.rows.rows >= RowTraffic::kManyRows;
+  const bool is_much = mine.rows.rows >= RowTraffic::kManyRows && mine.rows.columns.size() == types.size();
   std::string message;
   if (!is_much) {
     WireWriter out;
@@ -124,30 +152,20 @@ Result<std::vector<vm::Shipment>> MpiExchange::AllGather(vm::Shipment mine, cons
 
 Result<std::vector<vm::Shipment>> MpiExchange::AllGatherPieces(vm::Shipment mine, const std::vector<SqlType>& types,
                                                                vm::StringPool* strings) {
-  return OrDie([&]() -> Result<std::vector<vm::Shipment>> {
+  Result<std::vector<std::vector<vm::Shipment>>> came = OrDie([&] {
     RowTraffic traffic(rank(), ranks(), mine, types, strings);
-    TESSERA_ASSIGN(std::vector<std::vector<vm::Shipment>> came, Run(&traffic));
-    std::vector<vm::Shipment> all(came.size());
-    for (size_t r = 0; r < came.size(); ++r) {
+    return Run(&traffic, true);
+  });
+  const PhaseScope phase(Phase::kMerge);
+  return Caught([&]() -> Result<std::vector<vm::Shipment>> {
+    TESSERA_TRY(came.status());
+    std::vector<vm::Shipment> all(came->size());
+    for (size_t r = 0; r < came->size(); ++r) {
       if (static_cast<int>(r) == rank()) {
         all[r] = std::move(mine);
-        continue;
+      } else {
+        TESSERA_ASSIGN(all[r], JoinPieces(std::move((*came)[r]), types, pool_));
       }
-      all[r].rows = vm::MakeRowSet(types);
-      vm::RowPieces pieces;
-      for (vm::Shipment& piece : came[r]) {
-        for (const vm::UnitRows& u : piece.units) {
-          if (!all[r].units.empty() && all[r].units.back().unit == u.unit) {
-            all[r].units.back().rows += u.rows;
-          } else {
-            all[r].units.push_back(u);
-          }
-        }
-        all[r].through = piece.through;
-        all[r].last = piece.last;
-        pieces.push_back(std::move(piece.rows));
-      }
-      TESSERA_TRY(vm::AppendAll(&all[r].rows, std::move(pieces), pool_));
     }
     return all;
   });
@@ -159,7 +177,9 @@ Result<std::vector<vm::RowPieces>> MpiExchange::AllToAll(std::vector<vm::RowPiec
   return OrDie([&]() -> Result<std::vector<vm::RowPieces>> {
     vm::RowPieces own = std::exchange(mine[static_cast<size_t>(rank())], {});
     RowTraffic traffic(rank(), std::move(mine), types, strings);
-    TESSERA_ASSIGN(std::vector<std::vector<vm::Shipment>> came, Run(&traffic));
+    // (A rank that sends few rows may get many.)
+    const bool is_much = messenger_.Sum(static_cast<int64_t>(traffic.rows_sent())) >= int64_t{RowTraffic::kManyRows};
+    TESSERA_ASSIGN(std::vector<std::vector<vm::Shipment>> came, Run(&traffic, is_much));
     std::vector<vm::RowPieces> all(came.size());
     for (size_t r = 0; r < came.size(); ++r) {
       for (vm::Shipment& piece : came[r]) all[r].push_back(std::move(piece.rows));
@@ -169,7 +189,7 @@ Result<std::vector<vm::RowPieces>> MpiExchange::AllToAll(std::vector<vm::RowPiec
   });
 }
 
-Result<std::vector<std::vector<vm::Shipment>>> MpiExchange::Run(RowTraffic* traffic) {
+Result<std::vector<std::vector<vm::Shipment>>> MpiExchange::Run(RowTraffic* traffic, bool is_much) {
   Result<std::vector<std::vector<vm::Shipment>>> all(std::vector<std::vector<vm::Shipment>>{});
   bool exchanged = false;
   const auto work = [&](int worker) {
@@ -185,7 +205,7 @@ Result<std::vector<std::vector<vm::Shipment>>> MpiExchange::Run(RowTraffic* traf
       return Status::Ok();
     });
   };
-  const bool alone = pool_ == nullptr || pool_->threads() == 1 || !traffic->is_much();
+  const bool alone = pool_ == nullptr || pool_->threads() == 1 || !is_much;
   if (!alone) (void)pool_->Run(pool_->threads(), work);  // (fails only if it cannot start a thread)
   if (exchanged) return all;
   traffic->WorkAlone();

@@ -57,8 +57,8 @@ class MpiExchange final : public vm::Exchange {
   /// An error that is thrown between messages ends the job: the other ranks wait for the rest.
   template <class F>
   auto OrDie(F f);
-  /// What came, of each rank in the order in which it was sent.
-  Result<std::vector<std::vector<vm::Shipment>>> Run(RowTraffic* traffic);
+  /// What came, of each rank in the order in which it was sent. `is_much`: worth the threads' waking.
+  Result<std::vector<std::vector<vm::Shipment>>> Run(RowTraffic* traffic, bool is_much);
   Result<std::vector<vm::Shipment>> AllGatherPieces(vm::Shipment mine, const std::vector<SqlType>& types,
                                                     vm::StringPool* strings);
 

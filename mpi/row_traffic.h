@@ -30,8 +30,7 @@ class RowTraffic final : public MessageTraffic {
   /// `mine`, which outlives this, goes to all of `ranks`, in pieces.
   RowTraffic(int rank, int ranks, const vm::Shipment& mine, const std::vector<SqlType>& types, vm::StringPool* strings);
 
-  /// Whether there is so much to pack that threads are worth waking.
-  bool is_much() const { return rows_sent_ >= kManyRows; }
+  uint64_t rows_sent() const { return rows_sent_; }
   /// Packs and unpacks until all is done. Until Finish, the thread of the messages leaves both to those that are here.
   void Help();
   /// No other thread will help.

@@ -122,18 +122,23 @@ TEST(RowTraffic, BringsEachRankItsRowsInOrder) {
   }
 }
 
+std::vector<SqlType> TypesForAll() { return {SqlType::Of(TypeId::kBigint), SqlType::Text(), SqlType::Decimal(38, 2)}; }
+
 /// A rank's rows of a round for all: many of some ranks, few or none of others, in units of any length.
 vm::Shipment ForAll(int round, int from, vm::StringPool* strings) {
   constexpr size_t kRows[] = {0, 9, 65536, 200001, 65535};
   vm::Shipment shipment;
-  shipment.rows = vm::MakeRowSet({SqlType::Of(TypeId::kBigint), SqlType::Text()});
+  shipment.rows = vm::MakeRowSet(TypesForAll());
   const size_t rows = shipment.rows.rows = kRows[static_cast<size_t>(round + 2 * from) % 5];
   const int64_t text = strings->Intern("of " + std::to_string(from));
   for (size_t r = 0; r < rows; ++r) {
     shipment.rows.columns[0].low.push_back(static_cast<int64_t>(r) * (from + 1));
     shipment.rows.columns[1].low.push_back(text);
+    shipment.rows.columns[2].low.push_back(static_cast<int64_t>(r));
+    shipment.rows.columns[2].high.push_back(-from);
+    if (round % 2 == 0) shipment.rows.columns[2].null.push_back(r % 3 == 0);
   }
-  size_t left = rows;
+  size_t left = round == 3 ? 0 : rows;  // (there may be none)
   for (uint64_t unit = static_cast<uint64_t>(round); left > 0; unit += 3) {
     const size_t of_unit = std::min<size_t>(left, unit % 2 == 0 ? 1000 : 70000);
     shipment.units.push_back({unit, of_unit});
@@ -153,7 +158,9 @@ std::string WrongForAll(int round, int from, const vm::Shipment& came, const vm:
     return all;
   };
   bool right = came.rows.rows == expected.rows.rows && units(came) == units(expected) &&
-               came.rows.columns[0].low == expected.rows.columns[0].low;
+               came.rows.columns[0].low == expected.rows.columns[0].low &&
+               came.rows.columns[2].high == expected.rows.columns[2].high &&
+               came.rows.columns[2].null == expected.rows.columns[2].null;
   for (const int64_t text : came.rows.columns[1].low) right &= strings.Get(text) == "of " + std::to_string(from);
   return right ? "" : "round " + std::to_string(round) + ", of " + std::to_string(from) + "; ";
 }
@@ -169,8 +176,8 @@ TEST(RowTraffic, GivesAllRanksTheSameRowsAndUnits) {
       exchange.UsePool(&pool);
       vm::StringPool strings;
       for (int round = 0; round < 5; ++round) {
-        Result<std::vector<vm::Shipment>> all = exchange.AllGather(
-            ForAll(round, rank, &strings), {SqlType::Of(TypeId::kBigint), SqlType::Text()}, &strings);
+        Result<std::vector<vm::Shipment>> all =
+            exchange.AllGather(ForAll(round, rank, &strings), TypesForAll(), &strings);
         for (int from = 0; all.ok() && from < kRanks; ++from)
           wrong[static_cast<size_t>(rank)] += WrongForAll(round, from, (*all)[static_cast<size_t>(from)], strings);
         if (!all.ok()) wrong[static_cast<size_t>(rank)] += all.status().message();

@@ -66,6 +66,7 @@ Status BuildPieces::Next(bool* last) {
     next_ += count;
     return Status::Ok();
   });
+  if (!status.ok()) mine.rows = MakeRowSet(builder.columns);  // (some columns may have got their values)
   mine.last = next_ == share_.rows;
   Result<std::vector<Shipment>> all = exchange.AllGather(std::move(mine), builder.columns, &state_.strings);
   if (status.ok()) status = all.status();

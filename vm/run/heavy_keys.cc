@@ -106,11 +106,11 @@ class Skew {
   /// All ranks' counts together. `all`: by rank, rows of all keys.
   Result<KeyCounts> Exchanged(Result<Shipment> mine, std::vector<uint64_t>* all) {
     TESSERA_TRY(exchange_.Agree(mine.status()));
-    TESSERA_ASSIGN(const std::vector<Shipment> theirs,
-                   exchange_.AllGather(std::move(*mine), CountTypes(), &state_.strings));
+    const Result<std::vector<Shipment>> theirs = exchange_.AllGather(std::move(*mine), CountTypes(), &state_.strings);
     KeyCounts counts;
-    TESSERA_TRY(exchange_.Agree(Caught([&] {
-      for (const Shipment& s : theirs) {
+    const Status counted = Caught([&] {
+      TESSERA_TRY(theirs.status());
+      for (const Shipment& s : *theirs) {
         const RowSet& rows = s.rows;
         all->push_back(rows.rows == 0 ? 0 : static_cast<uint64_t>(rows.columns[1].low[0]));
         for (size_t i = 1; i < rows.rows; ++i) {
@@ -119,7 +119,8 @@ class Skew {
         }
       }
       return Status::Ok();
-    })));
+    });
+    TESSERA_TRY(exchange_.Agree(counted));
     return counts;
   }
 
@@ -192,12 +193,12 @@ class Skew {
         return BuiltOf(heavy, built, builder, found);
       });
       TESSERA_TRY(exchange_.Agree(mine.status()));
-      TESSERA_ASSIGN(std::vector<Shipment> theirs,
-                     exchange_.AllGather(std::move(*mine), builder.columns, &state_.strings));
+      Result<std::vector<Shipment>> theirs = exchange_.AllGather(std::move(*mine), builder.columns, &state_.strings);
       kept = Caught([&] {
+        TESSERA_TRY(theirs.status());
         std::vector<RowSet> more;
-        for (size_t r = 0; r < theirs.size(); ++r) {
-          if (r != static_cast<size_t>(exchange_.rank())) more.push_back(std::move(theirs[r].rows));
+        for (size_t r = 0; r < theirs->size(); ++r) {
+          if (r != static_cast<size_t>(exchange_.rank())) more.push_back(std::move((*theirs)[r].rows));
         }
         return AppendAll(&built, std::move(more), state_.pool);
       });

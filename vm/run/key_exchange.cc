@@ -27,7 +27,8 @@ constexpr size_t kTextPieces = 4;
 
 /// So that all threads have some to do.
 size_t TurnRows(const RunState& state, size_t rows, size_t least, size_t most) {
-  return std::clamp(rows / Workers(state.pool), least, most);
+  const size_t workers = Workers(state.pool);
+  return std::clamp((rows + workers - 1) / workers, least, most);
 }
 
 /// A value that is not NULL, in words that are the same on every rank.
@@ -109,8 +110,12 @@ Result<std::vector<RowPieces>> CutRows(const RunState& state, RowSet rows, const
   std::vector<RowPieces> out(parts, RowPieces(turns));
   std::vector<uint32_t> part(rows.rows);
   std::vector<std::vector<size_t>> counts(turns, std::vector<size_t>(parts));
+  const size_t chunks = (rows.rows + kLeastOwn - 1) / kLeastOwn;
+  TESSERA_TRY(ForEach(chunks <= 1 ? nullptr : state.pool, chunks, [&](size_t chunk) {
+    FindParts(by, rows, chunk * kLeastOwn, std::min(rows.rows, (chunk + 1) * kLeastOwn), &part);
+    return Status::Ok();
+  }));
   TESSERA_TRY(ForEach(turns == 1 ? nullptr : state.pool, turns, [&](size_t turn) {
-    FindParts(by, rows, turn * turn_rows, end_of(turn), &part);
     for (size_t r = turn * turn_rows; r < end_of(turn); ++r) ++counts[turn][part[r]];
     for (size_t p = 0; p < parts; ++p) {
       out[p][turn] = MakeRowSet(types);
