@@ -7,10 +7,10 @@ Environment variables choose what to do. Their defaults:
 
     SCALE=0.1              of TPC-H
     COLUMNS=               "l_partkey p_type": only these
-    PARTS="columns costs"  and scan
+    PARTS="columns costs"  and scan, queries
     ROWS=200000000         of the column that scan reads
-    DEVICE=host            or gpu: scan on both
-    THREADS=  RUNS=5       of scan
+    DEVICE=host            or gpu: scan and queries on both
+    THREADS=  RUNS=5       of scan and queries
     CSV=                   a file for all figures
     OUT=BUILD_DIR/bench/compression       ratio.svg, encode.svg, decode.svg
 
@@ -21,10 +21,14 @@ beside a copy of the bytes that are read and written.
 scan: sorted integers, each 10 times, stored by SET compression as none, speed (RLE) and balanced (RLE with DELTA), and summed
 where they are below a bound: on the host and on the GPU, without a column in a cache (packed ones are unpacked anew) and with
 all of them; RLE as the runs that it is, and row by row (SET read_runs).
+queries: TPC-H's Q6 and Q14 over the columns that they read, stored as none, balanced and ratio, in the generator's order and
+clustered by l_shipdate: without a column in a cache, where packed columns are unpacked as far as the query needs, and with all of
+them, unpacked.
 """
 
 import csv
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -32,13 +36,17 @@ import time
 import zlib
 
 import plot
-from measure import ROOT, CsvFile, Session, Table, environment, make_database, measure, measure_cold, median, run_parts, same
+from measure import (ROOT, CsvFile, Session, Table, environment, make_database, measure, measure_cold, median, run_parts,
+                     same)
 
 PLANS = ["speed", "balanced", "ratio", "search", "zstd", "gzip"]
 SCHEMES = ["NS", "NSV", "FOR", "DELTA", "RLE", "DICT", "BITMAP", "SEP", "SCALE"]
 COLUMNS = ["column", "plan", "tree", "values", "raw_bytes", "unpacked_bytes", "bytes", "encode_ms", "decode_ms", "estimated_ms",
            "gpu_ms", "gpu_percent"]
 GOALS = ["none", "speed", "balanced"]
+QUERY_GOALS = ["none", "balanced", "ratio"]
+QUERIES = {"q6": "l_shipdate, l_discount, l_quantity, l_extendedprice", "q14": "l_shipdate, l_partkey, l_discount, l_extendedprice"}
+ORDERS = {"as generated": "", "by l_shipdate": " WITH (cluster_by = 'l_shipdate')"}
 GZIP_LEVEL = 6  # the program's own
 BATCH = 10_000_000  # rows of an INSERT
 
@@ -65,10 +73,14 @@ class Compression:
         if process.wait() != 0:
             sys.exit(f"bench/compression.py: compression_bench: status {process.returncode}")
 
-    def columns(self):
+    def tpch(self):
+        """The directory of TPC-H's database."""
         prepared = subprocess.run(["bench/queries.sh", "tpch", "prepare", self.build, self.scale], cwd=ROOT, check=True,
                                   stdout=subprocess.PIPE, text=True)
-        database = os.path.join(ROOT, prepared.stdout.strip())
+        return os.path.join(ROOT, prepared.stdout.strip())
+
+    def columns(self):
+        database = self.tpch()
         self.table = Table(f"TPC-H scale {self.scale}, one core", ("column", -18), ("plan", -8), ("ratio %", 7), ("encode GB/s", 11),
                            ("decode GB/s", 11), ("estimated ms", 12), ("measured ms", 11), ("GPU GB/s", 8), ("% of copy", 9), ("tree", -20))
         with tempfile.TemporaryDirectory() as scratch:
@@ -148,6 +160,14 @@ class Compression:
                       float(line["gpu_percent"]) or None)
 
 
+    @staticmethod
+    def ways():
+        """How a query is run: (name, device, measure of that)."""
+        ways = [("host, cold", "host", measure_cold), ("host", "host", measure)]
+        if environment("DEVICE", "host") == "gpu":
+            ways += [("GPU, cold", "gpu", measure_cold), ("GPU", "gpu", measure)]
+        return ways
+
     def sorted_integers(self, rows):
         """A database with a table for each way to store them, made once."""
         database = os.path.join(self.build, "bench", f"sorted-{rows}.tessera")
@@ -165,9 +185,7 @@ class Compression:
         rows, runs = int(environment("ROWS", "200000000")), int(environment("RUNS", "5"))
         threads = environment("THREADS", str(os.cpu_count()))
         database = self.sorted_integers(rows)
-        ways = [("host, cold", "host", measure_cold), ("host", "host", measure)]
-        if environment("DEVICE", "host") == "gpu":
-            ways += [("GPU, cold", "gpu", measure_cold), ("GPU", "gpu", measure)]
+        ways = self.ways()
         sessions = {device: Session(self.build, database, device, threads, 600) for _, device, _ in ways}
         sizes = {goal: sessions["host"].run(f"SELECT sum(stored_bytes), max(schemes) FROM tessera_chunks('{goal}_sorted')").rows[0]
                  for goal in GOALS}
@@ -199,5 +217,53 @@ class Compression:
         plot.lines(os.path.join(self.out, "scan.svg"), "Sum below a bound, ms", "rows selected, %", series)
 
 
+    @staticmethod
+    def stored_table(goal, order):
+        return f"{goal}_{list(ORDERS).index(order)}_lineitem"
+
+    def stored_queries(self):
+        """The tables of Q6 and Q14 by goal and order, made once."""
+        database = os.path.join(self.build, "bench", f"stored-{self.scale}.tessera")
+        if os.path.isdir(database):
+            return database
+        columns = ", ".join(sorted({c for of in QUERIES.values() for c in of.split(", ")}))
+        script = []
+        for goal in QUERY_GOALS:
+            script += [f"SET compression = {goal};", f"CREATE TABLE {goal}_part AS SELECT p_partkey, p_type FROM part;"]
+            script += [f"CREATE TABLE {self.stored_table(goal, order)}{options} AS SELECT {columns} FROM lineitem;"
+                       for order, options in ORDERS.items()]
+        make_database(self.build, database, script, like=self.tpch())
+        return database
+
+    def queries(self):
+        runs, threads = int(environment("RUNS", "5")), environment("THREADS", str(os.cpu_count()))
+        database, ways = self.stored_queries(), self.ways()
+        sessions = {device: Session(self.build, database, device, threads, 600) for _, device, _ in ways}
+        table = Table(f"TPC-H scale {self.scale}, {threads} threads, ms", ("query", -6), ("lineitem", -14), ("stored", -9),
+                      ("MB", 8), *((name, 10) for name, _, _ in ways))
+        for query, columns in QUERIES.items():
+            with open(os.path.join(ROOT, "data_gen", "tpch", f"{query}.sql")) as file:
+                text = file.read()
+            expected = None
+            for order in ORDERS:
+                for goal in QUERY_GOALS:
+                    name = self.stored_table(goal, order)
+                    sql = re.sub(r"\bpart\b", f"{goal}_part", re.sub(r"\blineitem\b", name, text))
+                    names = ", ".join(f"'{c}'" for c in columns.split(", "))
+                    stored = sessions["host"].run(
+                        f"SELECT sum(stored_bytes) FROM tessera_chunks('{name}') WHERE column_name IN ({names})").rows[0]
+                    times = []
+                    for way, device, how in ways:
+                        answer, ms, _ = how(sessions[device], sql, runs)
+                        expected = expected or answer
+                        if not same(expected, answer):
+                            sys.exit(f"bench/compression.py: {sql}: {answer}, not {expected}")
+                        times.append(ms)
+                        self.csv.row(column=query, plan=goal, tree=order, bytes=stored, way=way, ms=ms)
+                    table.row(query, order, goal, int(stored) * 1e-6, *times)
+        for session in sessions.values():
+            session.close()
+
+
 if __name__ == "__main__":
-    run_parts(__doc__, Compression, "columns costs", "scan")
+    run_parts(__doc__, Compression, "columns costs", "scan queries")

@@ -157,7 +157,7 @@ class UnitRunner {
     if (output != nullptr && output->MustWait()) return Status::Ok();
     LazyTablet& tablet = scan_.tablets[block.tablet];
     if (scan_.table != nullptr) {
-      if (!tablet.done) Read(block.tablet, &tablet);
+      if (!tablet.done) Read(unit.block, &tablet);
       TESSERA_TRY(tablet.status);
     }
     if (IsWanted(tablet.encoded)) {
@@ -181,11 +181,32 @@ class UnitRunner {
     return Status::Ok();
   }
 
-  /// Encodes the tablet, or helps the worker that has begun.
-  void Read(size_t number, LazyTablet* to) {
+  /// Encodes the tablet of a block. If a worker has begun, encodes one that comes next, because one worker unpacks all columns of
+  /// a tablet, which has units for many; and then helps.
+  void Read(size_t block, LazyTablet* to) {
     const PhaseScope phase(Phase::kRead);
-    if (!to->begun.exchange(true)) Encode(number, to);
+    if (!to->begun.exchange(true)) {
+      Encode(scan_.units.blocks[block].tablet, to);
+    } else {
+      EncodeNext(block);
+    }
     if (!to->done) scan_.loops.HelpUntil([&] { return to->done.load(); });
+  }
+  /// The first tablet behind a block that nobody has begun and that is not skipped, if this rank will read it for sure and there
+  /// is plenty of memory.
+  void EncodeNext(size_t block) {
+    const ScanUnits& units = scan_.units;
+    const bool reads_all = IsGrouped() || (window_.wanted == UINT64_MAX && !scan_.top->active() && !window_.streams());
+    if (!reads_all || units.grid >= 0) return;
+    const size_t end = units.At(window_.end - 1).block + 1;
+    for (size_t b = block + 1; b < end && !stop_.load(std::memory_order_relaxed); ++b) {
+      LazyTablet& next = scan_.tablets[units.blocks[b].tablet];
+      if (!units.HasBlock(b) || next.begun) continue;
+      if (MemoryUsed() > MemoryLimit() / 2) return;
+      if (next.begun.exchange(true)) continue;
+      Encode(units.blocks[b].tablet, &next);
+      if (!next.encoded.skip) return;
+    }
   }
   void Encode(size_t number, LazyTablet* to) {
     const auto start = Clock::now();
