@@ -185,44 +185,56 @@ class UnitRunner {
   /// a tablet, which has units for many; and then helps.
   void Read(size_t block, LazyTablet* to) {
     const PhaseScope phase(Phase::kRead);
-    if (!to->begun.exchange(true)) {
-      Encode(scan_.units.blocks[block].tablet, to);
-    } else {
-      EncodeNext(block);
+    while (!to->done) {
+      if (!to->begun.exchange(true)) {
+        Encode(scan_.units.blocks[block].tablet, false, to);
+      } else {
+        EncodeNext(block, *to);
+        scan_.loops.HelpUntil([&] { return to->done || !to->begun; });
+      }
     }
-    if (!to->done) scan_.loops.HelpUntil([&] { return to->done.load(); });
   }
-  /// The first tablet behind a block that nobody has begun and that is not skipped, if this rank will read it for sure and there
-  /// is plenty of memory.
-  void EncodeNext(size_t block) {
+  /// While `awaited` is not done, the first tablet behind a block that nobody has begun and that is not skipped, if this rank will
+  /// read it for sure and there is plenty of memory.
+  void EncodeNext(size_t block, const LazyTablet& awaited) {
     const ScanUnits& units = scan_.units;
     const bool reads_all = IsGrouped() || (window_.wanted == UINT64_MAX && !scan_.top->active() && !window_.streams());
     if (!reads_all || units.grid >= 0) return;
     const size_t end = units.At(window_.end - 1).block + 1;
-    for (size_t b = block + 1; b < end && !stop_.load(std::memory_order_relaxed); ++b) {
-      LazyTablet& next = scan_.tablets[units.blocks[b].tablet];
+    for (size_t b = block + 1; b < end && !awaited.done && !stop_.load(std::memory_order_relaxed); ++b) {
+      const size_t number = units.blocks[b].tablet;
+      LazyTablet& next = scan_.tablets[number];
       if (!units.HasBlock(b) || next.begun) continue;
-      if (MemoryUsed() > MemoryLimit() / 2) return;
-      if (next.begun.exchange(true)) continue;
-      Encode(units.blocks[b].tablet, &next);
-      if (!next.encoded.skip) return;
+      const uint64_t bytes = uint64_t{scan_.table->tablets[number]->rows()} * section_.slots.size() * sizeof(int64_t);
+      const bool is_plenty = MemoryUsed() + (ahead_bytes_ += bytes) <= MemoryLimit() / 2;
+      const bool encodes = is_plenty && !next.begun.exchange(true);
+      const bool skipped = !encodes || Encode(number, true, &next);
+      ahead_bytes_ -= bytes;
+      if (!is_plenty || !skipped) return;
     }
   }
-  void Encode(size_t number, LazyTablet* to) {
+  /// `ahead`: without memory for it, it is not begun. Returns whether it is skipped.
+  bool Encode(size_t number, bool ahead, LazyTablet* to) {
     const auto start = Clock::now();
     const LoopRunner loop = [&](size_t n, const std::function<Status(size_t)>& f) { return scan_.loops.Run(n, f); };
     Result<TabletEncoding> encoded = Caught([&] {
       scan_.ahead->Begin(number);
       return scan_.encoder->Encode(*scan_.table->tablets[number], nullptr, loop);
     });
-    if (encoded.ok()) {
-      to->encoded = std::move(*encoded);
+    const bool skipped = encoded.ok() && encoded->skip;
+    if (ahead && !encoded.ok() && encoded.status().code() == ErrorCode::kResource) {
+      to->begun = false;
     } else {
-      to->status = encoded.status();
+      if (encoded.ok()) {
+        to->encoded = std::move(*encoded);
+      } else {
+        to->status = encoded.status();
+      }
+      to->done = true;
     }
-    to->done = true;
     scan_.loops.Wake();
     scan_.counts.read_nanoseconds += static_cast<uint64_t>((Clock::now() - start) / std::chrono::nanoseconds(1));
+    return skipped;
   }
 
   /// Whether any row of the tablet can be in the result.
@@ -317,6 +329,7 @@ class UnitRunner {
   uint64_t held_ = 0;  // rows that the units of a stream held before this call
   const uint64_t made_before_;
   std::atomic<size_t> next_, done_{0};
+  std::atomic<uint64_t> ahead_bytes_{0};  ///< that tablets may take which are being encoded ahead
   std::atomic<bool> stop_{false}, stopped_elsewhere_{false};
 };
 
