@@ -131,30 +131,31 @@ void WriteShipment(const vm::Shipment& shipment, const vm::StringPool& strings, 
   }
 }
 
+Status DamagedRows() { return {ErrorCode::kCorrupt, "rows of another rank are damaged"}; }
+
 Result<vm::Shipment> ReadShipment(std::string_view bytes, const std::vector<SqlType>& types, vm::StringPool* strings,
                                   ThreadPool* pool) {
   WireReader in(bytes, pool);
-  const Status damaged(ErrorCode::kCorrupt, "rows of another rank are damaged");
   vm::Shipment out;
   uint64_t columns = 0;
   HeadFields(in, out, columns);
-  if (in.failed() || columns != types.size()) return damaged;
+  if (in.failed() || columns != types.size()) return DamagedRows();
   for (const SqlType& type : types) {
     vm::RowColumn c;
     TextColumn text;
     ColumnFields(in, out.rows.rows, c, text);
-    if (in.failed() || c.type.storage() != type.storage()) return damaged;
-    if (type.storage() == StorageClass::kText && !Intern(text, strings, &c)) return damaged;
-    if (!IsWellFormed(c, out.rows.rows)) return damaged;
+    if (in.failed() || c.type.storage() != type.storage()) return DamagedRows();
+    if (type.storage() == StorageClass::kText && !Intern(text, strings, &c)) return DamagedRows();
+    if (!IsWellFormed(c, out.rows.rows)) return DamagedRows();
     out.rows.columns.push_back(std::move(c));
   }
   TESSERA_TRY(in.End());
   uint64_t left = out.rows.rows;
   for (size_t i = 0; i < out.units.size(); ++i) {
-    if (out.units[i].rows > left || (i > 0 && out.units[i].unit <= out.units[i - 1].unit)) return damaged;
+    if (out.units[i].rows > left || (i > 0 && out.units[i].unit <= out.units[i - 1].unit)) return DamagedRows();
     left -= out.units[i].rows;
   }
-  if (!out.units.empty() && left != 0) return damaged;
+  if (!out.units.empty() && left != 0) return DamagedRows();
   return out;
 }
 

@@ -278,6 +278,8 @@ void Fields(A& a, Status& status) {
 
 /// Text travels as a list of the different values, and for each row the index of its value in that list.
 void WriteShipment(const vm::Shipment& shipment, const vm::StringPool& strings, WireWriter* out);
+/// kCorrupt: what came is no rows, or not those that were sent.
+Status DamagedRows();
 /// Text is interned into `strings`. `pool`: for many rows; or nullptr. Errors: kCorrupt; also if the columns are not of
 /// these types.
 Result<vm::Shipment> ReadShipment(std::string_view bytes, const std::vector<SqlType>& types, vm::StringPool* strings,

@@ -41,23 +41,21 @@ Result<vm::Shipment> JoinPieces(std::vector<vm::Shipment> pieces, const std::vec
   uint64_t of_units = 0;
   for (vm::Shipment& piece : pieces) {
     for (const vm::UnitRows& u : piece.units) {
-      const bool goes_on = !all.units.empty() && all.units.back().unit >= u.unit;
-      if (goes_on && all.units.back().unit != u.unit)
-        return Status(ErrorCode::kCorrupt, "rows of another rank are damaged");
-      if (goes_on) {
+      of_units += u.rows;
+      if (all.units.empty() || u.unit > all.units.back().unit) {
+        all.units.push_back(u);
+      } else if (u.unit == all.units.back().unit) {  // it was cut
         all.units.back().rows += u.rows;
       } else {
-        all.units.push_back(u);
+        return DamagedRows();
       }
-      of_units += u.rows;
     }
     all.through = piece.through;
     all.last = piece.last;
     rows.push_back(std::move(piece.rows));
   }
   TESSERA_TRY(vm::AppendAll(&all.rows, std::move(rows), pool));
-  if (!all.units.empty() && of_units != all.rows.rows)
-    return Status(ErrorCode::kCorrupt, "rows of another rank are damaged");
+  if (!all.units.empty() && of_units != all.rows.rows) return DamagedRows();
   return all;
 }
 
@@ -194,7 +192,6 @@ Result<std::vector<std::vector<vm::Shipment>>> MpiExchange::Run(RowTraffic* traf
   bool exchanged = false;
   const auto work = [&](int worker) {
     return OrDie([&] {  // (the other threads wait, too)
-      const MessageScope scope(Phase::kExchange);
       if (worker > 0) {
         traffic->Help();
       } else {

@@ -51,8 +51,7 @@ RowTraffic::RowTraffic(int rank, std::vector<vm::RowPieces> mine, const std::vec
 RowTraffic::RowTraffic(int rank, int ranks, const vm::Shipment& mine, const std::vector<SqlType>& types,
                        vm::StringPool* strings)
     : types_(types), strings_(*strings), rows_sent_(mine.rows.rows), came_(static_cast<size_t>(ranks)) {
-  const bool texts = std::ranges::any_of(types, [](const SqlType& t) { return t.storage() == StorageClass::kText; });
-  const size_t rows = mine.rows.rows, most = std::max(kManyRows, texts ? rows / kTextPieces + 1 : 0);
+  const size_t rows = mine.rows.rows, most = vm::RowsTogether(types, rows, kManyRows);
   size_t unit = 0, begin = 0;
   for (size_t first = 0; first < rows || pieces_.empty(); first += most) {
     Piece& piece = pieces_.emplace_back();

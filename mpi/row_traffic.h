@@ -45,8 +45,6 @@ class RowTraffic final : public MessageTraffic {
  private:
   /// Packed pieces that wait until they are sent, beside one for each thread that packs.
   static constexpr size_t kAhead = 8;
-  /// Each piece has its own list of the texts in it, so with texts there are few.
-  static constexpr uint64_t kTextPieces = 4;
 
   /// What is in one message.
   struct Piece {

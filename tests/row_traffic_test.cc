@@ -73,30 +73,6 @@ std::string Wrong(int round, int from, int to, int pieces, const vm::RowPieces& 
          std::to_string(found.size()) + " rows in place of " + std::to_string(expected.size()) + ", or others";
 }
 
-/// What is wrong with several exchanges behind each other, of up to `pieces` pieces for each rank.
-std::string Exchange(int rank, Transport* transport, int pieces, int threads) {
-  Messenger messenger(transport);
-  MpiExchange exchange(&messenger);
-  exchange.Begin(1, {}, nullptr);
-  ThreadPool pool(threads);
-  exchange.UsePool(&pool);
-  vm::StringPool strings;
-  std::string wrong;
-  for (int round = 0; round < 12; ++round) {
-    const int own_pieces = round % 3 == rank ? 1 : pieces;  // some have little to send, and get much
-    std::vector<vm::RowPieces> mine(kRanks);
-    for (int to = 0; to < kRanks; ++to) {
-      for (int p = 0; p < own_pieces; ++p) mine[static_cast<size_t>(to)].push_back(Piece(round, rank, to, p, &strings));
-    }
-    Result<std::vector<vm::RowPieces>> all = exchange.AllToAll(std::move(mine), Types(), &strings);
-    if (!all.ok()) return all.status().message();
-    for (int from = 0; from < kRanks; ++from)
-      wrong += Wrong(round, from, rank, round % 3 == from ? 1 : pieces, (*all)[static_cast<size_t>(from)], strings);
-  }
-  exchange.End();
-  return wrong;
-}
-
 /// f(rank, its transport) on `count` ranks, each a thread.
 void OnRanks(int count, const std::function<void(int, Transport*)>& f) {
   test::ThreadRanks ranks(count, {}, [](int) { abort(); });
@@ -110,13 +86,47 @@ void OnRanks(int count, const std::function<void(int, Transport*)>& f) {
   for (std::thread& t : threads) t.join();
 }
 
+/// f(rank, its exchange, its strings) on `count` ranks of so many threads; what that says is wrong on each of them.
+template <class F>
+std::vector<std::string> OnExchanges(int count, int threads, F f) {
+  std::vector<std::string> wrong(static_cast<size_t>(count));
+  OnRanks(count, [&](int rank, Transport* transport) {
+    Messenger messenger(transport);
+    MpiExchange exchange(&messenger);
+    exchange.Begin(1, {}, nullptr);
+    ThreadPool pool(threads);
+    exchange.UsePool(&pool);
+    vm::StringPool strings;
+    wrong[static_cast<size_t>(rank)] = f(rank, &exchange, &strings);
+    exchange.End();
+  });
+  return wrong;
+}
+
+/// What is wrong with several exchanges behind each other, of up to `pieces` pieces for each rank.
+std::string Exchange(int rank, int pieces, MpiExchange* exchange, vm::StringPool* strings) {
+  std::string wrong;
+  for (int round = 0; round < 12; ++round) {
+    const int own_pieces = round % 3 == rank ? 1 : pieces;  // some have little to send, and get much
+    std::vector<vm::RowPieces> mine(kRanks);
+    for (int to = 0; to < kRanks; ++to) {
+      for (int p = 0; p < own_pieces; ++p) mine[static_cast<size_t>(to)].push_back(Piece(round, rank, to, p, strings));
+    }
+    Result<std::vector<vm::RowPieces>> all = exchange->AllToAll(std::move(mine), Types(), strings);
+    if (!all.ok()) return all.status().message();
+    for (int from = 0; from < kRanks; ++from)
+      wrong += Wrong(round, from, rank, round % 3 == from ? 1 : pieces, (*all)[static_cast<size_t>(from)], *strings);
+  }
+  return wrong;
+}
+
 TEST(RowTraffic, BringsEachRankItsRowsInOrder) {
   for (const int pieces : {1, 2, 40}) {
     for (const int threads : {1, 2, 4}) {
-      std::vector<std::string> wrong(kRanks);
-      OnRanks(kRanks, [&](int rank, Transport* transport) {
-        wrong[static_cast<size_t>(rank)] = Exchange(rank, transport, pieces, threads);
-      });
+      const std::vector<std::string> wrong =
+          OnExchanges(kRanks, threads, [&](int rank, MpiExchange* exchange, vm::StringPool* strings) {
+            return Exchange(rank, pieces, exchange, strings);
+          });
       for (const std::string& w : wrong) EXPECT_EQ(w, "") << pieces << " pieces, " << threads << " threads";
     }
   }
@@ -167,23 +177,18 @@ std::string WrongForAll(int round, int from, const vm::Shipment& came, const vm:
 
 TEST(RowTraffic, GivesAllRanksTheSameRowsAndUnits) {
   for (const int threads : {1, 3}) {
-    std::vector<std::string> wrong(kRanks);
-    OnRanks(kRanks, [&](int rank, Transport* transport) {
-      Messenger messenger(transport);
-      MpiExchange exchange(&messenger);
-      exchange.Begin(1, {}, nullptr);
-      ThreadPool pool(threads);
-      exchange.UsePool(&pool);
-      vm::StringPool strings;
-      for (int round = 0; round < 5; ++round) {
-        Result<std::vector<vm::Shipment>> all =
-            exchange.AllGather(ForAll(round, rank, &strings), TypesForAll(), &strings);
-        for (int from = 0; all.ok() && from < kRanks; ++from)
-          wrong[static_cast<size_t>(rank)] += WrongForAll(round, from, (*all)[static_cast<size_t>(from)], strings);
-        if (!all.ok()) wrong[static_cast<size_t>(rank)] += all.status().message();
-      }
-      exchange.End();
-    });
+    const std::vector<std::string> wrong =
+        OnExchanges(kRanks, threads, [](int rank, MpiExchange* exchange, vm::StringPool* strings) {
+          std::string wrong_here;
+          for (int round = 0; round < 5; ++round) {
+            Result<std::vector<vm::Shipment>> all =
+                exchange->AllGather(ForAll(round, rank, strings), TypesForAll(), strings);
+            for (int from = 0; all.ok() && from < kRanks; ++from)
+              wrong_here += WrongForAll(round, from, (*all)[static_cast<size_t>(from)], *strings);
+            if (!all.ok()) wrong_here += all.status().message();
+          }
+          return wrong_here;
+        });
     for (const std::string& w : wrong) EXPECT_EQ(w, "") << threads << " threads";
   }
 }
@@ -272,13 +277,10 @@ TEST(RowTraffic, LongMessagesDoNotWaitForEachOtherInACircle) {
 
 TEST(RowTraffic, RefusesRowsOfOtherTypes) {
   std::vector<Status> statuses(2);
-  OnRanks(2, [&](int rank, Transport* transport) {
-    Messenger messenger(transport);
-    MpiExchange exchange(&messenger);
-    exchange.Begin(1, {}, nullptr);
-    vm::StringPool strings;
+  (void)OnExchanges(2, 1, [&](int rank, MpiExchange* exchange, vm::StringPool* strings) {
     const std::vector<SqlType> types = {rank == 0 ? SqlType::Of(TypeId::kBigint) : SqlType::Text()};
-    statuses[static_cast<size_t>(rank)] = exchange.AllToAll(std::vector<vm::RowPieces>(2), types, &strings).status();
+    statuses[static_cast<size_t>(rank)] = exchange->AllToAll(std::vector<vm::RowPieces>(2), types, strings).status();
+    return std::string();
   });
   for (const Status& s : statuses) EXPECT_EQ(s.code(), ErrorCode::kCorrupt) << s.message();
 }

@@ -101,6 +101,12 @@ void AppendRange(RowSet* to, const RowSet& from, size_t first, size_t count) {
   to->rows += count;
 }
 
+size_t RowsTogether(const std::vector<SqlType>& types, size_t rows, size_t usual) {
+  constexpr size_t kTextPieces = 4;
+  const bool texts = std::ranges::any_of(types, [](const SqlType& t) { return t.storage() == StorageClass::kText; });
+  return texts ? std::max(usual, rows / kTextPieces + 1) : usual;
+}
+
 void KeepRows(std::span<const uint32_t> kept, RowSet* rows) {
   const auto keep = [&](auto* values) {
     if (values->empty()) return;

@@ -23,6 +23,9 @@ void AppendRows(RowSet* to, RowSet&& from);
 Status AppendAll(RowSet* to, std::vector<RowSet> from, ThreadPool* pool);
 /// Appends rows [first, first + count) of `from`, which has the same columns.
 void AppendRange(RowSet* to, const RowSet& from, size_t first, size_t count);
+/// How many of `rows` rows travel together, where `usual` would do: with texts more, so that there are few pieces, because each
+/// has its own list of the texts in it.
+size_t RowsTogether(const std::vector<SqlType>& types, size_t rows, size_t usual);
 /// Leaves the rows of the numbers `kept`, which rise.
 void KeepRows(std::span<const uint32_t> kept, RowSet* rows);
 /// Each row stands as often as its value in `column`, an integer, says; never, if that is less than 1.

@@ -22,8 +22,6 @@ namespace {
 /// Rows that a thread cuts at a time: for each rank as many as are worth a message, and at most these; of a rank's own parts
 /// all together.
 constexpr size_t kLeastForRank = 1 << 13, kMostForRank = 1 << 16, kLeastOwn = 1 << 14, kMostOwn = 1 << 18;
-/// Each piece has its own list of the texts in it, so with texts there are few.
-constexpr size_t kTextPieces = 4;
 
 /// So that all threads have some to do.
 size_t TurnRows(const RunState& state, size_t rows, size_t least, size_t most) {
@@ -174,9 +172,8 @@ Result<RowSet> ExchangeByKey(RunState* state, Result<RowSet> mine, const std::ve
     TESSERA_TRY(mine.status());
     const auto ranks = static_cast<size_t>(exchange.ranks()), own = static_cast<size_t>(exchange.rank());
     if (routes != nullptr && routes->empty()) routes = nullptr;
-    size_t turn_rows = TurnRows(*state, mine->rows, kLeastForRank * ranks, kMostForRank * ranks);
-    if (std::ranges::any_of(types, [](const SqlType& t) { return t.storage() == StorageClass::kText; }))
-      turn_rows = std::max(turn_rows, mine->rows / kTextPieces + 1);
+    const size_t turn_rows =
+        RowsTogether(types, mine->rows, TurnRows(*state, mine->rows, kLeastForRank * ranks, kMostForRank * ranks));
     TESSERA_ASSIGN(
         std::vector<RowPieces> pieces,
         CutRows(*state, std::move(*mine), types, {keys, state->strings, kRankSeed, ranks, turn_rows, routes, own}));
