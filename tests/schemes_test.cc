@@ -102,18 +102,32 @@ std::vector<SchemeTree> Trees() {
   };
 }
 
+template <class Value>
+void ExpectBits(const uint8_t* words, const Values& values, int bits) {
+  for (const uint64_t base : {uint64_t{0}, uint64_t{3}, uint64_t{0x1234567890ABCDEF}}) {
+    std::vector<Value> out(values.size()), expected;
+    for (const uint64_t value : values) expected.push_back(static_cast<Value>(value + base));
+    UnpackBits(words, values.size(), bits, base, out.data());
+    EXPECT_EQ(out, expected) << bits << " bits to " << sizeof(Value) << " bytes, from " << base;
+  }
+}
+
 TEST(BitPacking, EveryNumberOfBits) {
   std::mt19937_64 random(1);
   for (int bits = 0; bits <= 64; ++bits) {
-    for (const size_t rows : {size_t{0}, size_t{1}, size_t{63}, size_t{64}, size_t{65}, size_t{300}}) {
+    for (const size_t rows : {size_t{0}, size_t{1}, size_t{63}, size_t{64}, size_t{65}, size_t{300}, size_t{2048}}) {
       const uint64_t mask = bits == 64 ? UINT64_MAX : (uint64_t{1} << bits) - 1;
       const Values values = Make(rows, [&](size_t) { return random() & mask; });
       Values words(PackedWords(rows, bits) + 1, 0xABABABABABABABAB);
       PackBits(values, bits, words.data());
       EXPECT_EQ(words.back(), 0xABABABABABABABAB) << "written behind the end";
-      Values out(rows);
-      UnpackBits(reinterpret_cast<const uint8_t*>(words.data()), rows, bits, 0, out.data());
-      EXPECT_EQ(out, values) << bits;
+      words.pop_back();  // so that nobody reads behind the end
+      words.shrink_to_fit();
+      const uint8_t* const bytes = reinterpret_cast<const uint8_t*>(words.data());
+      ExpectBits<uint64_t>(bytes, values, bits);
+      if (bits <= 32) ExpectBits<uint32_t>(bytes, values, bits);
+      if (bits <= 16) ExpectBits<uint16_t>(bytes, values, bits);
+      if (bits <= 8) ExpectBits<uint8_t>(bytes, values, bits);
     }
   }
 }
