@@ -7,29 +7,21 @@
 #include <cstring>
 #include <unordered_map>
 
-#include "tablet/ordered_float.h"
+#include "base/uninitialized.h"
 #include "tablet/schemes/bit_packing.h"
+#include "tablet/schemes/scaled_code.h"
+#include "tablet/schemes/write_run.h"
 
 namespace tessera {
 namespace {
 
 constexpr uint64_t kMostBitmaps = 64;
-constexpr int kGreatestPower = 18;
 /// Below it every integer is a double.
 constexpr double kGreatestScaled = 9007199254740992.0;
-
-const double kPowers[kGreatestPower + 1] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8, 1e9,
-                                            1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18};
 
 uint64_t Words(uint64_t bytes) { return (bytes + 7) / 8; }
 
 int BytesOfNsv(uint64_t value) { return std::max(1, (BitsOf(value) + 7) / 8); }
-
-/// The code of a number in the form that `scaled` says.
-uint64_t CodeOfNumber(double number, const ScaledCodes& scaled) {
-  const uint64_t ordered = scaled.single ? OrderedFloat32(static_cast<float>(number)) : OrderedFloat(number);
-  return ordered - scaled.base;
-}
 
 /// Writes the nodes and payloads of a tree.
 class Packer {
@@ -272,14 +264,14 @@ class Unpacker {
   template <class Value>
   static void UnpackNs(const PackedNode& node, const uint8_t* payload, uint64_t base, Value* out) {
     if (node.bits <= 8 * sizeof(Value)) return UnpackBits(payload, node.values, node.bits, base, out);
-    std::vector<uint64_t> wide(node.values);
+    UninitializedVector<uint64_t> wide(node.values);
     UnpackBits(payload, node.values, node.bits, base, wide.data());
     for (size_t i = 0; i < wide.size(); ++i) out[i] = static_cast<Value>(wide[i]);
   }
 
   template <class Value>
   static const char* UnpackNsv(const PackedNode& node, const uint8_t* payload, Value* out) {
-    std::vector<uint8_t> lengths(node.values);
+    UninitializedVector<uint8_t> lengths(node.values);
     UnpackBits(payload, node.values, 2, 1, lengths.data());
     const uint8_t* in = payload + PackedWords(node.values, 2) * 8;
     const uint8_t* const end = in + node.parameter;
@@ -323,15 +315,19 @@ class Unpacker {
 
   template <class Value>
   const char* UnpackRle(const PackedNode& node, Value* out) {
-    std::vector<Value> runs(node.parameter);
-    std::vector<uint32_t> lengths(node.parameter);
+    UninitializedVector<Value> runs(node.parameter);
+    UninitializedVector<uint32_t> lengths(node.parameter);
     if (const char* reason = Next(runs.data())) return reason;
     if (const char* reason = Next(lengths.data())) return reason;
     size_t left = node.values;
     for (size_t i = 0; i < runs.size(); ++i) {
       const size_t length = size_t{lengths[i]} + 1;
       if (length > left) return kTooManyRows;
-      std::fill_n(out, length, runs[i]);
+      if (length + kRunStep<Value> <= left) {
+        WriteRun(runs[i], length, out);
+      } else {
+        std::fill_n(out, length, runs[i]);
+      }
       out += length;
       left -= length;
     }
@@ -340,8 +336,8 @@ class Unpacker {
 
   template <class Value>
   const char* UnpackDict(const PackedNode& node, Value* out) {
-    std::vector<Value> different(node.parameter);
-    std::vector<uint32_t> rows(node.values);
+    UninitializedVector<Value> different(node.parameter);
+    UninitializedVector<uint32_t> rows(node.values);
     if (const char* reason = Next(different.data())) return reason;
     if (const char* reason = Next(rows.data())) return reason;
     uint32_t greatest = 0;
@@ -353,7 +349,7 @@ class Unpacker {
 
   template <class Value>
   const char* UnpackBitmap(const PackedNode& node, const uint8_t* payload, Value* out) {
-    std::vector<Value> different(node.parameter);
+    UninitializedVector<Value> different(node.parameter);
     if (const char* reason = Next(different.data())) return reason;
     const uint64_t words = PackedWords(node.values, 1);
     uint64_t found = 0;
@@ -385,7 +381,7 @@ class Unpacker {
 
   template <class Value>
   const char* UnpackSep(const PackedNode& node, Value* out) {
-    std::vector<Value> remainders(node.values);
+    UninitializedVector<Value> remainders(node.values);
     if (const char* reason = Next(out)) return reason;
     if (const char* reason = Next(remainders.data())) return reason;
     for (size_t i = 0; i < remainders.size(); ++i) {
@@ -396,17 +392,9 @@ class Unpacker {
 
   template <class Value>
   const char* UnpackScale(const PackedNode& node, Value* out) {
-    std::vector<uint64_t> numbers(node.values);
+    UninitializedVector<uint64_t> numbers(node.values);
     if (const char* reason = Next(numbers.data())) return reason;
-    const double power = kPowers[node.bits];
-    for (size_t i = 0; i < numbers.size(); ++i) {
-      if (numbers[i] == node.null) {
-        out[i] = static_cast<Value>(scaled_->null_code);
-        continue;
-      }
-      const double number = static_cast<double>(static_cast<int64_t>(numbers[i] + node.parameter)) / power;
-      out[i] = static_cast<Value>(CodeOfNumber(number, *scaled_));
-    }
+    for (size_t i = 0; i < numbers.size(); ++i) out[i] = static_cast<Value>(CodeOfScaled(numbers[i], node, *scaled_));
     return nullptr;
   }
 
@@ -578,11 +566,11 @@ std::optional<std::vector<uint64_t>> ScaleCodes(std::span<const uint64_t> codes,
     const uint64_t ordered = codes[i] + scaled.base;
     const double number = scaled.single ? static_cast<double>(FromOrderedFloat32(static_cast<uint32_t>(ordered)))
                                         : FromOrderedFloat(ordered);
-    const double product = std::nearbyint(number * kPowers[power]);
+    const double product = std::nearbyint(number * kPowersOfTen[power]);
     if (!(std::abs(product) < kGreatestScaled)) return std::nullopt;
     numbers[i] = static_cast<int64_t>(product);
     // The same bits must come back: those of -0.0 do not, nor those of what is no decimal.
-    if (CodeOfNumber(static_cast<double>(numbers[i]) / kPowers[power], scaled) != codes[i]) return std::nullopt;
+    if (CodeOfNumber(static_cast<double>(numbers[i]) / kPowersOfTen[power], scaled) != codes[i]) return std::nullopt;
     min = std::min(min, numbers[i]);
     max = std::max(max, numbers[i]);
   }
