@@ -22,8 +22,8 @@ scan: sorted integers, each 10 times, stored by SET compression as none, speed (
 where they are below a bound: on the host and on the GPU, without a column in a cache (packed ones are unpacked anew) and with
 all of them; RLE as the runs that it is, and row by row (SET read_runs).
 queries: TPC-H's Q6 and Q14 over the columns that they read, stored as none, balanced and ratio, in the generator's order and
-clustered by l_shipdate: without a column in a cache, where packed columns are unpacked as far as the query needs, and with all of
-them, unpacked.
+clustered by l_shipdate: without a column in a cache, where packed columns are unpacked wholly first, or as far as the query needs
+(SET decompression), and with what is kept of them.
 """
 
 import csv
@@ -45,6 +45,7 @@ COLUMNS = ["column", "plan", "tree", "values", "raw_bytes", "unpacked_bytes", "b
            "gpu_ms", "gpu_percent"]
 GOALS = ["none", "speed", "balanced"]
 QUERY_GOALS = ["none", "balanced", "ratio"]
+DECOMPRESSIONS = ["full", "partial"]
 QUERIES = {"q6": "l_shipdate, l_discount, l_quantity, l_extendedprice", "q14": "l_shipdate, l_partkey, l_discount, l_extendedprice"}
 ORDERS = {"as generated": "", "by l_shipdate": " WITH (cluster_by = 'l_shipdate')"}
 GZIP_LEVEL = 6  # the program's own
@@ -237,10 +238,12 @@ class Compression:
 
     def queries(self):
         runs, threads = int(environment("RUNS", "5")), environment("THREADS", str(os.cpu_count()))
-        database, ways = self.stored_queries(), self.ways()
-        sessions = {device: Session(self.build, database, device, threads, 600) for _, device, _ in ways}
+        database = self.stored_queries()
+        ways = [(f"{name}, {decompression}", device, how, decompression) for name, device, how in self.ways()
+                for decompression in DECOMPRESSIONS]
+        sessions = {device: Session(self.build, database, device, threads, 600) for _, device, _, _ in ways}
         table = Table(f"TPC-H scale {self.scale}, {threads} threads, ms", ("query", -6), ("lineitem", -14), ("stored", -9),
-                      ("MB", 8), *((name, 10) for name, _, _ in ways))
+                      ("MB", 8), *((name, 10) for name, _, _, _ in ways))
         for query, columns in QUERIES.items():
             with open(os.path.join(ROOT, "data_gen", "tpch", f"{query}.sql")) as file:
                 text = file.read()
@@ -253,7 +256,8 @@ class Compression:
                     stored = sessions["host"].run(
                         f"SELECT sum(stored_bytes) FROM tessera_chunks('{name}') WHERE column_name IN ({names})").rows[0]
                     times = []
-                    for way, device, how in ways:
+                    for way, device, how, decompression in ways:
+                        sessions[device].run(f"SET decompression = {decompression}")
                         answer, ms, _ = how(sessions[device], sql, runs)
                         expected = expected or answer
                         if not same(expected, answer):

@@ -287,6 +287,7 @@ class RankCluster final : public Cluster {
     command.profile = options.profile;
     command.trace = query.trace;
     command.join_partitioning = options.join_partitioning;
+    command.decompression = options.decompression;
     command.gpu_memory = query.gpu_memory;
     command.transfer = query.transfer;
     command.transfer_piece = query.transfer_piece;
@@ -406,6 +407,7 @@ class RankCluster final : public Cluster {
       options.gpu_required = command.gpu_required;
       options.profile = command.profile;
       options.join_partitioning = command.join_partitioning;
+      options.decompression = command.decompression;
       status = executor_->Run(
           program, *snapshot, options, [](RowBatch&&) { return Status::Ok(); }, &statistics);
     }

@@ -85,6 +85,7 @@ struct RunCommand {
   bool profile = false;
   bool trace = false;
   vm::JoinPartitioning join_partitioning = vm::JoinPartitioning::kAuto;
+  vm::Decompression decompression = vm::Decompression::kPartial;
   uint64_t gpu_memory = 0;
   Transfer transfer = Transfer::kStream;
   uint64_t transfer_piece = 0;
@@ -103,6 +104,8 @@ void Fields(A& a, RunCommand& m) {
   a.Number(m.trace);
   a.Number(m.join_partitioning);
   a.Require(m.join_partitioning <= vm::JoinPartitioning::kOff);
+  a.Number(m.decompression);
+  a.Require(m.decompression <= vm::Decompression::kFull);
   a.Number(m.gpu_memory);
   a.Number(m.transfer);
   a.Require(m.transfer <= Transfer::kPageable);

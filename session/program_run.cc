@@ -136,6 +136,7 @@ Status RunProgram(SessionState* state, const vm::Program& program, const Snapsho
       std::clamp<uint64_t>(static_cast<uint64_t>(state->settings.gpu_min_rows), 1, options.gpu_keep_from);
   options.profile = profile;
   options.join_partitioning = state->settings.join_partitioning;
+  options.decompression = state->settings.decompression;
   if (UseGpu(*state, program, snapshot)) {
     Status opened = state->OpenGpu();
     if (!opened.ok() && options.gpu_required) return opened;

@@ -82,6 +82,10 @@ ScaledCodes ScaledCodesOf(const ChunkDescriptor& d) {
   return {static_cast<uint64_t>(d.base), d.null_code, d.has_nulls != 0, d.type == static_cast<uint8_t>(TypeId::kReal)};
 }
 
+ScaledCodes ScaledCodesOf(const Chunk& chunk) {
+  return {static_cast<uint64_t>(chunk.base), chunk.null_code, chunk.has_nulls, chunk.type.id == TypeId::kReal};
+}
+
 void PackChunk(CompressionGoal goal, EncodedChunk* chunk) {
   ChunkDescriptor& d = chunk->descriptor;
   if (goal == CompressionGoal::kNone || d.bytes < kLeastPacked) return;
@@ -182,6 +186,65 @@ const char* ParsePackedCodes(const Chunk& chunk, PackedTree* tree) {
   if (RunsIn(*tree) != chunk.rows) return "another number of runs than before";
   KeepOfRuns(chunk.packed_part == PackedPart::kRunValues, tree);
   return nullptr;
+}
+
+bool ArePlainBits(const Chunk& chunk) {
+  PackedTree tree;
+  return ParsePackedCodes(chunk, &tree) == nullptr && std::ranges::all_of(tree, [](const PackedNode& node) {
+           return node.scheme == static_cast<uint8_t>(Scheme::kFor) || node.scheme == static_cast<uint8_t>(Scheme::kNs);
+         });
+}
+
+namespace {
+
+template <class Code>
+uint32_t CountOf(uint64_t code, uint32_t rows, const uint64_t* stream) {
+  const Code* const codes = reinterpret_cast<const Code*>(stream);
+  return static_cast<uint32_t>(std::count(codes, codes + rows, static_cast<Code>(code)));
+}
+
+uint32_t CountNulls(const Chunk& chunk, uint32_t rows, const uint64_t* codes) {
+  switch (chunk.width) {
+    case 1:
+      return CountOf<uint8_t>(chunk.null_code, rows, codes);
+    case 2:
+      return CountOf<uint16_t>(chunk.null_code, rows, codes);
+    case 4:
+      return CountOf<uint32_t>(chunk.null_code, rows, codes);
+    default:
+      return CountOf<uint64_t>(chunk.null_code, rows, codes);
+  }
+}
+
+/// Whether the chunk has as many NULLs as it says, and no codes without meaning.
+bool HasNulls(const Chunk& chunk, const PackedReader& reader) {
+  uint64_t codes[PackedReader::kRoom];
+  uint32_t nulls = 0;
+  for (uint32_t row = 0; row < chunk.rows; row += PackedReader::kMostRows) {
+    const uint32_t rows = std::min(chunk.rows - row, PackedReader::kMostRows);
+    if (reader.Read(row, rows, reinterpret_cast<uint8_t*>(codes)) != nullptr) return false;
+    nulls += CountNulls(chunk, rows, codes);
+  }
+  return nulls == chunk.null_count;
+}
+
+}  // namespace
+
+std::unique_ptr<const PackedReader> OpenPackedCodes(const Chunk& chunk, bool checked) {
+  PackedTree tree;
+  if (chunk.packed_codes == nullptr || chunk.packed_part != PackedPart::kAll ||
+      ParsePackedCodes(chunk, &tree) != nullptr)
+    return nullptr;
+  const ScaledCodes scaled = ScaledCodesOf(chunk);
+  std::optional<PackedReader::Bounds> bounds;
+  if (!checked) {
+    bounds = PackedReader::Bounds{chunk.GreatestCode(), std::nullopt};
+    if (chunk.has_nulls) bounds->null = chunk.null_code;
+  }
+  std::unique_ptr<const PackedReader> reader = PackedReader::Open(chunk.packed_codes, std::move(tree), chunk.width,
+                                                                  chunk.type.IsFloat() ? &scaled : nullptr, bounds);
+  const bool is_right = reader == nullptr || checked || !chunk.has_nulls || HasNulls(chunk, *reader);
+  return is_right ? std::move(reader) : nullptr;
 }
 
 std::string DescribeChunk(const ChunkDescriptor& d, uint32_t rows, const uint8_t* file) {

@@ -5,9 +5,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "tablet/chunk_encoder.h"
+#include "tablet/schemes/packed_reader.h"
 #include "tablet/schemes/packed_stream.h"
 #include "tablet/schemes/scheme_planner.h"
 #include "tablet/tablet.h"
@@ -35,8 +37,18 @@ const char* CheckPackedCodes(const ChunkDescriptor& descriptor, uint32_t rows, c
 /// REQUIRES: chunk.packed_codes have the right checksum.
 const char* ParsePackedCodes(const Chunk& chunk, PackedTree* tree);
 
+/// Whether packed codes are bits that tell each code by themselves (NS, below FOR or not): to read them takes as long as to
+/// read what they unpack to. REQUIRES: as ParsePackedCodes.
+bool ArePlainBits(const Chunk& chunk);
+
+/// Reads packed codes of a chunk, some rows at a time. nullptr: they have to be unpacked whole, or are not packed. `checked`:
+/// they are known to unpack to what the chunk says. If they are not, codes without meaning are found by whoever reads them, and
+/// NULLs are counted here. REQUIRES: as ParsePackedCodes.
+std::unique_ptr<const PackedReader> OpenPackedCodes(const Chunk& chunk, bool checked);
+
 /// What the codes of a chunk of floating-point numbers are.
 ScaledCodes ScaledCodesOf(const ChunkDescriptor& descriptor);
+ScaledCodes ScaledCodesOf(const Chunk& chunk);
 
 /// The encoding of a chunk and the schemes of its streams, for people: "FOR, NS7", "DICT, [NS1 | ZSTD]".
 std::string DescribeChunk(const ChunkDescriptor& descriptor, uint32_t rows, const uint8_t* file);

@@ -130,6 +130,9 @@ class Tablet {
   /// says whether they are known to unpack to what the chunk says. If they are not, whoever unpacks them looks, and either
   /// notes that they are right or asks Chunk() for the error.
   virtual Result<ChunkPointer> PackedChunk(int column) const { return Chunk(column); }
+  /// For whoever reads tiles of codes, or few rows (tablet/packed_chunk.h): PackedChunk() if that costs no more than to unpack
+  /// them, which is so of plain bits, the first time, and if there is no room to keep them unpacked; else Chunk().
+  virtual Result<ChunkPointer> ChunkForTiles(int column) const { return Chunk(column); }
   virtual bool AreCodesChecked(int) const { return true; }
   virtual void NoteCodesChecked(int) const {}
   /// The chunk without what is in its streams, which are neither read nor to be read: type, encoding, counts, least and

@@ -352,6 +352,7 @@ TabletFile::TabletFile(std::string path, const TabletIdentity& identity, std::sh
       types_(std::move(types)),
       verified_(std::make_unique<std::atomic<const tessera::Chunk*>[]>(types_->size())),
       codes_checked_(std::make_unique<std::atomic<bool>[]>(types_->size())),
+      codes_read_(std::make_unique<std::atomic<uint64_t>[]>(types_->size())),
       given_(mapping != nullptr),
       mapping_(mapping) {}
 
@@ -516,6 +517,20 @@ void TabletFile::NoteCodesChecked(int column) const {
 Result<ChunkPointer> TabletFile::Chunk(int column) const { return Find(column, true); }
 
 Result<ChunkPointer> TabletFile::PackedChunk(int column) const { return Find(column, false); }
+
+Result<ChunkPointer> TabletFile::ChunkForTiles(int column) const {
+  TESSERA_ASSIGN(ChunkPointer chunk, PackedChunk(column));
+  if (chunk->codes != nullptr || chunk->packed_codes == nullptr) return chunk;
+  {
+    std::lock_guard lock(mutex_);
+    const bool is_unpacked = !unpacked_.empty() && !unpacked_[static_cast<size_t>(column)].whole.expired();
+    if (is_unpacked) return Unpacked(column, true);
+  }
+  if (ArePlainBits(*chunk)) return chunk;
+  const uint64_t now = UnpackedEpoch();
+  const bool comes_again = codes_read_[static_cast<size_t>(column)].exchange(now) == now;
+  return comes_again && HasRoomForUnpacked(chunk->codes_bytes) ? Chunk(column) : chunk;
+}
 
 Result<ChunkPointer> TabletFile::Find(int column, bool codes) const {
   assert(column >= 0 && static_cast<size_t>(column) < types_->size());

@@ -58,6 +58,7 @@ class TabletFile final : public Tablet, public std::enable_shared_from_this<Tabl
   uint64_t weight() const override { return identity_.file_bytes; }
   Result<ChunkPointer> Chunk(int column) const override;
   Result<ChunkPointer> PackedChunk(int column) const override;
+  Result<ChunkPointer> ChunkForTiles(int column) const override;
   bool AreCodesChecked(int column) const override;
   void NoteCodesChecked(int column) const override;
   /// (For reading min, max and counts without paging the streams in.)
@@ -98,7 +99,8 @@ class TabletFile final : public Tablet, public std::enable_shared_from_this<Tabl
 
   /// Verified chunks; null until the first Chunk() of the column. Written under mutex_, read without.
   const std::unique_ptr<std::atomic<const tessera::Chunk*>[]> verified_;
-  const std::unique_ptr<std::atomic<bool>[]> codes_checked_;  ///< packed ones; the others are when they are verified
+  const std::unique_ptr<std::atomic<bool>[]> codes_checked_;   ///< packed ones; the others are when they are verified
+  const std::unique_ptr<std::atomic<uint64_t>[]> codes_read_;  ///< packed ones, by tiles: in which UnpackedEpoch()
   mutable std::mutex mutex_;
   mutable std::atomic<bool> open_{false};
   const bool given_;  ///< the mapping was not made here

@@ -1,5 +1,6 @@
 #include "tablet/unpacked_chunks.h"
 
+#include <atomic>
 #include <iterator>
 #include <list>
 #include <mutex>
@@ -46,6 +47,12 @@ class KeptChunks {
     counts_.evictions += Trim(most, &gone);
   }
 
+  bool HasRoom(uint64_t bytes) {
+    const uint64_t most = Budget();
+    std::lock_guard lock(mutex_);
+    return counts_.bytes + bytes <= most;
+  }
+
   void Forget(const UnpackedChunk* chunk) {
     Chunks gone;
     std::lock_guard lock(mutex_);
@@ -69,7 +76,10 @@ class KeptChunks {
     Chunks gone;
     std::lock_guard lock(mutex_);
     Trim(0, &gone);
+    ++epoch_;
   }
+
+  uint64_t epoch() const { return epoch_; }
 
  private:
   /// Returns how many went.
@@ -97,6 +107,7 @@ class KeptChunks {
   Chunks chunks_;  ///< most recently used first
   std::unordered_map<const UnpackedChunk*, Chunks::iterator> places_;
   CacheReport counts_;  ///< without columns
+  std::atomic<uint64_t> epoch_{1};
 };
 
 /// Never destroyed: tablets may be, after main() has returned.
@@ -107,11 +118,13 @@ KeptChunks& AllKept() {
 
 }  // namespace
 
+bool HasRoomForUnpacked(uint64_t bytes) { return AllKept().HasRoom(bytes); }
 void KeepUnpacked(const std::shared_ptr<UnpackedChunk>& chunk) { AllKept().Keep(chunk); }
 void ForgetUnpacked(const std::shared_ptr<UnpackedChunk>& chunk) {
   if (chunk != nullptr) AllKept().Forget(chunk.get());
 }
 CacheReport UnpackedReport() { return AllKept().Report(); }
 void DropUnpacked() { AllKept().DropAll(); }
+uint64_t UnpackedEpoch() { return AllKept().epoch(); }
 
 }  // namespace tessera

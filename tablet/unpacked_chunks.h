@@ -40,6 +40,8 @@ struct UnpackedChunk {
   const int column;
 };
 
+/// Whether so much more can be kept without that others go.
+bool HasRoomForUnpacked(uint64_t bytes);
 /// It was used just now. Others may go.
 void KeepUnpacked(const std::shared_ptr<UnpackedChunk>& chunk);
 /// Nobody will ask for it again; may be nullptr.
@@ -47,5 +49,7 @@ void ForgetUnpacked(const std::shared_ptr<UnpackedChunk>& chunk);
 CacheReport UnpackedReport();
 /// Forgets all that nobody holds.
 void DropUnpacked();
+/// From 1 on; another one behind each DropUnpacked().
+uint64_t UnpackedEpoch();
 
 }  // namespace tessera

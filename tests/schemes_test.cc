@@ -13,6 +13,7 @@
 
 #include "tablet/ordered_float.h"
 #include "tablet/schemes/bit_packing.h"
+#include "tablet/schemes/packed_reader.h"
 #include "tablet/schemes/packed_stream.h"
 #include "tablet/schemes/scheme_planner.h"
 #include "tablet/schemes/unpack_cost.h"
@@ -39,6 +40,32 @@ Values UnpackAs(const std::vector<uint8_t>& packed, size_t values, const ScaledC
   return {out.begin(), out.end()};
 }
 
+/// A reader gives the values that unpacking does, by tiles from anywhere on and one by one. Returns whether there is one.
+template <class Value>
+bool ReadsAs(const std::vector<uint8_t>& packed, const Values& values, const ScaledCodes* scaled = nullptr) {
+  PackedTree tree;
+  EXPECT_EQ(ParsePackedStream(packed.data(), packed.size(), values.size(), sizeof(Value), scaled != nullptr, &tree),
+            nullptr);
+  const auto reader = PackedReader::Open(packed.data(), tree, sizeof(Value), scaled, std::nullopt);
+  if (reader == nullptr) return false;
+  std::mt19937_64 random(values.size());
+  std::vector<Value> out(PackedReader::kRoom);
+  uint8_t* const bytes = reinterpret_cast<uint8_t*>(out.data());
+  for (size_t first = 0; first < values.size(); first += 1 + random() % PackedReader::kMostRows) {
+    const size_t count = std::min<size_t>(values.size() - first, PackedReader::kMostRows);
+    EXPECT_EQ(reader->Read(static_cast<uint32_t>(first), static_cast<uint32_t>(count), bytes), nullptr);
+    const auto begin = values.begin() + static_cast<std::ptrdiff_t>(first);
+    EXPECT_TRUE(std::equal(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(count), begin))
+        << "from row " << first;
+    std::fill(out.begin(), out.end(), Value{0x5A});
+    std::vector<uint16_t> places;
+    for (size_t i = random() % 40; i < count; i += 1 + random() % 40) places.push_back(static_cast<uint16_t>(i));
+    EXPECT_EQ(reader->ReadPlaces(static_cast<uint32_t>(first), places, bytes), nullptr);
+    for (const uint16_t i : places) EXPECT_EQ(out[i], values[first + i]) << "row " << first + i;
+  }
+  return true;
+}
+
 /// Packs and unpacks, to integers of every width that holds the values.
 void ExpectRoundTrip(const Values& values, const SchemeTree& tree) {
   SCOPED_TRACE(tree.ToString() + " of " + std::to_string(values.size()) + " values");
@@ -48,6 +75,11 @@ void ExpectRoundTrip(const Values& values, const SchemeTree& tree) {
   const uint64_t greatest = values.empty() ? 0 : *std::max_element(values.begin(), values.end());
   std::string reason;
   EXPECT_EQ(UnpackAs<uint64_t>(*packed, values.size(), nullptr, &reason), values) << reason;
+  if (!values.empty() && ReadsAs<uint64_t>(*packed, values)) {
+    if (greatest <= UINT32_MAX) ReadsAs<uint32_t>(*packed, values);
+    if (greatest <= UINT16_MAX) ReadsAs<uint16_t>(*packed, values);
+    if (greatest <= UINT8_MAX) ReadsAs<uint8_t>(*packed, values);
+  }
   if (greatest <= UINT32_MAX) {
     EXPECT_EQ(UnpackAs<uint32_t>(*packed, values.size(), nullptr, &reason), values) << reason;
   }
@@ -140,6 +172,43 @@ TEST(Schemes, EveryTreeGivesBackEveryStream) {
   }
 }
 
+TEST(PackedReader, ReadsWhereNoValueDependsOnOthers) {
+  const Values values = Make(10'000, [](size_t i) { return i / 10 % 40; });
+  const auto reads = [&](const SchemeTree& tree) {
+    return ReadsAs<uint8_t>(*PackIntegers(values, tree, nullptr), values);
+  };
+  const SchemeTree delta = Tree(Scheme::kDelta, {Ns()}), runs = Tree(Scheme::kRle, {delta, Ns()});
+  for (const SchemeTree& tree : {Ns(), Tree(Scheme::kFor, {Ns()}), runs, Tree(Scheme::kFor, {runs}),
+                                 Tree(Scheme::kDict, {delta, Ns()}), Tree(Scheme::kSep, {runs, Ns()}, 7)}) {
+    EXPECT_TRUE(reads(tree)) << tree.ToString();
+  }
+  for (const SchemeTree& tree : {delta, Tree(Scheme::kNsv), Tree(Scheme::kBitmap, {Ns()}),
+                                 Tree(Scheme::kDict, {Ns(), delta}), Tree(Scheme::kSep, {Ns(), delta}, 7)}) {
+    EXPECT_FALSE(reads(tree)) << tree.ToString();
+  }
+  const Values alone = Make(10'000, [](size_t i) { return i % 40; });
+  EXPECT_FALSE(ReadsAs<uint8_t>(*PackIntegers(alone, Tree(Scheme::kRle, {Ns(), Ns()}), nullptr), alone))
+      << "as many runs as rows";
+}
+
+TEST(PackedReader, FindsCodesWithoutMeaning) {
+  const Values values = Make(3000, [](size_t i) { return i == 2500 ? 90 : i % 80; });
+  const std::vector<uint8_t> packed = *PackIntegers(values, Ns(), nullptr);
+  PackedTree tree;
+  ASSERT_EQ(ParsePackedStream(packed.data(), packed.size(), values.size(), 1, false, &tree), nullptr);
+  uint8_t out[PackedReader::kRoom];
+  const std::vector<uint16_t> one = {100}, another = {99};
+  const auto open = [&](std::optional<uint64_t> null) {
+    return PackedReader::Open(packed.data(), tree, 1, nullptr, PackedReader::Bounds{79, null});
+  };
+  const auto reader = open(std::nullopt);
+  EXPECT_EQ(reader->Read(0, 2048, out), nullptr);
+  EXPECT_NE(reader->Read(2048, 952, out), nullptr);
+  EXPECT_NE(reader->ReadPlaces(2400, one, out), nullptr);
+  EXPECT_EQ(reader->ReadPlaces(2400, another, out), nullptr);
+  EXPECT_EQ(open(90)->Read(2048, 952, out), nullptr) << "it is NULL";
+}
+
 TEST(Schemes, SomeTakeOnlySomeStreams) {
   const Values narrow = Make(1000, [](size_t i) { return i * i * i; });  // up to 30 bits
   ExpectRoundTrip(narrow, Tree(Scheme::kNsv));
@@ -169,8 +238,10 @@ TEST(Schemes, DecimalsThatAreStoredAsFloatingPoint) {
       std::string reason;
       if (single) {
         EXPECT_EQ(UnpackAs<uint32_t>(*packed, codes.size(), &scaled, &reason), codes) << reason;
+        EXPECT_TRUE(ReadsAs<uint32_t>(*packed, codes, &scaled));
       } else {
         EXPECT_EQ(UnpackAs<uint64_t>(*packed, codes.size(), &scaled, &reason), codes) << reason;
+        EXPECT_TRUE(ReadsAs<uint64_t>(*packed, codes, &scaled));
       }
       EXPECT_FALSE(PackIntegers(codes, Tree(Scheme::kScale, {Ns()}, 1), &scaled)) << "quarters need two digits";
     }
@@ -230,8 +301,17 @@ TEST(Schemes, DamagedStreamsAreRefusedOrHarmless) {
       }
       if (random() % 8 == 0) bad.resize(random() % bad.size());
       std::string reason;
-      UnpackAs<uint16_t>(bad, values.size(), nullptr, &reason);
+      const Values unpacked = UnpackAs<uint16_t>(bad, values.size(), nullptr, &reason);
       ++(reason.empty() ? taken : refused);
+      PackedTree nodes;
+      if (ParsePackedStream(bad.data(), bad.size(), values.size(), sizeof(uint16_t), false, &nodes) != nullptr)
+        continue;
+      const auto reader = PackedReader::Open(bad.data(), nodes, sizeof(uint16_t), nullptr, std::nullopt);
+      if (reader == nullptr) continue;
+      uint16_t out[PackedReader::kRoom];
+      const char* why = reader->Read(0, static_cast<uint32_t>(values.size()), reinterpret_cast<uint8_t*>(out));
+      EXPECT_EQ(why == nullptr, reason.empty());
+      EXPECT_TRUE(why != nullptr || std::equal(unpacked.begin(), unpacked.end(), out));
     }
   }
   EXPECT_GT(refused, 10'000u);

@@ -465,6 +465,7 @@ TEST(Wire, CommandsComeBackOrAreRefused) {
   command.threads = 3;
   command.gpu_required = command.profile = true;
   command.join_partitioning = vm::JoinPartitioning::kOff;
+  command.decompression = vm::Decompression::kFull;
   command.gpu_memory = 1 << 30;
   command.transfer = Transfer::kZeroCopy;
   command.transfer_piece = 1 << 20;
@@ -491,6 +492,7 @@ TEST(Wire, CommandsComeBackOrAreRefused) {
   EXPECT_TRUE(r.gpu_required);
   EXPECT_TRUE(r.profile);
   EXPECT_EQ(r.join_partitioning, vm::JoinPartitioning::kOff);
+  EXPECT_EQ(r.decompression, vm::Decompression::kFull);
   EXPECT_EQ(r.gpu_memory, uint64_t{1} << 30);
   EXPECT_EQ(r.transfer, Transfer::kZeroCopy);
   EXPECT_EQ(r.transfer_piece, uint64_t{1} << 20);

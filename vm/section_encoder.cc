@@ -8,12 +8,17 @@
 #include <cmath>
 #include <cstring>
 
+#include "tablet/io_error.h"
+#include "tablet/packed_chunk.h"
 #include "vm/dictionary.h"
 
 namespace tessera::vm {
 namespace {
 
 using Kind = PredicateEncoding::Kind;
+
+/// Codes of so many bytes are few enough for a list of numbers to say of each whether it is in it.
+constexpr int kWidestListed = 2;
 
 /// An interval of values in integer form, both ends included; empty if low > high.
 struct Interval {
@@ -246,8 +251,8 @@ class PredicateEncoder {
     if (n == 1) return Range(b, parts[0], p.negated);
     b.kind = Kind::kSet;
     // One byte a code if there are few codes, else one byte a row.
-    const uint64_t codes = chunk_.width == 1 ? 256 : chunk_.width == 2 ? 65536 : 0;
-    if (codes != 0) {
+    if (chunk_.width <= kWidestListed) {
+      const uint64_t codes = uint64_t{1} << 8 * chunk_.width;
       uint8_t* set = NewSet(codes, &b);
       if (p.negated) memset(set, 1, codes);
       for (const Interval& i : parts) {
@@ -411,6 +416,13 @@ bool EncodesAlike(const Chunk& a, const Chunk& b) {
 }
 
 }  // namespace
+
+Status TileCodes::Damaged(const char* reason) const {
+  // The whole chunk is damaged in the same way, and says so in the same words each time.
+  const Result<ChunkPointer> whole = tablet.Chunk(column);
+  if (!whole.ok()) return whole.status();
+  return CorruptTablet(tablet.path(), "column " + std::to_string(column + 1) + ": " + reason);
+}
 
 bool SameDictionary(const Chunk& a, const Chunk& b) {
   if (a.encoding != b.encoding || a.entries != b.entries || a.encoding == Encoding::kPlain) return false;
@@ -624,24 +636,52 @@ Result<TabletEncoding> SectionEncoder::Encode(const Tablet& tablet, const Tablet
     return Status::Ok();
   };
   for (const Predicate& p : s.predicates) TESSERA_TRY(read(static_cast<size_t>(p.slot)));
-  const auto unpack = [&](size_t slot) -> Status {
-    if (out.chunks[slot]->width == 0 || out.chunks[slot]->codes != nullptr) return Status::Ok();
-    TESSERA_ASSIGN(out.chunks[slot], tablet.Chunk(s.slots[slot].column));
-    if (!slots_[slot].repeated) out.decoded_bytes += out.chunks[slot]->codes_bytes;
-    return Status::Ok();
-  };
-  // Lists of numbers test some chunks row by row. Everything else about a predicate is known without the codes.
+  // Lists of numbers test wide codes row by row. Everything else about a predicate is known without the codes.
   for (const Predicate& p : s.predicates) {
-    if (p.kind == Predicate::Kind::kIn) TESSERA_TRY(unpack(static_cast<size_t>(p.slot)));
+    const auto slot = static_cast<size_t>(p.slot);
+    const Chunk& chunk = *out.chunks[slot];
+    if (p.kind == Predicate::Kind::kIn && chunk.width > kWidestListed && chunk.type.storage() != StorageClass::kText)
+      TESSERA_TRY(Unpack(tablet, slot, &out));
   }
   TESSERA_TRY(EncodePredicates(like, loop, &out));
   if (out.skip) return out;
   for (size_t i = 0; i < s.slots.size(); ++i) {
     TESSERA_TRY(read(i));
-    if (!leave_packed_) TESSERA_TRY(unpack(i));
+    if (!leave_packed_) TESSERA_TRY(UnpackOrRead(tablet, i, &out));
   }
   TESSERA_TRY(EncodeSlots(like, loop, &out));
   return out;
+}
+
+Status SectionEncoder::Unpack(const Tablet& tablet, size_t slot, TabletEncoding* out) const {
+  if (out->chunks[slot]->width == 0 || out->chunks[slot]->codes != nullptr) return Status::Ok();
+  TESSERA_ASSIGN(out->chunks[slot], tablet.Chunk(section_.slots[slot].column));
+  if (!slots_[slot].repeated) out->decoded_bytes += out->chunks[slot]->codes_bytes;
+  return Status::Ok();
+}
+
+Status SectionEncoder::UnpackOrRead(const Tablet& tablet, size_t slot, TabletEncoding* out) const {
+  if (!by_tiles_ || out->chunks[slot]->width == 0 || out->chunks[slot]->codes != nullptr)
+    return Unpack(tablet, slot, out);
+  const int column = section_.slots[slot].column;
+  out->tile_codes.resize(section_.slots.size());
+  for (size_t earlier = 0; slots_[slot].repeated && earlier < slot; ++earlier) {
+    if (section_.slots[earlier].column != column) continue;
+    out->chunks[slot] = out->chunks[earlier];
+    out->tile_codes[slot] = out->tile_codes[earlier];
+    return Status::Ok();
+  }
+  TESSERA_ASSIGN(const ChunkPointer chunk, tablet.ChunkForTiles(column));
+  if (chunk->codes == nullptr) {
+    std::unique_ptr<const PackedReader> reader = OpenPackedCodes(*chunk, tablet.AreCodesChecked(column));
+    if (reader == nullptr) return Unpack(tablet, slot, out);
+    if (chunk->has_nulls) tablet.NoteCodesChecked(column);  // all have been read
+    out->tile_codes[slot] = std::make_shared<const TileCodes>(std::move(reader), tablet, column);
+    return Status::Ok();
+  }
+  out->chunks[slot] = chunk;
+  out->decoded_bytes += chunk->codes_bytes;
+  return Status::Ok();
 }
 
 Result<TabletEncoding> SectionEncoder::EncodeChunks(uint32_t rows, std::vector<ChunkPointer> chunks,

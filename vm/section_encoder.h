@@ -11,6 +11,7 @@
 
 #include "base/shared_loops.h"
 #include "base/status.h"
+#include "tablet/schemes/packed_reader.h"
 #include "tablet/tablet.h"
 #include "vm/late_texts.h"
 #include "vm/program.h"
@@ -19,6 +20,16 @@
 #include "vm/text_uses.h"
 
 namespace tessera::vm {
+
+/// Codes of a slot that are unpacked as tiles need them.
+struct TileCodes {
+  std::unique_ptr<const PackedReader> reader;
+  const Tablet& tablet;
+  int column;
+
+  /// The error of codes that cannot be read.
+  Status Damaged(const char* reason) const;
+};
 
 /// One tablet as one section reads it. `slots` and `predicates` have host pointers into `storage` or into the tablet,
 /// which must outlive this.
@@ -29,6 +40,8 @@ struct TabletEncoding {
   std::vector<PredicateEncoding> predicates;  ///< one per Section::predicates
   /// The chunk of each slot, for moving its streams to a device; nullptr for intermediate results.
   std::vector<ChunkPointer> chunks;
+  /// Where a slot's codes are packed and read by tiles: its `codes` are nullptr then. Empty: all are unpacked.
+  std::vector<std::shared_ptr<const TileCodes>> tile_codes;
   uint64_t encoded_bytes = 0;  ///< of the chunks of all slots
   uint64_t decoded_bytes = 0;  ///< of codes that are stored packed and read unpacked here
   /// Owns the maps and sets; tablets with the same dictionary may share it.
@@ -78,6 +91,8 @@ class SectionEncoder {
   }
   /// Codes that are stored packed go to the device as they are.
   void LeavePacked() { leave_packed_ = true; }
+  /// ... are read by tiles (TabletEncoding::tile_codes), where that is possible and they have not come before.
+  void ReadByTiles() { by_tiles_ = true; }
 
   /// `like`: a tablet encoded before; may be nullptr. Its maps and sets are reused where the dictionaries are the same,
   /// which is so in most tablets of a table. Errors: those of Tablet::Chunk and of the dictionary sections.
@@ -104,6 +119,9 @@ class SectionEncoder {
   /// Whether the predicates leave no row.
   bool LeavesNone(const TabletEncoding& encoded) const;
   Status EncodeSlot(size_t number, const TabletEncoding* like, const LoopRunner& loop, TabletEncoding* out) const;
+  Status Unpack(const Tablet& tablet, size_t slot, TabletEncoding* out) const;
+  /// Unpacks the codes of a slot, or sees to it that they can be read by tiles.
+  Status UnpackOrRead(const Tablet& tablet, size_t slot, TabletEncoding* out) const;
 
   const Program& program_;
   const Section& section_;
@@ -118,7 +136,7 @@ class SectionEncoder {
   };
   std::vector<SlotUse> slots_;
   std::vector<int> columns_;  ///< of the slots, each once
-  bool leave_packed_ = false;
+  bool leave_packed_ = false, by_tiles_ = false;
   std::vector<size_t> on_device_;
   uint64_t most_text_bytes_ = 0;
   const std::vector<bool>* handed_on_ = nullptr;  ///< by slot; nullptr: none

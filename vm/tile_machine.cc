@@ -58,6 +58,7 @@ TileMachine::TileMachine(const Program& program, int section, const std::vector<
       r.narrow.resize(kTileRows);
     }
   }
+  codes_of_tile_.resize(section_.slots.size());
   masks_.resize(static_cast<size_t>(section_.masks));
   for (MaskRegister& m : masks_) m.rows.resize(kTileRows);
   cursors_.resize(program.joins.size());
@@ -287,6 +288,7 @@ Status TileMachine::RunTile(const TabletEncoding& tablet, uint32_t first, int ro
   tablet_ = &tablet;
   first_ = first;
   n_ = rows;
+  ++tile_;
   sinks_ = sinks;
   SetMaskToAll();
   for (Register& r : registers_) r.may_be_null = false;

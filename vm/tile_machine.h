@@ -68,6 +68,8 @@ class TileMachine {
   void SuspendAt(size_t rows) { suspend_at_ = rows; }
   bool suspended() const { return suspended_; }
   Status ResumeTile(const TileSinks& sinks);
+  /// Bytes of packed codes that tiles have unpacked since the last call.
+  uint64_t TakeDecodedBytes() { return std::exchange(decoded_bytes_, 0); }
   /// A text value is an identifier of the pool, or, where it is only read (text_uses.h): from kFirstMade on the number
   /// of a text that this tile has made, from kFirstEntry on an entry of a slot's chunk.
   static constexpr int64_t kFirstMade = int64_t{1} << 61, kFirstEntry = int64_t{1} << 62;
@@ -180,8 +182,12 @@ class TileMachine {
   /// Slots of form kComputed.
   Source<int64_t> ComputeSlot(int slot, int scratch);
   Source<int128_t> FetchWideSlot(int slot);
+  /// Codes of the tile's rows, of the slot's width: of live ones at least. REQUIRES: the slot has codes.
+  const uint8_t* CodesOf(int slot);
+  /// The same of packed ones.
+  const uint8_t* ReadCodes(int slot);
   template <class Code, class Convert>
-  void DecodeSlot(const SlotEncoding& b, int64_t* out, Convert convert);
+  void DecodeSlot(const uint8_t* stream, int64_t* out, Convert convert);
   void CopyToA(const Source<int64_t>& s);
   uint8_t* NullsA();
 
@@ -428,6 +434,13 @@ class TileMachine {
   uint64_t many_hashes_[kTileRows];
   uint16_t many_rows_[kTileRows];
   TileSinks sinks_;
+  uint64_t tile_ = 0;  ///< counts tiles
+  struct CodesOfTile {
+    std::unique_ptr<uint64_t[]> bytes;
+    uint64_t tile = 0;  ///< all of whose codes it has
+  };
+  std::vector<CodesOfTile> codes_of_tile_;  ///< by slot
+  uint64_t decoded_bytes_ = 0;
   uint64_t row_before_ = 0;
   uint32_t first_ = 0;
   int n_ = 0;
@@ -484,7 +497,7 @@ class TileMachine {
   size_t suspend_at_ = SIZE_MAX;
   bool suspended_ = false;
   LaneError error_ = LaneError::kNone;
-  Status text_error_;  // of FromText, with the text in it
+  Status text_error_;  // with the text in it, or the tablet
 
   std::unique_ptr<Scratch[]> scratch_;
   std::unique_ptr<WideScratch> wide_scratch_;

@@ -8,7 +8,7 @@ namespace tessera::vm {
 
 template <class Code>
 void TileMachine::FilterCodes(const PredicateEncoding& p, const SlotEncoding& s) {
-  const Code* codes = reinterpret_cast<const Code*>(s.codes) + first_;
+  const Code* codes = reinterpret_cast<const Code*>(CodesOf(p.slot));
   if (p.kind == PredicateEncoding::Kind::kSet) {
     if constexpr (sizeof(Code) <= 8) Keep([&](int i) { return p.set[codes[i]] != 0; });
     return;

@@ -32,6 +32,34 @@ int64_t TileMachine::KeepMade(std::string_view text) {
   return NoteMade({bytes, text.size()});
 }
 
+const uint8_t* TileMachine::ReadCodes(int slot) {
+  constexpr int kRowsForOne = 12;
+  const auto number = static_cast<size_t>(slot);
+  const int width = tablet_->slots[number].width;
+  CodesOfTile& codes = codes_of_tile_[number];
+  if (codes.bytes == nullptr) codes.bytes = std::make_unique_for_overwrite<uint64_t[]>(PackedReader::kRoom);
+  uint8_t* const out = reinterpret_cast<uint8_t*>(codes.bytes.get());
+  if (codes.tile == tile_) return out;
+  const TileCodes& from = *tablet_->tile_codes[number];
+  const char* reason;
+  // (One row by itself takes as long as a dozen behind each other. The mask may get rows back, which are not read now.)
+  if (sparse_ && live_ * kRowsForOne < n_) {
+    reason = from.reader->ReadPlaces(first_, {list_, static_cast<size_t>(live_)}, out);
+    decoded_bytes_ += static_cast<uint64_t>(live_ * width);
+  } else {
+    reason = from.reader->Read(first_, static_cast<uint32_t>(n_), out);
+    decoded_bytes_ += static_cast<uint64_t>(n_ * width);
+    codes.tile = tile_;
+  }
+  if (reason != nullptr) {
+    // What follows in this instruction must not meet codes without meaning.
+    memset(out, 0, sizeof(uint64_t) * kTileRows);
+    if (error_ == LaneError::kNone) text_error_ = from.Damaged(reason);
+    NoteError(LaneError::kBadText);
+  }
+  return out;
+}
+
 TileMachine::Source<int64_t> TileMachine::ComputeSlot(int slot, int scratch) {
   const auto number = static_cast<size_t>(slot);
   const SlotEncoding& b = tablet_->slots[number];
@@ -55,7 +83,7 @@ TileMachine::Source<int64_t> TileMachine::ComputeSlot(int slot, int scratch) {
     });
   } else {
     const auto by_code = [&]<class Code>(Code) {
-      const Code* codes = reinterpret_cast<const Code*>(b.codes) + first_;
+      const Code* codes = reinterpret_cast<const Code*>(CodesOf(slot));
       ForOnlyLive([&](int i) {
         if (!b.has_null_code || codes[i] != static_cast<Code>(b.null_code)) note(i, codes[i]);
       });

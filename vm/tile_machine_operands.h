@@ -9,9 +9,14 @@ namespace tessera::vm {
 
 // ---- Operands -------------------------------------------------------------------------------------------------------
 
+const uint8_t* TileMachine::CodesOf(int slot) {
+  const SlotEncoding& b = tablet_->slots[static_cast<size_t>(slot)];
+  return b.codes == nullptr ? ReadCodes(slot) : b.codes + size_t{b.width} * first_;
+}
+
 template <class Code, class Convert>
-void TileMachine::DecodeSlot(const SlotEncoding& b, int64_t* out, Convert convert) {
-  const Code* codes = reinterpret_cast<const Code*>(b.codes) + first_;
+void TileMachine::DecodeSlot(const uint8_t* stream, int64_t* out, Convert convert) {
+  const Code* codes = reinterpret_cast<const Code*>(stream);
   ForLive([&](int i) { out[i] = convert(static_cast<uint64_t>(codes[i])); });
 }
 
@@ -34,21 +39,22 @@ TileMachine::Source<int64_t> TileMachine::FetchSlot(int slot, int scratch) {
     return {s.narrow, nullptr, true, b.all_null};
   }
   if (b.texts == TextForm::kComputed) return ComputeSlot(slot, scratch);
+  const uint8_t* const stream = b.width == 0 ? nullptr : CodesOf(slot);
   auto by_width = [&](auto convert) {
     switch (b.width) {
       case 1:
-        return DecodeSlot<uint8_t>(b, s.narrow, convert);
+        return DecodeSlot<uint8_t>(stream, s.narrow, convert);
       case 2:
-        return DecodeSlot<uint16_t>(b, s.narrow, convert);
+        return DecodeSlot<uint16_t>(stream, s.narrow, convert);
       case 4:
-        return DecodeSlot<uint32_t>(b, s.narrow, convert);
+        return DecodeSlot<uint32_t>(stream, s.narrow, convert);
       default:
-        return DecodeSlot<uint64_t>(b, s.narrow, convert);
+        return DecodeSlot<uint64_t>(stream, s.narrow, convert);
     }
   };
   auto by_width_of_live = [&](auto convert) {
     auto decode = [&](auto code) {
-      const decltype(code)* codes = reinterpret_cast<const decltype(code)*>(b.codes) + first_;
+      const decltype(code)* codes = reinterpret_cast<const decltype(code)*>(stream);
       ForOnlyLive([&](int i) { s.narrow[i] = convert(static_cast<uint64_t>(codes[i])); });
     };
     switch (b.width) {
@@ -110,7 +116,7 @@ TileMachine::Source<int64_t> TileMachine::FetchSlot(int slot, int scratch) {
       ForLive([&](int i) { s.narrow[i] = b.map[first_ + static_cast<uint32_t>(i)]; });
       break;
     case Decode::kRaw:
-      memcpy(s.narrow, b.codes + size_t{8} * first_, size_t{8} * static_cast<size_t>(n_));
+      memcpy(s.narrow, stream, size_t{8} * static_cast<size_t>(n_));
       break;
     case Decode::kConstant:
       break;
@@ -119,7 +125,7 @@ TileMachine::Source<int64_t> TileMachine::FetchSlot(int slot, int scratch) {
   if (b.has_null_code) {
     auto nulls = [&](auto code) {
       using Code = decltype(code);
-      const Code* codes = reinterpret_cast<const Code*>(b.codes) + first_;
+      const Code* codes = reinterpret_cast<const Code*>(stream);
       const Code null_code = static_cast<Code>(b.null_code);
       ForLive([&](int i) { s.null[i] = codes[i] == null_code ? 1 : 0; });
     };
@@ -153,17 +159,13 @@ TileMachine::Source<int64_t> TileMachine::FetchSlot(int slot, int scratch) {
     } else {
       switch (b.width) {
         case 1:
-          nulls([&](int i) { return uint64_t{b.codes[first_ + static_cast<uint32_t>(i)]}; });
+          nulls([&](int i) { return uint64_t{stream[i]}; });
           break;
         case 2:
-          nulls([&](int i) {
-            return uint64_t{reinterpret_cast<const uint16_t*>(b.codes)[first_ + static_cast<uint32_t>(i)]};
-          });
+          nulls([&](int i) { return uint64_t{reinterpret_cast<const uint16_t*>(stream)[i]}; });
           break;
         default:
-          nulls([&](int i) {
-            return uint64_t{reinterpret_cast<const uint32_t*>(b.codes)[first_ + static_cast<uint32_t>(i)]};
-          });
+          nulls([&](int i) { return uint64_t{reinterpret_cast<const uint32_t*>(stream)[i]}; });
           break;
       }
     }
@@ -186,9 +188,10 @@ TileMachine::Source<int128_t> TileMachine::FetchWideSlot(int slot) {
     ForLive([&](int i) { s.wide[i] = Make128(high[i], low[i]); });
     return {s.wide, b.null_bytes == nullptr ? nullptr : b.null_bytes + first_, false, false};
   }
+  const uint8_t* const stream = CodesOf(slot);
   auto decode = [&](auto code) {
     using Code = decltype(code);
-    const Code* codes = reinterpret_cast<const Code*>(b.codes) + first_;
+    const Code* codes = reinterpret_cast<const Code*>(stream);
     ForLive([&](int i) {
       s.wide[i] = static_cast<int128_t>(static_cast<uint128_t>(base) + static_cast<uint128_t>(codes[i]));
     });

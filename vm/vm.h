@@ -119,6 +119,12 @@ class LateTexts;
 class Exchange;
 struct HandedOn;
 
+/// SET decompression: how far columns that are stored packed are unpacked before they are read.
+enum class Decompression : uint8_t {
+  kPartial,  ///< as far as what reads them needs
+  kFull,     ///< wholly
+};
+
 /// What a section needs besides the program.
 struct SectionContext {
   const Program* program = nullptr;
@@ -130,6 +136,7 @@ struct SectionContext {
   ThreadPool* pool = nullptr;  ///< for work on the host that can be shared; idle while the section runs
   bool profile = false;        ///< fill statistics->joined
   JoinPartitioning join_partitioning = JoinPartitioning::kAuto;
+  Decompression decompression = Decompression::kPartial;
   /// kRows: takes rows as they come, or once they are sorted if the section has an order. Then only the rows that fit
   /// the device's output are held at a time, and the result has no rows. Empty: all rows are in the result. An error
   /// ends the section and is returned by it.
@@ -335,6 +342,7 @@ struct RunOptions {
   uint64_t gpu_keep_from = 1001;  ///< results of fewer rows, and the sections that read them, go to the host
   bool profile = false;           ///< measure joins one by one, for EXPLAIN ANALYZE
   JoinPartitioning join_partitioning = JoinPartitioning::kAuto;
+  Decompression decompression = Decompression::kPartial;
   /// Set by another thread; the run ends with kCancelled within some milliseconds. May be nullptr.
   const std::atomic<bool>* cancel = nullptr;
   std::function<void(double)> progress;  ///< fraction done, 0..1, from any thread; may be empty

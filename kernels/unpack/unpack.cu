@@ -830,7 +830,7 @@ tessera::Result<UnpackPlan> PlanUnpack(const Chunk& chunk) {
   UnpackPlan plan;
   plan.width = chunk.width;
   plan.rows = chunk.rows;
-  plan.scaled = {static_cast<uint64_t>(chunk.base), chunk.null_code, chunk.has_nulls, chunk.type.id == TypeId::kReal};
+  plan.scaled = ScaledCodesOf(chunk);
   plan.packed_bytes = chunk.packed_bytes;
   plan.greatest = chunk.GreatestCode();
   plan.nulls = chunk.null_count;

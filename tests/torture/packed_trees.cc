@@ -508,6 +508,26 @@ void ComparePart(Campaign* campaign, const Chunk& packed, const Chunk& chunk) {
   }
 }
 
+/// Codes that are read by tiles, or one by one, are refused where the chunk is, and otherwise are its codes.
+void CompareTiles(Campaign* campaign, const Chunk& packed, const Result<ChunkPointer>& chunk) {
+  const std::unique_ptr<const PackedReader> reader = OpenPackedCodes(packed, false);
+  if (reader == nullptr) return;
+  uint64_t tile[PackedReader::kRoom];
+  uint8_t* const codes = reinterpret_cast<uint8_t*>(tile);
+  bool is_right = true;
+  for (uint32_t first = 0; first < packed.rows; first += PackedReader::kMostRows) {
+    const uint32_t rows = std::min(packed.rows - first, PackedReader::kMostRows);
+    const bool by_places = campaign->Random(2) == 0;
+    std::vector<uint16_t> places;
+    for (uint32_t i = 0; i < rows; ++i) places.push_back(static_cast<uint16_t>(i));
+    is_right &= (by_places ? reader->ReadPlaces(first, places, codes) : reader->Read(first, rows, codes)) == nullptr;
+    if (!is_right || !chunk.ok()) continue;
+    if (memcmp(codes, (*chunk)->codes + uint64_t{first} * packed.width, uint64_t{rows} * packed.width) != 0)
+      return campaign->Break("codes are others by tiles");
+  }
+  if (is_right != chunk.ok()) campaign->Break("codes are refused only whole, or only by tiles");
+}
+
 /// The runs of a column are refused where the column is, and otherwise have its rows.
 void CompareRuns(Campaign* campaign, const Tablet& tablet, int column, int columns, const Result<ChunkPointer>& chunk) {
   const Result<std::shared_ptr<const Tablet>> runs = tablet.Runs(column, 0);
@@ -559,6 +579,7 @@ bool IsRefused(Campaign* campaign, const std::string& path, const TabletIdentity
       if (status.message().find(path) == std::string::npos) campaign->Break("no name in: " + status.message());
     }
     if (chunk.ok()) UseChunk(**chunk);
+    if (packed.ok() && (*packed)->codes == nullptr) CompareTiles(campaign, **packed, chunk);
     CompareRuns(campaign, tablet, column, static_cast<int>(types->size()), chunk);
     // (Codes that stay packed are looked at by whoever unpacks them.)
     if (!packed.ok() && chunk.ok()) campaign->Break("a chunk is refused only where its codes stay packed");

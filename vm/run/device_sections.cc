@@ -201,6 +201,7 @@ SectionContext DeviceSections::ContextOf(int number, SectionStatistics* stats) {
   context.handed_on = &state_.handed_on;
   context.late_texts = &state_.late_texts;
   context.join_partitioning = state_.options.join_partitioning;
+  context.decompression = state_.options.decompression;
   if (state_.options.exchange != nullptr && state_.section(number).source_kind == Section::Source::kJoin) {
     context.rank = state_.options.exchange->rank();
     context.ranks = state_.options.exchange->ranks();

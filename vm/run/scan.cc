@@ -119,6 +119,7 @@ Status PrepareScan(RunState* state, int number, Scan* scan) {
     scan->table = state->SourceTable(s);
     scan->encoder =
         std::make_unique<SectionEncoder>(state->program, number, &state->strings, state->joins.key_ranges(), true);
+    if (state->options.decompression == Decompression::kPartial) scan->encoder->ReadByTiles();
     std::vector<uint32_t> rows;
     uint64_t first = 0;
     for (const auto& tablet : scan->table->tablets) {
@@ -195,6 +196,7 @@ void AddScan(const Scan& scan, RunState* state, SectionStatistics* stats) {
       stats->bytes_decoded += encoded.decoded_bytes;
     }
   }
+  stats->bytes_decoded += counts.decoded_bytes;
   state->mine.read_work += static_cast<double>(counts.read_nanoseconds) * 1e-6;
 }
 

@@ -283,6 +283,7 @@ class UnitRunner {
         TESSERA_TRY(scan_.top->Cut(end, state_.strings, &output->rows));
         scan_.first_of_keys->Cut(end, state_.strings, &output->rows);
       }
+      scan_.counts.decoded_bytes += machine->TakeDecodedBytes();
       if (machine->suspended()) {
         output->at = at;
         output->suspended = std::move(machine);
