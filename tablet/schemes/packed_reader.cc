@@ -57,7 +57,19 @@ template <class Value>
 void ReadBits(const uint8_t* words, const PackedNode& node, uint64_t base, const RowPlaces& rows, Value* out) {
   const int bits = node.bits;
   if (bits == 0) return rows.Each([&](uint32_t i) { out[i] = static_cast<Value>(base); });
-  rows.Each([&](uint32_t i) { out[i] = static_cast<Value>(BitsAt(words, uint64_t{rows.first} + i, bits) + base); });
+  // Most are within the 8 bytes from their first one on, and so are these in the stream.
+  constexpr int kMostInWord = 57;
+  const uint64_t mask = ~uint64_t{0} >> (64 - bits), last = node.bytes < 8 ? 0 : node.bytes - 8;
+  rows.Each([&](uint32_t i) {
+    const uint64_t row = uint64_t{rows.first} + i, at = row * static_cast<uint64_t>(bits);
+    if (bits <= kMostInWord && at / 8 <= last) {
+      uint64_t word;
+      memcpy(&word, words + at / 8, sizeof word);
+      out[i] = static_cast<Value>((word >> at % 8 & mask) + base);
+    } else {
+      out[i] = static_cast<Value>(BitsAt(words, row, bits) + base);
+    }
+  });
 }
 
 template <class Value>
