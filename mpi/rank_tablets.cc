@@ -98,12 +98,8 @@ std::vector<bool> TabletsOf(const TableInfo& table, const vm::Program& program, 
     const bool shared = !s.spans.empty() || vm::SharedByTablets(table, share.ranks, share.replicate_below);
     if (!shared || (share.use_gpu && vm::IsReadWhole(table, s, share.replicate_below)))
       return std::vector<bool>(table.tablets.size(), true);
-    // (Ranks that may use GPUs learn only later whether there is one.)
-    for (const bool whole : {false, true}) {
-      if (whole && !share.use_gpu) break;
-      for (const vm::TabletPart& part : vm::PartsOf(table, s, share.ranks, whole)) {
-        if (part.rank == share.rank) out[part.tablet] = true;
-      }
+    for (const vm::TabletPart& part : vm::PartsOf(table, s, share.ranks)) {
+      if (part.rank == share.rank) out[part.tablet] = true;
     }
   }
   return out;

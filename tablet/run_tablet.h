@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "tablet/part_tablet.h"
 #include "tablet/tablet.h"
 #include "tablet/unpacked_chunks.h"
 
@@ -40,6 +41,7 @@ class RunTablet final : public Tablet {
   Result<ChunkPointer> Describe(int column) const override;
   uint64_t Expect(const std::vector<int>& columns, bool again) const override;
   Status Intact() const override { return of_.Intact(); }
+  const Tablet* Part(uint32_t first, uint32_t rows) const override { return parts_.Find(*this, first, rows); }
   const Tablet& stored() const override { return of_; }
   int StoredColumn(int) const override { return column_; }
   std::string path() const override { return of_.path(); }
@@ -63,6 +65,7 @@ class RunTablet final : public Tablet {
   mutable std::weak_ptr<Runs> unpacked_;
   mutable std::atomic<bool> has_parts_{false};
   mutable tessera::Chunk values_, counts_;  ///< written once, under mutex_, before has_parts_
+  const TabletParts parts_;
 };
 
 }  // namespace tessera

@@ -157,6 +157,9 @@ class Tablet {
   /// long as this one, and the pointer keeps both. `runs`: how many there are, if somebody knows; 0: nobody does. Errors:
   /// as Describe(), and as StorageOf().
   virtual Result<std::shared_ptr<const Tablet>> Runs(int column, uint32_t runs) const;
+  /// Rows [first, first + rows) as a tablet of their own, which lives as long as this one. REQUIRES: this is a file of this
+  /// process, or the runs of one; there are these rows; `first` is a multiple of 128, so that their streams are aligned.
+  virtual const Tablet* Part(uint32_t /*first*/, uint32_t /*rows*/) const { return nullptr; }
   /// What is stored, where this is a view of it: the tablet, and the column of one of its columns.
   virtual const Tablet& stored() const { return *this; }
   virtual int StoredColumn(int column) const { return column; }

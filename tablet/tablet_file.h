@@ -15,6 +15,7 @@
 
 #include "tablet/chunk_encoder.h"
 #include "tablet/file_mapping.h"
+#include "tablet/part_tablet.h"
 #include "tablet/run_tablet.h"
 #include "tablet/tablet.h"
 #include "tablet/tablet_format.h"
@@ -67,6 +68,7 @@ class TabletFile final : public Tablet, public std::enable_shared_from_this<Tabl
   Result<ChunkStorage> StorageOf(int column) const override;
   Result<std::string> SchemesOf(int column) const override;
   Result<std::shared_ptr<const Tablet>> Runs(int column, uint32_t runs) const override;
+  const Tablet* Part(uint32_t first, uint32_t rows) const override { return parts_.Find(*this, first, rows); }
   std::string path() const override { return path_; }
   Status Intact() const override;
   std::span<const uint8_t> Mapping() const override;
@@ -114,6 +116,7 @@ class TabletFile final : public Tablet, public std::enable_shared_from_this<Tabl
   };
   mutable std::vector<UnpackedColumn> unpacked_;                  ///< by column; empty until one has packed streams
   mutable std::map<int, std::unique_ptr<const RunTablet>> runs_;  ///< by column
+  const TabletParts parts_;
 };
 
 }  // namespace tessera

@@ -161,8 +161,7 @@ TEST_F(CoLocation, EachTabletHasRowsOfOneBucket) {
   std::map<int, std::set<int>> ranks;
   for (const char* name : {"t", "a", "b", "two"}) {
     const TableInfo& table = *cluster_.snapshot.Find(name);
-    for (const vm::TabletPart& part : vm::ShareTablets(table, 3, false))
-      ranks[table.buckets[part.tablet]].insert(part.rank);
+    for (const vm::TabletPart& part : vm::ShareTablets(table, 3)) ranks[table.buckets[part.tablet]].insert(part.rank);
   }
   for (const auto& [bucket, of_bucket] : ranks) EXPECT_EQ(of_bucket.size(), 1u) << bucket;
   EXPECT_GT(ranks.size(), 50u);

@@ -41,8 +41,8 @@ TableInfo EqualTablets(size_t n, uint32_t rows) {
 }
 
 /// The greatest share of a rank, in parts of an equal one. Checks that each row is in one part, and cuts are at tiles.
-double GreatestShare(const TableInfo& table, int ranks, bool whole) {
-  const std::vector<TabletPart> parts = ShareTablets(table, ranks, whole);
+double GreatestShare(const TableInfo& table, int ranks) {
+  const std::vector<TabletPart> parts = ShareTablets(table, ranks);
   std::vector<double> loads(static_cast<size_t>(ranks));
   double all = 0;
   auto part = parts.begin();
@@ -53,7 +53,6 @@ double GreatestShare(const TableInfo& table, int ranks, bool whole) {
       EXPECT_EQ(part->first, next);
       EXPECT_EQ(part->first % kTileRows, 0u);
       EXPECT_GT(part->rows, 0u);
-      EXPECT_TRUE(!whole || part->rows == rows);
       EXPECT_TRUE(part->rank >= 0 && part->rank < ranks);
       next = part->first + part->rows;
       loads[static_cast<size_t>(part->rank)] += part->rows / rows * bytes;
@@ -72,13 +71,13 @@ std::vector<int> RanksOf(const std::vector<TabletPart>& parts) {
 }
 
 TEST(TabletShares, EvenRoundsStayWholeAndInTurn) {
-  EXPECT_EQ(RanksOf(ShareTablets(EqualTablets(8, 1 << 16), 4, false)), (std::vector<int>{0, 1, 2, 3, 0, 1, 2, 3}));
+  EXPECT_EQ(RanksOf(ShareTablets(EqualTablets(8, 1 << 16), 4)), (std::vector<int>{0, 1, 2, 3, 0, 1, 2, 3}));
   // A share of 101 / 4 is exceeded by 3 %, which is not worth reading a tablet twice.
-  EXPECT_EQ(ShareTablets(EqualTablets(101, 1 << 16), 4, false).size(), 101u);
+  EXPECT_EQ(ShareTablets(EqualTablets(101, 1 << 16), 4).size(), 101u);
 }
 
 TEST(TabletShares, TheUnevenLastRoundIsCut) {
-  const std::vector<TabletPart> parts = ShareTablets(EqualTablets(6, 1 << 20), 4, false);
+  const std::vector<TabletPart> parts = ShareTablets(EqualTablets(6, 1 << 20), 4);
   const uint32_t half = 1 << 19, all = 1 << 20;
   EXPECT_EQ(parts, (std::vector<TabletPart>{{0, 0, all, 0},
                                             {1, 0, all, 1},
@@ -88,31 +87,28 @@ TEST(TabletShares, TheUnevenLastRoundIsCut) {
                                             {4, half, half, 1},
                                             {5, 0, half, 2},
                                             {5, half, half, 3}}));
-  EXPECT_LE(GreatestShare(EqualTablets(3, 1 << 20), 2, false), 1.001);
-  EXPECT_LE(GreatestShare(EqualTablets(9, 1 << 20), 7, false), 1.01);
-  // Few rows are not worth a cut, and a GPU takes whole tablets.
-  EXPECT_EQ(ShareTablets(EqualTablets(6, 7 * kTileRows), 4, false).size(), 6u);
-  EXPECT_EQ(ShareTablets(EqualTablets(6, 1 << 20), 4, true).size(), 6u);
-  EXPECT_EQ(GreatestShare(EqualTablets(6, 1 << 20), 4, true), 2 / 1.5);
+  EXPECT_LE(GreatestShare(EqualTablets(3, 1 << 20), 2), 1.001);
+  EXPECT_LE(GreatestShare(EqualTablets(9, 1 << 20), 7), 1.01);
+  // Few rows are not worth a cut.
+  EXPECT_EQ(ShareTablets(EqualTablets(6, 7 * kTileRows), 4).size(), 6u);
+  EXPECT_EQ(GreatestShare(EqualTablets(6, 7 * kTileRows), 4), 2 / 1.5);
 }
 
 TEST(TabletShares, BytesCountAndNotTablets) {
   // One tablet in four has most of the bytes: in turn all of these would be of one rank.
   std::vector<std::pair<uint32_t, uint64_t>> sizes;
   for (int t = 0; t < 64; ++t) sizes.emplace_back(1 << 16, t % 4 == 0 ? 1000000 : 100000);
-  EXPECT_LE(GreatestShare(TableOf(sizes), 4, true), 1.1);
-  EXPECT_LE(GreatestShare(TableOf(sizes), 4, false), 1.05);
+  EXPECT_LE(GreatestShare(TableOf(sizes), 4), 1.05);
   // A tablet that is larger than all others together.
   sizes = {{1 << 20, 1 << 30}, {1 << 20, 1 << 20}, {1 << 20, 1 << 20}, {5, 100}};
-  EXPECT_LE(GreatestShare(TableOf(sizes), 3, false), 1.01);
-  EXPECT_LE(GreatestShare(TableOf(sizes), 3, true), 3.0);
+  EXPECT_LE(GreatestShare(TableOf(sizes), 3), 1.01);
 }
 
 TEST(TabletShares, NeighboursGoToDifferentRanks) {
   std::mt19937 random(1);
   std::vector<std::pair<uint32_t, uint64_t>> sizes;
   for (int t = 0; t < 60; ++t) sizes.emplace_back(1 << 20, 1000000 + random() % 20000);
-  const std::vector<TabletPart> parts = ShareTablets(TableOf(sizes), 4, false);
+  const std::vector<TabletPart> parts = ShareTablets(TableOf(sizes), 4);
   ASSERT_EQ(parts.size(), 60u);
   for (size_t t = 0; t < 60; t += 4) {
     std::set<int> ranks;
@@ -130,14 +126,12 @@ TEST(TabletShares, EveryRankHasSomeOfAnyTable) {
     for (size_t t = 0, n = static_cast<size_t>(ranks) + random() % 30; t < n; ++t)
       sizes.emplace_back(t + 1 == n ? 1 + random() % tablet_rows : tablet_rows, 1 + random() % 100000);
     const TableInfo table = TableOf(sizes);
-    for (const bool whole : {false, true}) {
-      const std::vector<TabletPart> parts = ShareTablets(table, ranks, whole);
-      std::set<int> with_rows;
-      for (const TabletPart& part : parts) with_rows.insert(part.rank);
-      EXPECT_EQ(with_rows.size(), static_cast<size_t>(ranks));
-      EXPECT_EQ(parts, ShareTablets(table, ranks, whole));
-      GreatestShare(table, ranks, whole);
-    }
+    const std::vector<TabletPart> parts = ShareTablets(table, ranks);
+    std::set<int> with_rows;
+    for (const TabletPart& part : parts) with_rows.insert(part.rank);
+    EXPECT_EQ(with_rows.size(), static_cast<size_t>(ranks));
+    EXPECT_EQ(parts, ShareTablets(table, ranks));
+    GreatestShare(table, ranks);
   }
 }
 

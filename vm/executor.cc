@@ -108,7 +108,6 @@ class Run {
         const int join = static_cast<int>(j);
         state_.may_be_in_shares[j] = MayBeInShares(state_.program, join) && !placement_.IsUsedOnDevice(join);
       }
-      state_.whole_tablets = placement_.AnyRankHasDevice();
       return Status::Ok();
     });
     for (size_t i = 0; i < state_.program.sections.size(); ++i) {

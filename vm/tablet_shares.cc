@@ -165,7 +165,7 @@ bool IsReadWhole(const TableInfo& table, const Section& section, uint64_t replic
   return bytes < kReadWhole * replicate_below;
 }
 
-std::vector<TabletPart> ShareTablets(const TableInfo& table, int ranks, bool whole) {
+std::vector<TabletPart> ShareTablets(const TableInfo& table, int ranks) {
   if (table.tablets.empty()) return {};
   if (!table.buckets.empty()) {
     std::vector<TabletPart> parts;
@@ -181,17 +181,17 @@ std::vector<TabletPart> ShareTablets(const TableInfo& table, int ranks, bool who
   other.DealBySize();
   if (other.IsBetterThan(dealt)) dealt = other;
   other = dealt;
-  if (whole || !other.CanCut()) {
-    other.Move();
-  } else {
+  if (other.CanCut()) {
     other.Cut();
+  } else {
+    other.Move();
   }
   if (other.IsBetterThan(dealt)) dealt = std::move(other);
   return dealt.Parts();
 }
 
-std::vector<TabletPart> PartsOf(const TableInfo& table, const Section& section, int ranks, bool whole) {
-  if (section.spans.empty()) return ShareTablets(table, ranks, whole);
+std::vector<TabletPart> PartsOf(const TableInfo& table, const Section& section, int ranks) {
+  if (section.spans.empty()) return ShareTablets(table, ranks);
   std::vector<TabletPart> parts;
   for (size_t r = 0; r < section.spans.size(); ++r) {
     for (uint32_t t = section.spans[r].first; t < section.spans[r].end; ++t)

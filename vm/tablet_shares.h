@@ -35,14 +35,13 @@ struct TabletPart {
 
 /// All rows of the table, in their order. The tablets of bucket b of a distributed table go to rank b modulo `ranks`, as
 /// those of any other such table. Otherwise ranks get about equally many bytes, and tablets that stand beside each other
-/// go to different ranks, because a condition on a column that rows are sorted by leaves such out together. `whole`:
-/// tablets are not cut, for a GPU takes whole ones. Otherwise, where ranks would get too different shares, some tablets
-/// are cut at tiles.
-std::vector<TabletPart> ShareTablets(const TableInfo& table, int ranks, bool whole);
+/// go to different ranks, because a condition on a column that rows are sorted by leaves such out together. Where
+/// ranks would get too different shares, some tablets are cut at tiles.
+std::vector<TabletPart> ShareTablets(const TableInfo& table, int ranks);
 
 /// The rows of the table that each rank scans for a section: those of Section::spans, or as ShareTablets has them. REQUIRES:
 /// ranks share the table by tablets, or the section has spans; CheckSpans.
-std::vector<TabletPart> PartsOf(const TableInfo& table, const Section& section, int ranks, bool whole);
+std::vector<TabletPart> PartsOf(const TableInfo& table, const Section& section, int ranks);
 /// Whether a section's spans are those of as many ranks, and of the table. Errors: kCorrupt.
 Status CheckSpans(const TableInfo& table, const Section& section, int ranks);
 

@@ -16,16 +16,16 @@ struct Cost {
 
 /// Of a core of an AMD EPYC of 2022 (family 25, model 17): `compression_bench --costs` measures them again.
 constexpr Cost kCosts[kSchemes] = {
-    {0.1, 0},       // NS
-    {0.65, 0},      // NSV
-    {0.01, 0},      // FOR: its base is added where bits are unpacked
-    {0.37, 0},      // DELTA
-    {0.07, 0.8},    // RLE
-    {0.27, 0},      // DICT, if the dictionary is in the first cache
-    {0.39, 0.14},   // BITMAP
-    {0.09, 0},      // SEP
-    {1.5, 0},       // SCALE: a division
-    {1, 0},         // ZSTD, a byte
+    {0.1, 0},      // NS
+    {0.65, 0},     // NSV
+    {0.01, 0},     // FOR: its base is added where bits are unpacked
+    {0.37, 0},     // DELTA
+    {0.07, 0.8},   // RLE
+    {0.27, 0},     // DICT, if the dictionary is in the first cache
+    {0.39, 0.14},  // BITMAP
+    {0.09, 0},     // SEP
+    {1.5, 0},      // SCALE: a division
+    {1, 0},        // ZSTD, a byte
 };
 constexpr double kFirstCache = 32768;
 /// Nanoseconds a look-up for each time that the dictionary is twice as large as the first cache.

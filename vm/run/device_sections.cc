@@ -43,9 +43,12 @@ const TableInfo* DeviceSections::TableOf(int number) {
   portion.id = table->id;
   portion.schema = table->schema;
   portion.statistics = table->statistics;
-  for (const TabletPart& part : PartsOf(*table, s, exchange->ranks(), true)) {
+  for (const TabletPart& part : PartsOf(*table, s, exchange->ranks())) {
     if (part.rank != exchange->rank()) continue;
-    portion.tablets.push_back(table->tablets[part.tablet]);
+    const std::shared_ptr<const Tablet>& tablet = table->tablets[part.tablet];
+    const bool is_whole = part.rows == tablet->rows();
+    const Tablet* const rows = is_whole ? tablet.get() : tablet->Part(part.first, part.rows);
+    portion.tablets.push_back(std::shared_ptr<const Tablet>(tablet, rows));
     portion.rows += part.rows;
   }
   for (size_t c = 0; c < portion.statistics.size(); ++c) {

@@ -62,7 +62,6 @@ Status Placement::Place() {
   if (Exchange* const exchange = state_.options.exchange; exchange != nullptr) {
     TESSERA_ASSIGN(const uint64_t devices, exchange->Sum(all_have_device_ ? 1 : 0));
     all_have_device_ = devices == static_cast<uint64_t>(exchange->ranks());
-    any_has_device_ = devices > 0;
   }
   if (state_.options.gpu == nullptr) return Status::Ok();
   barred_.assign(on_device_.size(), false);
@@ -144,8 +143,8 @@ Status Placement::PlaceSection(size_t number) {
     on_device_[number] = can.ok() && together && cheap && IsUsedOnDevice(s.join) && !IsUsedOnHost(s.join);
     return Status::Ok();
   }
-  // A GPU takes whole tablets, if there are fewer than ranks, too. All ranks must share the table in the same way, and
-  // perhaps some have no GPU.
+  // A GPU takes tablets or parts of them, if there are fewer than ranks, too. All ranks must share the table in the same way,
+  // and perhaps some have no GPU.
   const bool costly = ReadsLargeDictionaries(number) || LocksGroups(s);
   const bool in_tablets =
       options.exchange == nullptr || all_have_device_ || !s.spans.empty() ||

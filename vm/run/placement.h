@@ -18,7 +18,6 @@ class Placement {
   Status Choose();
   bool OnDevice(int section) const { return on_device_[static_cast<size_t>(section)]; }
   /// Whether this rank or another one has a device; the same on all ranks.
-  bool AnyRankHasDevice() const { return any_has_device_; }
   /// Whether the section is on the devices of all ranks; the same on all ranks.
   bool OnAllDevices(int section) const { return all_have_device_ && OnDevice(section); }
   /// Whether a section placed there probes the join table or scans it.
@@ -58,7 +57,6 @@ class Placement {
   bool ProbesBy(const Section& s, JoinStrategy strategy) const;
 
   const RunState& state_;
-  bool any_has_device_ = false;
   bool all_have_device_ = false;
   std::vector<bool> on_device_;  ///< by section
   std::vector<bool> barred_;     ///< by section: it reads rows that the device will not have

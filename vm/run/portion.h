@@ -22,13 +22,12 @@ inline constexpr uint32_t kUnitRows = 1 << 16;
 /// shared by units, which are made small enough to give every rank some.
 class Portion {
  public:
-  /// For the stored table that a section scans. `exchange`: nullptr if this process runs alone. `whole`: tablets are not
-  /// cut.
-  Portion(const TableInfo& table, const Section& section, const Exchange* exchange, bool whole) {
+  /// For the stored table that a section scans. `exchange`: nullptr if this process runs alone.
+  Portion(const TableInfo& table, const Section& section, const Exchange* exchange) {
     if (exchange == nullptr) return;
     if (!section.spans.empty() || SharedByTablets(table, exchange->ranks(), exchange->replicate_below())) {
       by_tablets_ = true;
-      for (const TabletPart& part : PartsOf(table, section, exchange->ranks(), whole)) {
+      for (const TabletPart& part : PartsOf(table, section, exchange->ranks())) {
         if (part.rank == exchange->rank()) parts_.push_back(part);
       }
       return;

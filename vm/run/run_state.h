@@ -61,8 +61,7 @@ struct RunState {
   std::vector<SectionStatistics> finished;  ///< of fed sections
   LateTexts late_texts;
   RankStatistics mine;
-  uint64_t turns = 0;          ///< of recursions that have ended
-  bool whole_tablets = false;  ///< a rank has a device, so ranks cut no tablets; the same on all ranks
+  uint64_t turns = 0;  ///< of recursions that have ended
 
   const Section& section(int number) const { return program.sections[static_cast<size_t>(number)]; }
   const JoinSpec& join(int number) const { return program.joins[static_cast<size_t>(number)]; }

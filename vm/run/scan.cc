@@ -127,7 +127,7 @@ Status PrepareScan(RunState* state, int number, Scan* scan) {
       scan->first_rows.push_back(first);
       first += tablet->rows();
     }
-    CutSource(s, Portion(*scan->table, s, state->options.exchange, state->whole_tablets), rows, 0, &units);
+    CutSource(s, Portion(*scan->table, s, state->options.exchange), rows, 0, &units);
     BeginTablets(scan);
     return Status::Ok();
   }
