@@ -20,6 +20,7 @@ namespace {
 class AbsentTablet final : public Tablet {
  public:
   explicit AbsentTablet(const TabletIdentity& identity) : identity_(identity) {}
+  const Tablet* Part(uint32_t, uint32_t) const override { return this; }  // that is not read
   uint32_t rows() const override { return identity_.rows; }
   uint64_t weight() const override { return identity_.file_bytes; }
   Result<ChunkPointer> Chunk(int) const override {
@@ -36,6 +37,7 @@ class AbsentTablet final : public Tablet {
 class AbsentRuns final : public Tablet {
  public:
   AbsentRuns(const TabletIdentity& identity, uint32_t runs) : of_(identity), runs_(runs) {}
+  const Tablet* Part(uint32_t, uint32_t) const override { return this; }  // that is not read
   uint32_t rows() const override { return runs_; }
   uint64_t weight() const override { return of_.weight(); }
   Result<ChunkPointer> Chunk(int column) const override { return of_.Chunk(column); }

@@ -26,7 +26,7 @@ Result<TablesMessage> DescribeTables(const vm::Program& program, const Snapshot&
 struct RankShare {
   int rank = 0, ranks = 1;
   uint64_t replicate_below = 0;
-  bool use_gpu = false;  ///< sections may run on GPUs, which take whole tablets
+  bool use_gpu = false;  ///< sections may run on GPUs, which read small tables whole
 };
 
 class RankTablets {

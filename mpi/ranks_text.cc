@@ -39,7 +39,7 @@ std::string SourceText(const Described& d, int ranks, const ClusterSettings& set
   if (!s.spans.empty()) return "shared by ranges of tablets";
   return vm::SharedByTablets(*d.table, ranks, settings.replicate_below)
              ? "shared by tablets"
-             : "on every rank, shared by tiles (on GPUs: by tablets)";
+             : "on every rank, shared by tiles (on GPUs: by tablets and parts of them)";
 }
 
 /// What happens instead to a join table that has no room on every rank.

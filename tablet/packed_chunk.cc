@@ -217,7 +217,7 @@ uint32_t CountNulls(const Chunk& chunk, uint32_t rows, const uint64_t* codes) {
 }
 
 /// Whether the chunk has as many NULLs as it says, and no codes without meaning.
-bool HasNulls(const Chunk& chunk, const PackedReader& reader) {
+bool HasItsNulls(const Chunk& chunk, const PackedReader& reader) {
   uint64_t codes[PackedReader::kRoom];
   uint32_t nulls = 0;
   for (uint32_t row = 0; row < chunk.rows; row += PackedReader::kMostRows) {
@@ -236,14 +236,12 @@ std::unique_ptr<const PackedReader> OpenPackedCodes(const Chunk& chunk, bool che
       ParsePackedCodes(chunk, &tree) != nullptr)
     return nullptr;
   const ScaledCodes scaled = ScaledCodesOf(chunk);
-  std::optional<PackedReader::Bounds> bounds;
-  if (!checked) {
-    bounds = PackedReader::Bounds{chunk.GreatestCode(), std::nullopt};
-    if (chunk.has_nulls) bounds->null = chunk.null_code;
-  }
+  // (Also of codes that were checked: bytes of a file that is cut meanwhile turn into zeros.)
+  PackedReader::Bounds bounds{chunk.GreatestCode(), std::nullopt};
+  if (chunk.has_nulls) bounds.null = chunk.null_code;
   std::unique_ptr<const PackedReader> reader = PackedReader::Open(chunk.packed_codes, std::move(tree), chunk.width,
                                                                   chunk.type.IsFloat() ? &scaled : nullptr, bounds);
-  const bool is_right = reader == nullptr || checked || !chunk.has_nulls || HasNulls(chunk, *reader);
+  const bool is_right = reader == nullptr || checked || !chunk.has_nulls || HasItsNulls(chunk, *reader);
   return is_right ? std::move(reader) : nullptr;
 }
 

@@ -41,8 +41,8 @@ const char* ParsePackedCodes(const Chunk& chunk, PackedTree* tree);
 /// read what they unpack to. REQUIRES: as ParsePackedCodes.
 bool ArePlainBits(const Chunk& chunk);
 
-/// Reads packed codes of a chunk, some rows at a time. nullptr: they have to be unpacked whole, or are not packed. `checked`:
-/// they are known to unpack to what the chunk says. If they are not, codes without meaning are found by whoever reads them, and
+/// Reads packed codes of a chunk, some rows at a time; codes without meaning are an error of the reader. nullptr: they have
+/// to be unpacked whole, or are not packed. `checked`: they are known to unpack to what the chunk says. If they are not,
 /// NULLs are counted here. REQUIRES: as ParsePackedCodes.
 std::unique_ptr<const PackedReader> OpenPackedCodes(const Chunk& chunk, bool checked);
 

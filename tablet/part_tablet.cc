@@ -35,10 +35,11 @@ Result<ChunkPointer> PartTablet::Chunk(int column) const {
   const uint64_t before = uint64_t{first_} * chunk.width;
   if (chunk.codes != nullptr) chunk.codes += before;
   if (chunk.width != 0) chunk.codes_bytes = AlignToStream(uint64_t{rows_} * chunk.width);
-  if (chunk.null_bytes != nullptr) chunk.null_bytes += first_;
+  if (chunk.null_bytes != nullptr) chunk.null_bytes = chunk.has_nulls ? chunk.null_bytes + first_ : nullptr;
   if (chunk.encoding == Encoding::kPlain) {
     chunk.entries = rows_;
     chunk.entry_offsets += first_;
+    chunk.text_bytes = chunk.entry_offsets[rows_];
   }
   chunk.encoded_bytes = static_cast<uint64_t>(static_cast<double>(whole->encoded_bytes) * rows_ / whole->rows);
   part->whole = std::move(whole);

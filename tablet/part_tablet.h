@@ -15,16 +15,19 @@
 
 namespace tessera {
 
-/// Its chunks are those of the tablet without the rows before and behind, where they lie; packed codes are unpacked first.
+/// Its chunks are those of the tablet without the rows before and behind, where they lie; what is packed is unpacked first.
+/// Least and greatest values are those of the tablet, so here they are bounds, also where all rows are NULL; the first text
+/// of a plain chunk does not begin at byte 0.
 class PartTablet final : public Tablet {
  public:
-  /// `of` has to outlive this. REQUIRES: 0 < rows, first + rows <= of.rows(), first is a multiple of kStreamAlignment.
+  /// `of` has to outlive this. REQUIRES: 0 < rows, first + rows <= of.rows(); first, and the end if it is not the tablet's, are
+  /// multiples of kStreamAlignment.
   PartTablet(const Tablet& of, uint32_t first, uint32_t rows) : of_(of), first_(first), rows_(rows) {}
 
   uint32_t rows() const override { return rows_; }
   uint64_t weight() const override;
   Result<ChunkPointer> Chunk(int column) const override;
-  /// That of the tablet, for all of its rows: what it says of least and greatest values is so here, too.
+  /// That of the tablet, for all of its rows and NULLs: what a condition leaves out of these it leaves out of some, too.
   Result<ChunkPointer> Describe(int column) const override { return of_.Describe(column); }
   uint64_t Expect(const std::vector<int>& columns, bool again) const override { return of_.Expect(columns, again); }
   Status Intact() const override { return of_.Intact(); }

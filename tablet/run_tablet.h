@@ -34,6 +34,9 @@ class RunTablet final : public Tablet {
   /// The parts of the stored stream that are the values of the runs and their numbers of rows. (Whoever unpacks one of them
   /// does not see the other, so both are checked before, once.)
   Result<ChunkPointer> PackedChunk(int column) const override;
+  Result<ChunkPointer> ChunkForTiles(int column) const override {
+    return IsAsStored(column) ? of_.ChunkForTiles(column) : Chunk(column);
+  }
   bool AreCodesChecked(int column) const override { return !IsAsStored(column) || of_.AreCodesChecked(column); }
   void NoteCodesChecked(int column) const override {
     if (IsAsStored(column)) of_.NoteCodesChecked(column);

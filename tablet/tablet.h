@@ -130,8 +130,8 @@ class Tablet {
   /// says whether they are known to unpack to what the chunk says. If they are not, whoever unpacks them looks, and either
   /// notes that they are right or asks Chunk() for the error.
   virtual Result<ChunkPointer> PackedChunk(int column) const { return Chunk(column); }
-  /// For whoever reads tiles of codes, or few rows (tablet/packed_chunk.h): PackedChunk() if that costs no more than to unpack
-  /// them, which is so of plain bits, the first time, and if there is no room to keep them unpacked; else Chunk().
+  /// For whoever reads codes by tiles (tablet/packed_chunk.h). PackedChunk() if they are plain bits, if it is the first time, or
+  /// if there is no room to keep them unpacked; else Chunk(). (After DropUnpacked() the next time is the first again.)
   virtual Result<ChunkPointer> ChunkForTiles(int column) const { return Chunk(column); }
   virtual bool AreCodesChecked(int) const { return true; }
   virtual void NoteCodesChecked(int) const {}
@@ -157,8 +157,8 @@ class Tablet {
   /// long as this one, and the pointer keeps both. `runs`: how many there are, if somebody knows; 0: nobody does. Errors:
   /// as Describe(), and as StorageOf().
   virtual Result<std::shared_ptr<const Tablet>> Runs(int column, uint32_t runs) const;
-  /// Rows [first, first + rows) as a tablet of their own, which lives as long as this one. REQUIRES: this is a file of this
-  /// process, or the runs of one; there are these rows; `first` is a multiple of 128, so that their streams are aligned.
+  /// Rows [first, first + rows) as a tablet of their own, which lives as long as this one. nullptr if this is neither a file of
+  /// this process nor the runs of one. REQUIRES: as PartTablet.
   virtual const Tablet* Part(uint32_t /*first*/, uint32_t /*rows*/) const { return nullptr; }
   /// What is stored, where this is a view of it: the tablet, and the column of one of its columns.
   virtual const Tablet& stored() const { return *this; }

@@ -356,22 +356,10 @@ class PredicateEncoder {
       // The set has every code of the width, or all that occur.
       const uint64_t size =
           chunk_.width == 1 ? 256 : std::max<uint64_t>(entries, chunk_.has_nulls ? chunk_.null_code + 1 : 0);
-      if (size <= uint64_t{16} << 20) {
-        uint8_t* set = NewSet(size, &b);
-        memcpy(set, passes.data(), entries);
-        b.kind = Kind::kSet;
-        b.set = set;
-        return b;
-      }
-      uint8_t* set = NewSet(chunk_.rows, &b);
-      for (uint32_t row = 0; row < chunk_.rows; ++row) {
-        uint64_t code = 0;
-        memcpy(&code, chunk_.codes + size_t{chunk_.width} * row, chunk_.width);
-        set[row] = code < entries ? passes[code] : 0;
-      }
+      uint8_t* set = NewSet(size, &b);
+      memcpy(set, passes.data(), entries);
       b.kind = Kind::kSet;
       b.set = set;
-      b.by_row = true;
       return b;
     }
     uint8_t* set = NewSet(chunk_.rows, &b);

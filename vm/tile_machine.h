@@ -437,7 +437,8 @@ class TileMachine {
   uint64_t tile_ = 0;  ///< counts tiles
   struct CodesOfTile {
     std::unique_ptr<uint64_t[]> bytes;
-    uint64_t tile = 0;  ///< all of whose codes it has
+    uint64_t tile = 0;  ///< whose codes it has
+    int by_places = 0;  ///< so many of them one by one, perhaps some again; n_: all
   };
   std::vector<CodesOfTile> codes_of_tile_;  ///< by slot
   uint64_t decoded_bytes_ = 0;

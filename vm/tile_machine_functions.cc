@@ -33,29 +33,35 @@ int64_t TileMachine::KeepMade(std::string_view text) {
 }
 
 const uint8_t* TileMachine::ReadCodes(int slot) {
+  static_assert(kTileRows <= PackedReader::kMostRows);
+  /// To read one row by itself takes as long as so many behind each other.
   constexpr int kRowsForOne = 12;
   const auto number = static_cast<size_t>(slot);
   const int width = tablet_->slots[number].width;
   CodesOfTile& codes = codes_of_tile_[number];
   if (codes.bytes == nullptr) codes.bytes = std::make_unique_for_overwrite<uint64_t[]>(PackedReader::kRoom);
   uint8_t* const out = reinterpret_cast<uint8_t*>(codes.bytes.get());
-  if (codes.tile == tile_) return out;
+  if (codes.tile != tile_) {
+    codes.tile = tile_;
+    codes.by_places = 0;
+  }
+  if (codes.by_places == n_) return out;
   const TileCodes& from = *tablet_->tile_codes[number];
   const char* reason;
-  // (One row by itself takes as long as a dozen behind each other. The mask may get rows back, which are not read now.)
-  if (sparse_ && live_ * kRowsForOne < n_) {
+  // (The mask may get rows back that are not read now, and a loop comes here again and again.)
+  if (sparse_ && (codes.by_places + live_) * kRowsForOne < n_) {
     reason = from.reader->ReadPlaces(first_, {list_, static_cast<size_t>(live_)}, out);
     decoded_bytes_ += static_cast<uint64_t>(live_ * width);
+    codes.by_places += live_;
   } else {
     reason = from.reader->Read(first_, static_cast<uint32_t>(n_), out);
     decoded_bytes_ += static_cast<uint64_t>(n_ * width);
-    codes.tile = tile_;
+    codes.by_places = n_;
   }
   if (reason != nullptr) {
     // What follows in this instruction must not meet codes without meaning.
     memset(out, 0, sizeof(uint64_t) * kTileRows);
-    if (error_ == LaneError::kNone) text_error_ = from.Damaged(reason);
-    NoteError(LaneError::kBadText);
+    Succeeds(from.Damaged(reason));
   }
   return out;
 }
@@ -90,10 +96,7 @@ TileMachine::Source<int64_t> TileMachine::ComputeSlot(int slot, int scratch) {
     };
     b.width == 1 ? by_code(uint8_t{}) : b.width == 2 ? by_code(uint16_t{}) : by_code(uint32_t{});
   }
-  if (const Status status = machine->Run(chunk, {entries.data(), count}); !status.ok()) {
-    text_error_ = status;
-    NoteError(LaneError::kBadText);
-  }
+  Succeeds(machine->Run(chunk, {entries.data(), count}));
   const DictionaryMap& values = machine->values();
   const bool is_text = section_.slots[number].type.storage() == StorageClass::kText;
   std::array<int64_t, kTileRows> identifiers;

@@ -15,7 +15,7 @@ namespace {
 
 /// Larger dictionaries take longer to unpack than few rows, and more memory than a cache has.
 constexpr uint64_t kMostEntries = 1 << 16;
-/// With shorter runs, these take as much memory as rows.
+/// Shorter runs take longer to unpack and to look up than rows.
 constexpr uint64_t kLeastRowsOfRun = 2;
 constexpr uint32_t kMostRows = PackedReader::kMostRows, kRoom = PackedReader::kRoom;
 
@@ -86,7 +86,8 @@ void ReadBits(const uint8_t* words, const PackedNode& node, uint64_t base, RowRa
 std::unique_ptr<const PackedReader> PackedReader::Open(const uint8_t* stream, PackedTree tree, int width,
                                                        const ScaledCodes* scaled, const std::optional<Bounds>& bounds) {
   std::unique_ptr<PackedReader> reader(new PackedReader(stream, std::move(tree), width, scaled, bounds));
-  if (width < 1 || width > 8 || reader->Prepare(0, width) == 0) return nullptr;
+  const bool is_width = width == 1 || width == 2 || width == 4 || width == 8;
+  if (!is_width || reader->Prepare(0, width) == 0) return nullptr;
   return reader;
 }
 
@@ -232,7 +233,11 @@ void PackedReader::ReadRuns(size_t at, const Rows& rows, Value* out) const {
     }
   } else {
     rows.Each([&](uint32_t i) {
-      while (ends[run] <= rows.first + i) ++run;
+      const uint32_t row = rows.first + i;
+      if (ends[run] <= row) {  // the row's run is one of the next kMostRows
+        const size_t last = std::min(of.count, run + 1 + kMostRows);
+        run = static_cast<size_t>(std::upper_bound(ends + run + 1, ends + last, row) - ends);
+      }
       out[i] = values[run];
     });
   }

@@ -11,23 +11,24 @@
 #include <vector>
 
 #include "tablet/schemes/packed_stream.h"
+#include "tablet/schemes/write_run.h"
 
 namespace tessera {
 
 class PackedReader {
  public:
-  /// The most rows that are read at a time, and the values that what they are read to has room for: something may be written
-  /// behind them.
-  static constexpr uint32_t kMostRows = 2048, kRoom = kMostRows + 32;
+  /// The most rows that are read at a time, and the values that what they are read to has room for: runs are written a
+  /// vector at a time, also behind the rows.
+  static constexpr uint32_t kMostRows = 2048, kRoom = kMostRows + kRunStep<uint8_t>;
   /// What values may be: up to `greatest`, and `null`.
   struct Bounds {
     uint64_t greatest = UINT64_MAX;
     std::optional<uint64_t> null;
   };
 
-  /// Unpacks runs and the entries of dictionaries, but no rows. nullptr if the tree has DELTA, NSV or BITMAP where rows are,
-  /// too many runs or entries, or damaged ones: it is unpacked whole then. `stream`: has to outlive this. `tree`: what ParsePackedStream() gave. `width`, `scaled`: as of
-  /// UnpackStream. `bounds`: nullopt if all values are known to be right.
+  /// Unpacks runs and the entries of dictionaries, but no rows. nullptr if the tree has DELTA, NSV or BITMAP where rows
+  /// are, too many runs or entries, or damaged ones: it is unpacked whole then. `stream`: has to outlive this. `tree`: what
+  /// ParsePackedStream() gave. `width`, `scaled`: as of UnpackStream. `bounds`: nullopt if any value is right.
   static std::unique_ptr<const PackedReader> Open(const uint8_t* stream, PackedTree tree, int width,
                                                   const ScaledCodes* scaled, const std::optional<Bounds>& bounds);
 

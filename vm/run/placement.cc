@@ -143,8 +143,8 @@ Status Placement::PlaceSection(size_t number) {
     on_device_[number] = can.ok() && together && cheap && IsUsedOnDevice(s.join) && !IsUsedOnHost(s.join);
     return Status::Ok();
   }
-  // A GPU takes tablets or parts of them, if there are fewer than ranks, too. All ranks must share the table in the same way,
-  // and perhaps some have no GPU.
+  // A GPU takes tablets and parts of them, also of a table that has fewer than there are ranks. All ranks must share it
+  // in the same way, and perhaps some have no GPU.
   const bool costly = ReadsLargeDictionaries(number) || LocksGroups(s);
   const bool in_tablets =
       options.exchange == nullptr || all_have_device_ || !s.spans.empty() ||

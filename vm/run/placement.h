@@ -17,7 +17,6 @@ class Placement {
   /// Decides for all sections. All ranks get the same result. Errors: a section cannot run where it must.
   Status Choose();
   bool OnDevice(int section) const { return on_device_[static_cast<size_t>(section)]; }
-  /// Whether this rank or another one has a device; the same on all ranks.
   /// Whether the section is on the devices of all ranks; the same on all ranks.
   bool OnAllDevices(int section) const { return all_have_device_ && OnDevice(section); }
   /// Whether a section placed there probes the join table or scans it.

@@ -174,7 +174,10 @@ class UnitRunner {
     }
     if (output != nullptr) output->done = true;
     // What packed chunks were unpacked to may go.
-    if (scan_.table != nullptr && scan_.units.grid < 0 && --tablet.units_left == 0) tablet.encoded.chunks.clear();
+    if (scan_.table != nullptr && scan_.units.grid < 0 && --tablet.units_left == 0) {
+      tablet.encoded.chunks.clear();
+      tablet.encoded.tile_codes.clear();
+    }
     const size_t finished = window_.begin + ++done_;
     if (state_.options.progress)
       state_.options.progress(static_cast<double>(finished) / static_cast<double>(scan_.units.size()));
