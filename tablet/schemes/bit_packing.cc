@@ -192,7 +192,7 @@ void UnpackBits(const uint8_t* words, uint64_t values, int bits, uint64_t base, 
   if (values == 0) return;
   uint8_t last[kBlock * 8] = {};
   Value unpacked[kBlock];
-  memcpy(last, words, PackedWords(values, bits) * 8);
+  if (bits > 0) memcpy(last, words, PackedWords(values, bits) * 8);  // (otherwise there may be no words)
   exact(last, base, unpacked);
   std::copy_n(unpacked, values, out);
 }
