@@ -169,6 +169,14 @@ class Compression:
             ways += [("GPU, cold", "gpu", measure_cold), ("GPU", "gpu", measure)]
         return ways
 
+    @staticmethod
+    def timed(how, session, sql, runs, expected):
+        """The rows, which are the expected ones if there are such, and milliseconds."""
+        answer, ms, _ = how(session, sql, runs)
+        if expected and not same(expected, answer):
+            sys.exit(f"bench/compression.py: {sql}: {answer}, not {expected}")
+        return expected or answer, ms
+
     def sorted_integers(self, rows):
         """A database with a table for each way to store them, made once."""
         database = os.path.join(self.build, "bench", f"sorted-{rows}.tessera")
@@ -205,10 +213,7 @@ class Compression:
             for name, (goal, as_runs, way, device, how) in zip(names, columns):
                 sql = f"SELECT count(*), sum(v) FROM {goal}_sorted WHERE v < {rows // 10 * 3 * percent // 100}"
                 sessions[device].run(f"SET read_runs = {as_runs}")
-                answer, ms, _ = how(sessions[device], sql, runs)
-                expected = expected or answer
-                if not same(expected, answer):
-                    sys.exit(f"bench/compression.py: {sql}: {answer}, not {expected}")
+                expected, ms = self.timed(how, sessions[device], sql, runs, expected)
                 times.append(ms)
                 series[name][percent] = ms
                 self.csv.row(column="sorted", plan=goal, values=rows, selectivity=percent, way=name, ms=ms)
@@ -258,10 +263,7 @@ class Compression:
                     times = []
                     for way, device, how, decompression in ways:
                         sessions[device].run(f"SET decompression = {decompression}")
-                        answer, ms, _ = how(sessions[device], sql, runs)
-                        expected = expected or answer
-                        if not same(expected, answer):
-                            sys.exit(f"bench/compression.py: {sql}: {answer}, not {expected}")
+                        expected, ms = self.timed(how, sessions[device], sql, runs, expected)
                         times.append(ms)
                         self.csv.row(column=query, plan=goal, tree=order, bytes=stored, way=way, ms=ms)
                     table.row(query, order, goal, int(stored) * 1e-6, *times)

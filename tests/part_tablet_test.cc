@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "tablet/chunk_decoder.h"
-#include "tablet/row_batch.h"
 #include "tests/run_program.h"
+#include "tests/stored_rows.h"
 
 namespace tessera {
 namespace {
@@ -33,10 +33,7 @@ class PartTabletTest : public testing::TestWithParam<CompressionGoal> {
                       {"dict", SqlType::Text()},
                       {"plain", SqlType::Text()},
                       {"runs", SqlType::Of(TypeId::kDate)}};
-    EXPECT_TRUE(database_->CreateTable(schema, false).ok());
-    database_->SetCompression(GetParam());
-    RowBatch batch;
-    for (const ColumnSchema& c : schema.columns) batch.columns.emplace_back().type = c.type;
+    RowBatch batch = NoRows(schema);
     for (uint32_t row = 0; row < kRows; ++row) {
       const int64_t k = row * 7919 % 1009;
       const Value values[] = {
@@ -53,10 +50,7 @@ class PartTabletTest : public testing::TestWithParam<CompressionGoal> {
       for (size_t c = 0; c < schema.columns.size(); ++c) batch.columns[c].Append(values[c]);
       ++batch.rows;
     }
-    const auto writer = std::move(*database_->Write("t"));
-    EXPECT_TRUE(writer->Append(batch, 1).ok());
-    EXPECT_TRUE(writer->Commit().ok());
-    table_ = (*database_->Read())->Find("t");
+    table_ = StoreRows(database_.get(), schema, GetParam(), batch);
   }
 
   const TemporaryDirectory folder_;

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "tablet/chunk_decoder.h"
-#include "tablet/row_batch.h"
 #include "tablet/unpacked_chunks.h"
 #include "tests/run_program.h"
+#include "tests/stored_rows.h"
 
 namespace tessera {
 namespace {
@@ -31,10 +31,7 @@ class RunTabletTest : public testing::Test {
                       {"s", SqlType::Text()},
                       {"o", SqlType::Of(TypeId::kInteger)},
                       {"c", SqlType::Of(TypeId::kBigint)}};
-    EXPECT_TRUE(database_->CreateTable(schema, false).ok());
-    database_->SetCompression(CompressionGoal::kSpeed);
-    RowBatch batch;
-    for (const ColumnSchema& c : schema.columns) batch.columns.emplace_back().type = c.type;
+    RowBatch batch = NoRows(schema);
     for (int run = 0, row = 0; row < static_cast<int>(3 * kTabletRows); ++run) {
       for (int i = 0; i <= run % 7 && row < static_cast<int>(3 * kTabletRows); ++i, ++row) {
         batch.columns[kRuns].Append(run % 11 == 0 ? Value::Null(schema.columns[kRuns].type)
@@ -45,10 +42,7 @@ class RunTabletTest : public testing::Test {
         ++batch.rows;
       }
     }
-    const auto writer = std::move(*database_->Write("t"));
-    EXPECT_TRUE(writer->Append(batch, 1).ok());
-    EXPECT_TRUE(writer->Commit().ok());
-    table_ = (*database_->Read())->Find("t");
+    table_ = StoreRows(database_.get(), schema, CompressionGoal::kSpeed, batch);
   }
 
   const TemporaryDirectory folder_;

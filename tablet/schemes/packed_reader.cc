@@ -145,8 +145,7 @@ size_t PackedReader::PrepareRuns(size_t at, int width) {
 }
 
 size_t PackedReader::UnpackAll(size_t at, int width, uint8_t* out) const {
-  size_t end = at;
-  for (int open = 1; open > 0; ++end) open += ChildrenOf(static_cast<Scheme>(tree_[end].scheme)) - 1;
+  const size_t end = EndOfTree(tree_, at);
   const auto node = [&](size_t n) { return tree_.begin() + static_cast<std::ptrdiff_t>(n); };
   return UnpackStream(stream_, PackedTree(node(at), node(end)), width, nullptr, out) == nullptr ? end : 0;
 }

@@ -633,6 +633,11 @@ const char* UnpackStream(const uint8_t* stream, const PackedTree& tree, int widt
   }
 }
 
+size_t EndOfTree(const PackedTree& tree, size_t at) {
+  for (int open = 1; open > 0; ++at) open += ChildrenOf(static_cast<Scheme>(tree[at].scheme)) - 1;
+  return at;
+}
+
 uint64_t RunsIn(const PackedTree& tree) {
   const auto root = std::ranges::find_if(
       tree, [](const PackedNode& node) { return node.scheme != static_cast<uint8_t>(Scheme::kFor); });
@@ -641,8 +646,8 @@ uint64_t RunsIn(const PackedTree& tree) {
 
 void KeepOfRuns(bool values, PackedTree* tree) {
   const auto root = std::ranges::find(*tree, static_cast<uint8_t>(Scheme::kRle), &PackedNode::scheme);
-  auto second = root + 1;  // the first child, up to its end
-  for (int open = 1; open > 0; ++second) open += ChildrenOf(static_cast<Scheme>(second->scheme)) - 1;
+  const auto first = static_cast<size_t>(root + 1 - tree->begin());
+  const auto second = tree->begin() + static_cast<std::ptrdiff_t>(EndOfTree(*tree, first));
   if (values) {
     for (auto above = tree->begin(); above != root; ++above) above->values = static_cast<uint32_t>(root->parameter);
     tree->erase(second, tree->end());

@@ -86,6 +86,9 @@ const char* ParsePackedStream(const uint8_t* stream, uint64_t bytes, uint64_t va
 const char* UnpackStream(const uint8_t* stream, const PackedTree& tree, int width, const ScaledCodes* scaled,
                          uint8_t* out);
 
+/// The node behind the tree whose root is node `at`. REQUIRES: `tree` was checked.
+size_t EndOfTree(const PackedTree& tree, size_t at);
+
 /// How many runs a stream has whose tree is kRle below any number of kFor; 0: it is another tree.
 uint64_t RunsIn(const PackedTree& tree);
 /// Unpacks these runs, and not their rows: of each the value, of `width` bytes (1, 2, 4, 8), and its rows less 1. Returns as
