@@ -26,8 +26,6 @@ struct FoundTree {
 
 namespace search {
 
-using Values = std::vector<uint64_t>;
-
 inline constexpr size_t kMostBitmaps = 64;
 
 /// Sorts a copy: exact, where the planner estimates.
@@ -76,7 +74,6 @@ inline FoundTree BestLeaf(std::span<const uint64_t> values) {
 
 /// The best tree of at most `depth` schemes from root to leaf. REQUIRES: there are values.
 inline FoundTree SearchTrees(std::span<const uint64_t> values, int depth) {
-  using search::Values;
   FoundTree best = search::BestLeaf(values);
   if (depth <= 1 || values.empty()) return best;
   const auto consider = [&](Scheme scheme, uint64_t parameter, uint64_t payload,

@@ -8,11 +8,13 @@
 #include <cstring>
 #include <functional>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "tablet/ordered_float.h"
 #include "tablet/schemes/bit_packing.h"
+#include "tablet/schemes/different_values.h"
 #include "tablet/schemes/packed_reader.h"
 #include "tablet/schemes/packed_stream.h"
 #include "tablet/schemes/scheme_planner.h"
@@ -20,8 +22,6 @@
 
 namespace tessera {
 namespace {
-
-using Values = std::vector<uint64_t>;
 
 SchemeTree Tree(Scheme scheme, std::vector<SchemeTree> children = {}, uint64_t parameter = 0) {
   return {scheme, parameter, std::move(children)};
@@ -162,6 +162,36 @@ TEST(BitPacking, EveryNumberOfBits) {
       if (bits <= 8) ExpectBits<uint8_t>(bytes, values, bits);
     }
   }
+}
+
+TEST(DifferentValues, AreNumberedInOrderWhereverTheyLie) {
+  std::mt19937_64 random(2);
+  // Close to each other, at both ends of what there is, far apart, and more of these than the first table has room for.
+  for (const Values& values :
+       {Values{}, Make(1, [](size_t) { return UINT64_MAX; }), Make(5000, [&](size_t) { return random() % 300; }),
+        Make(5000, [&](size_t) { return UINT64_MAX - random() % 300'000; }), Values{UINT64_MAX, 0, UINT64_MAX, 7},
+        Make(5000, [&](size_t i) { return i / 3 * 0x100000000u; }), Make(5000, [&](size_t) { return random(); })}) {
+    DifferentValues different(values);
+    const std::set<uint64_t> expected(values.begin(), values.end());
+    EXPECT_EQ(different.size(), expected.size());
+    const Values sorted = different.Sort();
+    EXPECT_TRUE(std::equal(sorted.begin(), sorted.end(), expected.begin(), expected.end()));
+    const Values numbers = different.NumbersOf(values);
+    ASSERT_EQ(numbers.size(), values.size());
+    for (size_t i = 0; i < values.size(); ++i) {
+      ASSERT_LT(numbers[i], sorted.size());
+      EXPECT_EQ(sorted[numbers[i]], values[i]);
+    }
+  }
+}
+
+TEST(SplitRuns, EndsWhereValuesChange) {
+  Values runs, lengths;
+  SplitRuns(Values{}, &runs, &lengths);
+  EXPECT_TRUE(runs.empty() && lengths.empty());
+  SplitRuns(Values{5, 5, 5, 0, 7, 7}, &runs, &lengths);
+  EXPECT_EQ(runs, (Values{5, 0, 7}));
+  EXPECT_EQ(lengths, (Values{2, 0, 1}));
 }
 
 TEST(Schemes, EveryTreeGivesBackEveryStream) {

@@ -138,6 +138,26 @@ void UnpackBlockByLanes(const uint8_t* from, uint64_t base, Value* out) {
 
 #endif  // __AVX2__
 
+template <int kBits>
+void PackBlock(const uint64_t* values, uint64_t* words) {
+  uint64_t word = 0;
+#pragma GCC unroll 64
+  for (size_t i = 0; i < kBlock; ++i) {
+    const int shift = static_cast<int>(i) * kBits % 64;
+    word |= values[i] << shift;
+    if (shift + kBits < 64) continue;
+    *words++ = word;
+    word = shift + kBits == 64 ? 0 : values[i] >> (64 - shift) % 64;
+  }
+}
+
+using PackFunction = void (*)(const uint64_t*, uint64_t*);
+
+template <size_t... kBits>
+constexpr std::array<PackFunction, sizeof...(kBits)> AllPackFunctions(std::index_sequence<kBits...>) {
+  return {PackBlock<static_cast<int>(kBits)>...};
+}
+
 template <class Value>
 using BlockFunction = void (*)(const uint8_t*, uint64_t, Value*);
 
@@ -165,6 +185,9 @@ constexpr std::array<BlockFunctions<Value>, sizeof...(kBits)> AllFunctions(std::
 
 void PackBits(std::span<const uint64_t> values, int bits, uint64_t* words) {
   if (bits == 0) return;
+  static constexpr auto kFunctions = AllPackFunctions(std::make_index_sequence<65>());
+  const auto pack_block = kFunctions[static_cast<size_t>(bits)];
+  for (; values.size() >= kBlock; values = values.subspan(kBlock), words += bits) pack_block(values.data(), words);
   uint64_t pending = 0;
   int used = 0;
   for (const uint64_t value : values) {

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <unordered_map>
 
 #include "base/uninitialized.h"
 #include "tablet/schemes/bit_packing.h"
+#include "tablet/schemes/different_values.h"
 #include "tablet/schemes/scaled_code.h"
 #include "tablet/schemes/write_run.h"
 
@@ -79,9 +79,7 @@ class Packer {
   }
 
  private:
-  using Values = std::vector<uint64_t>;
-
-  /// Room for the payload of node `at`, zeroed. REQUIRES: none of its children is there yet.
+  /// Room for the payload of node `at`. REQUIRES: none of its children is there yet.
   uint64_t* Payload(size_t at, uint64_t words) {
     nodes_[at].bytes = words * 8;
     payload_.resize(payload_.size() + words);
@@ -108,6 +106,7 @@ class Packer {
     Values lengths;
     lengths.reserve(values.size());
     uint64_t* const payload = Payload(at, length_words + Words(bytes));
+    if (bytes > 0) payload[length_words + Words(bytes) - 1] = 0;  // (its last bytes may be of no value)
     uint8_t* out = reinterpret_cast<uint8_t*>(payload + length_words);
     for (const uint64_t value : values) {
       const int length = BytesOfNsv(value);
@@ -144,19 +143,10 @@ class Packer {
 
   bool AddDict(size_t at, std::span<const uint64_t> values, const SchemeTree& tree) {
     if (values.empty()) return false;
-    std::unordered_map<uint64_t, uint64_t> numbers;
-    Values different;
-    for (const uint64_t value : values) {
-      if (numbers.try_emplace(value, 0).second) different.push_back(value);
-    }
-    std::sort(different.begin(), different.end());
-    for (size_t i = 0; i < different.size(); ++i) numbers[different[i]] = i;
-    Values rows(values.size());
-    for (size_t i = 0; i < values.size(); ++i) {
-      rows[i] = i > 0 && values[i] == values[i - 1] ? rows[i - 1] : numbers.find(values[i])->second;
-    }
+    DifferentValues numbers(values);
+    const Values different = numbers.Sort();
     nodes_[at].parameter = different.size();
-    return Add(different, tree.children[0]) && Add(rows, tree.children[1]);
+    return Add(different, tree.children[0]) && Add(numbers.NumbersOf(values), tree.children[1]);
   }
 
   bool AddBitmap(size_t at, std::span<const uint64_t> values, const SchemeTree& tree) {
@@ -171,6 +161,7 @@ class Packer {
     nodes_[at].parameter = different.size();
     const uint64_t words = PackedWords(values.size(), 1);
     uint64_t* const payload = Payload(at, words * different.size());
+    std::fill_n(payload, words * different.size(), 0);
     for (size_t i = 0; i < values.size(); ++i) {
       const auto number = std::lower_bound(different.begin(), different.end(), values[i]) - different.begin();
       payload[static_cast<uint64_t>(number) * words + i / 64] |= uint64_t{1} << (i % 64);
@@ -202,7 +193,7 @@ class Packer {
   const ScaledCodes* const scaled_;
   std::vector<PackedNode> nodes_;
   std::vector<size_t> payload_starts_;  ///< by node, in words
-  std::vector<uint64_t> payload_;
+  Values payload_;
 };
 
 /// What a scheme reads and writes, once ParsePackedStream has seen to it.
@@ -525,18 +516,28 @@ std::string Describe(const PackedNode** node) {
 
 }  // namespace
 
-void SplitRuns(std::span<const uint64_t> values, std::vector<uint64_t>* runs, std::vector<uint64_t>* lengths) {
-  for (size_t i = 0; i < values.size();) {
-    size_t end = i + 1;
-    while (end < values.size() && values[end] == values[i]) ++end;
-    runs->push_back(values[i]);
-    lengths->push_back(end - i - 1);
-    i = end;
+void SplitRuns(std::span<const uint64_t> values, Values* runs, Values* lengths) {
+  // Where runs are short a branch at their ends would be guessed wrong, so each row is noted, and kept if it is one.
+  Values& ends = *lengths;
+  ends.resize(values.size());
+  size_t count = 0;
+  for (size_t i = 0; i + 1 < values.size(); ++i) {
+    ends[count] = i;
+    count += values[i] != values[i + 1];
+  }
+  if (!values.empty()) ends[count++] = values.size() - 1;
+  ends.resize(count);
+  runs->resize(count);
+  uint64_t start = 0;
+  for (size_t run = 0; run < count; ++run) {
+    const uint64_t end = ends[run];
+    (*runs)[run] = values[end];
+    (*lengths)[run] = end - start;
+    start = end + 1;
   }
 }
 
-void Separate(std::span<const uint64_t> values, uint64_t divisor, std::vector<uint64_t>* quotients,
-              std::vector<uint64_t>* remainders) {
+void Separate(std::span<const uint64_t> values, uint64_t divisor, Values* quotients, Values* remainders) {
   quotients->resize(values.size());
   remainders->resize(values.size());
   for (size_t i = 0; i < values.size(); ++i) {
@@ -545,20 +546,20 @@ void Separate(std::span<const uint64_t> values, uint64_t divisor, std::vector<ui
   }
 }
 
-std::vector<uint64_t> LessBase(std::span<const uint64_t> values, uint64_t base) {
-  std::vector<uint64_t> out(values.size());
+Values LessBase(std::span<const uint64_t> values, uint64_t base) {
+  Values out(values.size());
   for (size_t i = 0; i < values.size(); ++i) out[i] = values[i] - base;
   return out;
 }
 
-std::vector<uint64_t> DeltasOf(std::span<const uint64_t> values) {
-  std::vector<uint64_t> out(values.size() - 1);
+Values DeltasOf(std::span<const uint64_t> values) {
+  Values out(values.size() - 1);
   for (size_t i = 0; i < out.size(); ++i) out[i] = values[i + 1] - values[i];
   return out;
 }
 
-std::optional<std::vector<uint64_t>> ScaleCodes(std::span<const uint64_t> codes, int power, const ScaledCodes& scaled,
-                                                int64_t* least, uint64_t* null) {
+std::optional<Values> ScaleCodes(std::span<const uint64_t> codes, int power, const ScaledCodes& scaled, int64_t* least,
+                                 uint64_t* null) {
   std::vector<int64_t> numbers(codes.size());
   int64_t min = INT64_MAX, max = INT64_MIN;
   for (size_t i = 0; i < codes.size(); ++i) {
@@ -577,7 +578,7 @@ std::optional<std::vector<uint64_t>> ScaleCodes(std::span<const uint64_t> codes,
   if (min > max) return std::nullopt;
   *least = min;
   *null = scaled.has_nulls ? static_cast<uint64_t>(max - min) + 1 : UINT64_MAX;
-  std::vector<uint64_t> out(codes.size());
+  Values out(codes.size());
   for (size_t i = 0; i < codes.size(); ++i) {
     const bool is_null = scaled.has_nulls && codes[i] == scaled.null_code;
     out[i] = is_null ? *null : static_cast<uint64_t>(numbers[i] - min);

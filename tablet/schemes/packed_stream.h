@@ -13,9 +13,13 @@
 #include <string>
 #include <vector>
 
+#include "base/uninitialized.h"
 #include "tablet/schemes/scheme.h"
 
 namespace tessera {
+
+/// Values of a stream.
+using Values = UninitializedVector<uint64_t>;
 
 /// First bytes of a packed stream; `nodes` PackedNodes follow, parents before children, then their payloads in the same
 /// order, each of a multiple of 8 bytes.
@@ -51,14 +55,13 @@ struct ScaledCodes {
 // What a scheme makes of a stream: the same for packing it and for planning.
 
 /// kRle: the values of the runs, and their lengths less 1.
-void SplitRuns(std::span<const uint64_t> values, std::vector<uint64_t>* runs, std::vector<uint64_t>* lengths);
+void SplitRuns(std::span<const uint64_t> values, Values* runs, Values* lengths);
 /// kSep. REQUIRES: divisor > 0.
-void Separate(std::span<const uint64_t> values, uint64_t divisor, std::vector<uint64_t>* quotients,
-              std::vector<uint64_t>* remainders);
+void Separate(std::span<const uint64_t> values, uint64_t divisor, Values* quotients, Values* remainders);
 /// kFor: each value less `base`.
-std::vector<uint64_t> LessBase(std::span<const uint64_t> values, uint64_t base);
+Values LessBase(std::span<const uint64_t> values, uint64_t base);
 /// kDelta. REQUIRES: there are values.
-std::vector<uint64_t> DeltasOf(std::span<const uint64_t> values);
+Values DeltasOf(std::span<const uint64_t> values);
 
 /// `values` by the schemes of `tree`; nullopt if they cannot be (NSV above 32 bits, more than 64 bitmaps, numbers that
 /// are no decimals). `scaled`: for a tree that begins with kScale, else nullptr.
@@ -69,8 +72,8 @@ std::vector<uint8_t> PackBytes(std::span<const uint8_t> bytes, int level);
 
 /// The numbers that kScale stores for codes: value times 10^`power`, each a whole number of at most 2^53 that gives the
 /// same value back; NULLs `*null`. nullopt if there is another number among them.
-std::optional<std::vector<uint64_t>> ScaleCodes(std::span<const uint64_t> codes, int power, const ScaledCodes& scaled,
-                                                int64_t* least, uint64_t* null);
+std::optional<Values> ScaleCodes(std::span<const uint64_t> codes, int power, const ScaledCodes& scaled, int64_t* least,
+                                 uint64_t* null);
 
 /// A copy of a stream's nodes, parents before children: what was checked must not change in a file that others can cut.
 using PackedTree = std::vector<PackedNode>;

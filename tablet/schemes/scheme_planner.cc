@@ -6,12 +6,11 @@
 #include <utility>
 
 #include "tablet/schemes/bit_packing.h"
+#include "tablet/schemes/different_values.h"
 #include "tablet/schemes/unpack_cost.h"
 
 namespace tessera {
 namespace {
-
-using Values = std::vector<uint64_t>;
 
 constexpr double kNodeBytes = sizeof(PackedNode);
 /// The part of the bits at which SharedUpperBits() may leave a stream.
@@ -53,69 +52,15 @@ struct Properties {
   uint64_t span() const { return static_cast<uint64_t>(greatest_signed) - static_cast<uint64_t>(least); }
 };
 
-/// The different values of a sample, by a hash table, because sorting the sample would take most of the planner's time.
-class DifferentValues {
- public:
-  explicit DifferentValues(std::span<const uint64_t> values) : slots_(1024) {
-    for (size_t i = 0; i < values.size(); ++i) {
-      const uint64_t value = values[i];
-      if (i > 0 && value == values[i - 1]) continue;
-      Slot& slot = Find(value);
-      if (slot.used) continue;
-      slot = {value, 0, true};
-      if (++count_ * 2 > slots_.size()) Grow();
-    }
-  }
-  size_t size() const { return count_; }
-
-  /// In ascending order; NumberOf() counts in it then.
-  Values Sort() {
-    Values different;
-    different.reserve(count_);
-    for (const Slot& slot : slots_) {
-      if (slot.used) different.push_back(slot.value);
-    }
-    std::sort(different.begin(), different.end());
-    for (size_t i = 0; i < different.size(); ++i) Find(different[i]).number = static_cast<uint32_t>(i);
-    return different;
-  }
-  uint64_t NumberOf(uint64_t value) { return Find(value).number; }
-
- private:
-  struct Slot {
-    uint64_t value;
-    uint32_t number;
-    bool used;
-  };
-
-  void Grow() {
-    std::vector<Slot> smaller(slots_.size() * 2);
-    smaller.swap(slots_);
-    --shift_;
-    for (const Slot& slot : smaller) {
-      if (slot.used) Find(slot.value) = slot;
-    }
-  }
-
-  Slot& Find(uint64_t value) {
-    size_t at = (value * 0x9E3779B97F4A7C15u) >> shift_;
-    while (slots_[at].used && slots_[at].value != value) at = (at + 1) & (slots_.size() - 1);
-    return slots_[at];
-  }
-
-  std::vector<Slot> slots_;
-  int shift_ = 54;  ///< leaves as many upper bits of a hash as slots need
-  size_t count_ = 0;
-};
-
 Properties PropertiesOf(std::span<const uint64_t> values) {
   Properties p;
-  for (size_t i = 0; i < values.size(); ++i) {
-    p.greatest = std::max(p.greatest, values[i]);
-    p.least = std::min(p.least, static_cast<int64_t>(values[i]));
-    p.greatest_signed = std::max(p.greatest_signed, static_cast<int64_t>(values[i]));
-    p.runs += i == 0 || values[i] != values[i - 1];
+  p.runs = values.empty() ? 0 : 1;
+  for (const uint64_t value : values) {
+    p.greatest = std::max(p.greatest, value);
+    p.least = std::min(p.least, static_cast<int64_t>(value));
+    p.greatest_signed = std::max(p.greatest_signed, static_cast<int64_t>(value));
   }
+  for (size_t i = 1; i < values.size(); ++i) p.runs += values[i] != values[i - 1];
   for (size_t i = 0; i < values.size() && p.divisor != 1; ++i) {
     p.divisor = std::gcd(p.divisor, values[i] - static_cast<uint64_t>(p.least));
   }
@@ -273,10 +218,9 @@ class Planner {
 
   void AddDict(std::span<const uint64_t> values, double scale, uint64_t distinct, const std::vector<Scheme>& above,
                std::vector<SchemePlan>* plans) {
-    DifferentValues numbers_of(values);
-    const Values different = numbers_of.Sort();
-    Values rows(values.size());
-    for (size_t i = 0; i < values.size(); ++i) rows[i] = numbers_of.NumberOf(values[i]);
+    DifferentValues numbering(values);
+    const Values different = numbering.Sort();
+    const Values rows = numbering.NumbersOf(values);
     const double entries_scale = static_cast<double>(distinct) / static_cast<double>(different.size());
     SchemePlan dictionary = Best(different, entries_scale, distinct, above, Scheme::kDict);
     SchemePlan numbers = Best(rows, scale, distinct, above, Scheme::kDict);
