@@ -10,8 +10,9 @@
 namespace tessera::kernels {
 namespace {
 
-/// How long the host spins for a launch before it sleeps between looks: most take less than this.
-constexpr auto kSpin = std::chrono::milliseconds(2);
+/// How long the host spins for a launch, and how long it lets others run between looks then, before it sleeps between them.
+/// (While it slept from 2 ms on, it saw the end of SSB's longer scans 130 microseconds late.)
+constexpr auto kSpin = std::chrono::milliseconds(2), kYield = std::chrono::milliseconds(20);
 constexpr int kPauses = 10;  ///< between two looks: half a microsecond
 /// Pieces of memory that are kept for the next run: how many, and bytes of one (nor more than this part of the budget).
 constexpr size_t kMostSpare = 32;
@@ -100,7 +101,12 @@ Status GpuDevice::WaitForStream(uint32_t* stop, const std::atomic<bool>* cancel)
       TESSERA_TRY(SendStop(stop));
       stop_sent = true;
     }
-    if (std::chrono::steady_clock::now() - start > kSpin) std::this_thread::sleep_for(std::chrono::microseconds(100));
+    const auto waited = std::chrono::steady_clock::now() - start;
+    if (waited > kYield) {
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    } else if (waited > kSpin) {
+      std::this_thread::yield();
+    }
     // CUDA's lock is also for the threads that copy.
     for (int i = 0; i < kPauses; ++i) __builtin_ia32_pause();
   }
