@@ -30,6 +30,7 @@ class PartTablet final : public Tablet {
   /// That of the tablet, for all of its rows and NULLs: what a condition leaves out of these it leaves out of some, too.
   Result<ChunkPointer> Describe(int column) const override { return of_.Describe(column); }
   uint64_t Expect(const std::vector<int>& columns, bool again) const override { return of_.Expect(columns, again); }
+  bool WasRead(const std::vector<int>& columns) const override { return of_.WasRead(columns); }
   Status Intact() const override { return of_.Intact(); }
   const Tablet& stored() const override { return of_.stored(); }
   int StoredColumn(int column) const override { return of_.StoredColumn(column); }

@@ -138,6 +138,10 @@ uint64_t RunTablet::Expect(const std::vector<int>& columns, bool again) const {
   return of_.Expect(columns.empty() ? columns : std::vector<int>{column_}, again);
 }
 
+bool RunTablet::WasRead(const std::vector<int>& columns) const {
+  return of_.WasRead(columns.empty() ? columns : std::vector<int>{column_});
+}
+
 Result<std::shared_ptr<RunTablet::Runs>> RunTablet::Unpacked() const {
   TESSERA_TRY(Intact());
   std::lock_guard lock(mutex_);

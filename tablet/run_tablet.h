@@ -43,6 +43,7 @@ class RunTablet final : public Tablet {
   }
   Result<ChunkPointer> Describe(int column) const override;
   uint64_t Expect(const std::vector<int>& columns, bool again) const override;
+  bool WasRead(const std::vector<int>& columns) const override;
   Status Intact() const override { return of_.Intact(); }
   const Tablet* Part(uint32_t first, uint32_t rows) const override { return parts_.Find(*this, first, rows); }
   const Tablet& stored() const override { return of_; }

@@ -65,6 +65,7 @@ class TabletFile final : public Tablet, public std::enable_shared_from_this<Tabl
   /// (For reading min, max and counts without paging the streams in.)
   Result<ChunkPointer> Describe(int column) const override;
   uint64_t Expect(const std::vector<int>& columns, bool again) const override;
+  bool WasRead(const std::vector<int>& columns) const override;
   Result<ChunkStorage> StorageOf(int column) const override;
   Result<std::string> SchemesOf(int column) const override;
   Result<std::shared_ptr<const Tablet>> Runs(int column, uint32_t runs) const override;

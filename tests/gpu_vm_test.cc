@@ -871,6 +871,26 @@ TEST_F(GpuVm, MoreRowsThanALaunchTakes) {
   }
 }
 
+TEST_F(GpuVm, LaunchesStartBeforeAllTabletsAreThere) {
+  const auto many = Repeated(*Store(RevenueColumns(1 << 20)), 80);
+  const auto launches = [&](const Program& program) {
+    // (What has to be copied is not waited for, so the first time is another matter.)
+    Execute(program, *many, gpu_.get());
+    return Same(program, *many).statistics.sections[0].device_plan;
+  };
+  EXPECT_TRUE(launches(RevenueProgram(344, 687)).ends_with(" launches"));
+  Maker few(Section::Sink::kGroups);
+  int key = few.Slot(1, kInteger), sum = few.Aggregate(Opcode::SumI, kWide);
+  few.Op(Opcode::Group, 0, Operand::Slot(key).Pack(), 1).Load(few.Slot(3, kInteger)).Op(Opcode::SumI, sum);
+  EXPECT_TRUE(launches(few.Finish({kInteger})).ends_with(" launches"));
+  Maker rows(Section::Sink::kRows);
+  const int price = rows.Slot(3, kInteger);
+  rows.Filter(rows.Range(rows.Slot(0, kInteger), 0, 0)).Filter(rows.Range(price, 90000, 200000));
+  rows.Keep(price);
+  rows.Op(Opcode::Emit);
+  EXPECT_TRUE(launches(rows.Finish()).ends_with(" launches"));
+}
+
 TEST_F(GpuVm, Cancel) {
   const auto one = Store(RevenueColumns(1 << 20));
   const auto many = Repeated(*one, 2000);

@@ -601,6 +601,7 @@ Result<bool> SectionEncoder::RangesLeaveNone(const Tablet& tablet) const {
 }
 
 uint64_t SectionEncoder::Expect(const Tablet& tablet, bool again) const {
+  if (!again && tablet.WasRead(columns_)) return 0;
   const Result<bool> none = RangesLeaveNone(tablet);
   return none.ok() && !*none && !columns_.empty() ? tablet.Expect(columns_, again) : 0;
 }

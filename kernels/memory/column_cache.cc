@@ -121,12 +121,17 @@ Status ColumnCache::MakeRoom(uint64_t bytes) {
     TESSERA_TRY(DropAll(&t->second));
     t = tablets_.erase(t);
   }
+  // (Those that are passed over come again, at the front of the list.)
   for (auto p = pieces_.end(); p != pieces_.begin() && bytes_ + claimed_ + bytes > budget_;) {
     --p;
     if (p->pins != 0) continue;
-    auto after = std::next(p);
-    TESSERA_TRY(Drop(p));
-    ++evictions_;
+    const auto after = std::next(p);
+    if (std::exchange(p->was_used, false)) {
+      pieces_.splice(pieces_.begin(), pieces_, p);
+    } else {
+      TESSERA_TRY(Drop(p));
+      ++evictions_;
+    }
     p = after;
   }
   return Status::Ok();
@@ -649,7 +654,7 @@ Result<bool> ColumnCache::AddPiece(TabletPieces* of, size_t place, uint64_t byte
     of->pieces.resize(place + 1);
   }
   if (Piece* const piece = of->pieces[place]; piece != nullptr) {
-    pieces_.splice(pieces_.begin(), pieces_, piece->self);
+    piece->was_used = true;
     ++piece->hits;
     ++hits_;
     return false;

@@ -1,8 +1,8 @@
 // Encoded columns on the device: the streams of chunks, copied once and kept until the budget needs their place.
 // Private to kernels/.
 //
-// Least recently used pieces go first; a piece is pinned while a launch reads it. A piece is one stream of one column
-// of one tablet. The cache does not keep tablets alive: pieces of tablets that are gone are dropped at the next sweep.
+// The pieces that came first go first, unless they were used again: these are passed over once. A piece is pinned while a
+// launch reads it. A piece is one stream of one column of one tablet. The cache does not keep tablets alive: pieces of tablets that are gone are dropped at the next sweep.
 //
 // Copies go through pinned buffers, which threads of the cache fill. Twelve threads move 5 GB a second each while
 // copies from the buffers go on, which is what the link takes. What had to be dropped and comes again is pinned where it is
@@ -249,7 +249,7 @@ class ColumnCache {
   Status DropAll(TabletPieces* of);
   /// Frees pieces until `bytes` more fit, or nothing unpinned is left.
   Status MakeRoom(uint64_t bytes);
-  /// Makes a piece, pinned by nobody, the most recently used; false: it was there. `on_host`: in pinned memory.
+  /// Makes a piece, pinned by nobody; false: it was there, and is used. `on_host`: in pinned memory.
   Result<bool> AddPiece(TabletPieces* of, size_t place, uint64_t bytes, bool on_host);
   Result<uint8_t*> Allocate(uint64_t bytes);
   Result<uint8_t*> AllocateOnHost(uint64_t bytes);
@@ -323,7 +323,7 @@ class ColumnCache {
   std::shared_ptr<std::atomic<uint64_t>> pinned_pages_ = std::make_shared<std::atomic<uint64_t>>(0);  ///< bytes
   uint64_t usable_memory_ = 0;  ///< of the host; 0: the device cannot read pinned pages
   // Of the owner again.
-  std::list<Piece> pieces_;                          // most recently used first
+  std::list<Piece> pieces_;                          // those that came, or were passed over, last are first
   std::multimap<uint64_t, uint8_t*> spare_on_host_;  // by bytes: pinned memory takes CUDA a millisecond
   std::unordered_map<const Tablet*, TabletPieces> tablets_;
 };
@@ -334,6 +334,8 @@ struct ColumnCache::Piece {
   uint8_t* data = nullptr;
   uint64_t bytes = 0;
   bool on_host = false;  ///< `data` is pinned memory, which kernels can read at the same address
+  bool was_used =
+      false;  ///< since it came, or was passed over: a mark, as to move it in the list would touch its neighbours
   uint64_t hits = 0;
   int pins = 0;
   std::list<Piece>::iterator self = {};

@@ -46,6 +46,8 @@ class GpuDevice {
   Status SendStop(uint32_t* stop);
   /// Waits for the stream. If `cancel` becomes true, sets `stop` of the launch and returns kCancelled.
   Status WaitForStream(uint32_t* stop, const std::atomic<bool>* cancel);
+  /// Whether the stream has something left to do.
+  bool IsBusy() const { return cudaStreamQuery(stream) == cudaErrorNotReady; }
   /// If the statement of this thread keeps its spans: finds out how far the device's clock is from the host's, to some 10
   /// microseconds.
   Status SetClock();

@@ -8,6 +8,7 @@
 
 #include "kernels/launch/vm_kernel.h"
 #include "kernels/plan/describe.h"
+#include "kernels/plan/group_layout.h"
 #include "kernels/plan/tablet_record.h"
 
 namespace tessera::kernels {
@@ -19,6 +20,8 @@ constexpr double kSparseShare = 0.3;
 /// The part of the budget that the rows may take for which an output has room only so that none that waits in a queue is
 /// without.
 constexpr uint64_t kSpareShare = 32;
+/// Numbers of groups that take the device some microseconds to clear and look through once more.
+constexpr uint32_t kFewGroups = 1 << 19;
 /// The part of the free memory that a launch's rows in the order of a table's slots may have.
 constexpr uint64_t kPartitionedShare = 8;
 
@@ -94,6 +97,15 @@ bool LaunchBuilder::MayPartition() const {
     if (MayOrder(context_.join_partitioning, shape->record, gpu_.limits.cache_bytes)) return true;
   }
   return false;
+}
+
+bool LaunchBuilder::MayCut(const vm::TabletEncoding& tablet) const {
+  // Rows of a join table are made in one launch, and what orders rows gains by more of them.
+  if (section_.sink == Section::Sink::kJoin || grid_.is_needed() || MayPartition()) return false;
+  if (section_.sink != Section::Sink::kGroups || section_.keys == 0) return true;
+  // Groups that are numbered are entered behind the first launch without a look at their keys, which other launches need.
+  DirectKey keys[kMaxDirectKeys];
+  return PlanDirect(lowered_, {&tablet}, joins_.shapes(), kFewGroups, keys) != 0;
 }
 
 std::vector<SparseSlot> LaunchBuilder::SparseSlots(const vm::TabletEncoding& tablet) const {

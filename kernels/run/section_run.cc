@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 #include <utility>
 
 namespace tessera::kernels {
@@ -46,6 +47,7 @@ Status SectionRun::AllTablets() {
     TESSERA_TRY(StartPass(pass));
     TESSERA_TRY(RunPass());
   }
+  if (launches_ > 1) context_.statistics->device_plan += ", " + std::to_string(launches_) + " launches";
   return sink_.End();
 }
 
@@ -71,14 +73,22 @@ Status SectionRun::RunPass() {
     TESSERA_TRY(BuildLaunch(number % kBatches));
     in_flight_.push_back(&batch);
     ++number;
-    // Where columns are on their way, those of the next tablets get in line before a launch waits for its own.
-    if (!first_started_ && gpu_.cache.AreIssued(in_flight_.front()->input.copies)) {
-      first_started_ = true;
-      TESSERA_TRY(launcher_.Start(in_flight_.front()));
+    ++launches_;
+    TESSERA_TRY(StartFirst());
+    if (in_flight_.size() == kBatches || (in_flight_.size() > 1 && first_started_ && !gpu_.IsBusy())) {
+      TESSERA_TRY(FinishFirst());
+      TESSERA_TRY(StartFirst());
     }
-    if (in_flight_.size() == kBatches) TESSERA_TRY(FinishFirst());
   }
   return FinishAll();
+}
+
+Status SectionRun::StartFirst() {
+  if (first_started_ || in_flight_.empty() || sink_.has_enough()) return Status::Ok();
+  // Where columns are on their way, those of the next tablets get in line before a launch waits for its own.
+  if (!gpu_.cache.AreIssued(in_flight_.front()->input.copies)) return Status::Ok();
+  first_started_ = true;
+  return launcher_.Start(in_flight_.front());
 }
 
 ColumnBudget SectionRun::budget() const {
@@ -87,7 +97,8 @@ ColumnBudget SectionRun::budget() const {
 
 tessera::Result<bool> SectionRun::Collect(TabletBatch* batch) {
   const auto find_sparse = [&](const vm::TabletEncoding& tablet) { return builder_.SparseSlots(tablet); };
-  return feed_.Collect(budget(), !in_flight_.empty(), find_sparse, batch);
+  const auto may_cut = [&](const vm::TabletEncoding& tablet) { return builder_.MayCut(tablet); };
+  return feed_.Collect(budget(), !in_flight_.empty(), find_sparse, may_cut, batch);
 }
 
 Status SectionRun::BuildLaunch(size_t number) {

@@ -72,6 +72,8 @@ class SectionRun {
   tessera::Result<bool> Collect(TabletBatch* batch);
   /// Builds the launch of batches_[number].
   Status BuildLaunch(size_t number);
+  /// Starts the first of the batches in flight, if its columns are there or on their way.
+  Status StartFirst();
   /// The first of the batches in flight is done: what it read can go. REQUIRES: there is one.
   Status FinishFirst();
   Status FinishAll();
@@ -93,6 +95,7 @@ class SectionRun {
   Batch batches_[kBatches];
   std::deque<Batch*> in_flight_;  ///< they wait for their copies; the first may be under way
   bool first_started_ = false;
+  size_t launches_ = 0;
 };
 
 }  // namespace tessera::kernels

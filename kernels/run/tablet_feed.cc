@@ -26,6 +26,11 @@ constexpr uint64_t kMovedShare = 10;
 constexpr auto kSlowBinding = std::chrono::microseconds(100);
 /// Tablets that are encoded ahead, before there is anything to copy: encoded ones are small.
 constexpr size_t kMostAhead = 4096;
+/// A launch of so many rows lasts several times as long as what a launch costs, some 40 microseconds. To prepare a tablet takes
+/// up to 3, and the device 3 to 13, so it should have something to do early.
+constexpr uint64_t kRowsToStart = uint64_t{32} << 20;
+/// Tablets between two looks at whether the device is still busy.
+constexpr size_t kLooks = 16;
 /// Tablets that one thread binds before the copies of the first start, and that a launch makes room for at once.
 constexpr size_t kBoundTogether = 64, kExpectedTablets = 4096;
 /// What several threads read of tablets before the copies of the first start: 64 MiB are checked in some milliseconds,
@@ -74,7 +79,20 @@ TabletsAhead EncodeAhead(const GpuDevice& gpu, const vm::SectionContext& context
   encoder.LeaveToDevice(TextTests(*context.program, section).predicates(), MostTextBytes(gpu));
   HandTextsOn(context, &encoder);
   TabletsAhead ahead{context.section, context.table, {}};
-  ahead.slow = EncodeTablets(encoder, *context.table, 0, kMostAhead, nullptr, nullptr, context.pool, &ahead.tablets);
+  const size_t most = std::min(context.table->tablets.size(), kMostAhead);
+  ahead.tablets.reserve(most);
+  const vm::TabletEncoding* like = nullptr;
+  uint64_t rows = 0;
+  for (size_t done = 0; done < most && !ahead.slow && (rows < kRowsToStart || gpu.IsBusy());) {
+    ahead.slow = EncodeTablets(encoder, *context.table, done, std::min(most - done, kLooks), like, nullptr,
+                               context.pool, &ahead.tablets);
+    for (; done < ahead.tablets.size(); ++done) {
+      const tessera::Result<vm::TabletEncoding>& b = ahead.tablets[done];
+      if (!b.ok() || b->skip) continue;
+      like = &*b;
+      rows += b->rows;
+    }
+  }
   return ahead;
 }
 
@@ -170,7 +188,8 @@ size_t TabletFeed::SharedTablets(size_t number, size_t workers) const {
 }
 
 tessera::Result<bool> TabletFeed::Collect(const ColumnBudget& budget, bool others_under_way,
-                                          const FindSparseSlots& find_sparse, TabletBatch* batch) {
+                                          const FindSparseSlots& find_sparse, const MayCut& may_cut,
+                                          TabletBatch* batch) {
   batch->ClearTablets();
   if (rows_ != nullptr) {
     CollectRows(batch);
@@ -190,6 +209,7 @@ tessera::Result<bool> TabletFeed::Collect(const ColumnBudget& budget, bool other
     if (context_.cancel != nullptr && context_.cancel->load(std::memory_order_relaxed)) return Cancelled();
     if (!batch->tablets.empty() && rows + table.tablets[next_]->rows() > kRowsPerLaunch) break;
     if (!batch->tablets.empty() && gpu_.cache.arriving_bytes() - arriving > gpu_.cache.ArrivingShare()) break;
+    if (started + copied_ == 0 && ShouldStart(*batch, rows, others_under_way, may_cut)) break;
     if (gpu_.cache.IsUnpackingMuch()) {
       if (!batch->tablets.empty()) break;
       if (others_under_way) return false;
@@ -248,6 +268,14 @@ tessera::Result<bool> TabletFeed::Collect(const ColumnBudget& budget, bool other
   }
   TESSERA_TRY(StartCopies(batch));
   return true;
+}
+
+bool TabletFeed::ShouldStart(const TabletBatch& batch, uint64_t rows, bool others_under_way, const MayCut& may_cut) {
+  const std::vector<std::shared_ptr<const Tablet>>& all = context_.table->tablets;
+  if (rows < kRowsToStart || next_ % kLooks != 0 || (all.size() - next_) * all[next_]->rows() < kRowsToStart)
+    return false;
+  if (!may_cut_.has_value()) may_cut_ = may_cut(batch.tablets[0]);
+  return *may_cut_ && !(others_under_way && gpu_.IsBusy());
 }
 
 Status TabletFeed::StartCopies(TabletBatch* batch) {

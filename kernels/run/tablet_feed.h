@@ -30,7 +30,8 @@ struct TabletsAhead {
   std::vector<tessera::Result<vm::TabletEncoding>> tablets;
   bool slow = false;  ///< the last one took long
 };
-/// Binds tablets until one takes so long that several threads should do it.
+/// Binds tablets until there are enough for a launch to start with and the device has nothing more to do, or one takes so long
+/// that several threads should do it.
 TabletsAhead EncodeAhead(const GpuDevice& gpu, const vm::SectionContext& context,
                          const std::vector<vm::KeyRange>& key_ranges);
 
@@ -42,6 +43,9 @@ struct ColumnBudget {
   /// `room`: as GpuDevice::Room gives it.
   uint64_t Bytes(uint64_t room) const;
 };
+
+/// Whether a launch may begin without all tablets, because others go on where it ends, as it may take one.
+using MayCut = std::function<bool(const vm::TabletEncoding& tablet)>;
 
 class TabletFeed {
  public:
@@ -58,11 +62,12 @@ class TabletFeed {
   void StartPass(uint64_t pass, bool bind_again);
   /// Whether all tablets of the pass have been collected.
   bool AtEnd() const;
-  /// Collects tablets until the launch is large enough. Their copies start while others are collected. false: the next one
-  /// does not fit beside the batches that are under way, and `batch` is empty; to be called again once these are finished.
-  /// An empty batch at the end: the last tablets were skipped, or there are no rows.
+  /// Collects tablets until the launch is large enough, or the device has nothing to do and they are enough to start with.
+  /// Their copies start while others are collected. false: the next one does not fit beside the batches that are under way,
+  /// and `batch` is empty; to be called again once these are finished. An empty batch at the end: the last tablets were
+  /// skipped, or there are no rows.
   tessera::Result<bool> Collect(const ColumnBudget& budget, bool others_under_way, const FindSparseSlots& find_sparse,
-                                TabletBatch* batch);
+                                const MayCut& may_cut, TabletBatch* batch);
 
   /// Has codes copied and unpacked that were to be read where they are packed.
   Status UnpackBits(TabletBatch* batch);
@@ -80,6 +85,8 @@ class TabletFeed {
   tessera::Result<vm::TabletEncoding>& Encode(size_t number, const vm::TabletEncoding* like);
   /// Widens source_keys_ by a tablet's.
   void NoteKeys(const vm::TabletEncoding& encoded);
+  /// Whether the device waits for a launch, of `rows` rows that are there, and others will keep it busy as long.
+  bool ShouldStart(const TabletBatch& batch, uint64_t rows, bool others_under_way, const MayCut& may_cut);
   size_t tablets() const { return rows_ != nullptr ? 1 : context_.table->tablets.size(); }
   /// Collects rows_.
   void CollectRows(TabletBatch* batch);
@@ -112,9 +119,10 @@ class TabletFeed {
   uint64_t tablet_bytes_ = 0;  ///< that the section reads of the tablet collected last
   std::vector<Needs> needs_;   ///< per slot
   std::optional<std::vector<SparseSlot>>
-      sparse_;           ///< of the batch, once a column might be read in place; empty: none is
-  bool fits_ = false;    ///< all columns that are read, in the budget
-  uint64_t copied_ = 0;  ///< bytes whose copies are to be started
+      sparse_;                   ///< of the batch, once a column might be read in place; empty: none is
+  std::optional<bool> may_cut_;  ///< of the section, once there is a tablet
+  bool fits_ = false;            ///< all columns that are read, in the budget
+  uint64_t copied_ = 0;          ///< bytes whose copies are to be started
   uint64_t decoded_ = 0, in_place_ = 0, read_in_place_ = 0;  ///< of the tablet uploaded last, see SectionStatistics
   const RowSource* const rows_;                              ///< nullptr: the source is a stored table
   std::vector<Chunk> row_chunks_;                            ///< what planning has to know of their columns
