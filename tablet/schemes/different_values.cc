@@ -12,7 +12,7 @@ constexpr int kFirstSlotsLog2 = 10;
 
 }  // namespace
 
-DifferentValues::DifferentValues(std::span<const uint64_t> values) {
+DifferentValues::DifferentValues(std::span<const uint64_t> values, size_t most) {
   uint64_t least = UINT64_MAX, greatest = 0;
   for (const uint64_t value : values) {
     least = std::min(least, value);
@@ -24,7 +24,7 @@ DifferentValues::DifferentValues(std::span<const uint64_t> values) {
   if (words <= std::max<uint64_t>(values.size(), kSmallMap)) {
     Map(values, words);
   } else {
-    Hash(values);
+    Hash(values, most);
   }
 }
 
@@ -34,10 +34,10 @@ void DifferentValues::Map(std::span<const uint64_t> values, uint64_t words) {
   for (const uint64_t word : map_) count_ += static_cast<size_t>(std::popcount(word));
 }
 
-void DifferentValues::Hash(std::span<const uint64_t> values) {
+void DifferentValues::Hash(std::span<const uint64_t> values, size_t most) {
   slots_.resize(size_t{1} << kFirstSlotsLog2);
   shift_ = 64 - kFirstSlotsLog2;
-  for (size_t i = 0; i < values.size(); ++i) {
+  for (size_t i = 0; i < values.size() && count_ <= most; ++i) {
     const uint64_t value = values[i];
     if (i > 0 && value == values[i - 1]) continue;
     Slot& slot = slots_[Find(value)];

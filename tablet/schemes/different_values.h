@@ -16,11 +16,13 @@ namespace tessera {
 /// of the time of whoever asks.)
 class DifferentValues {
  public:
-  explicit DifferentValues(std::span<const uint64_t> values);
+  /// `most`: nothing but whether there are more than that has to be known; it is enough to find so many.
+  explicit DifferentValues(std::span<const uint64_t> values, size_t most = SIZE_MAX);
 
+  /// How many there are, or more than `most`.
   size_t size() const { return count_; }
 
-  /// The different values in ascending order.
+  /// The different values in ascending order. REQUIRES: no more than `most`.
   Values Sort();
   /// The number of each value in that order. REQUIRES: Sort() was called, and `values` are among those at construction.
   Values NumbersOf(std::span<const uint64_t> values) const;
@@ -34,7 +36,7 @@ class DifferentValues {
 
   bool IsMapped() const { return slots_.empty(); }
   void Map(std::span<const uint64_t> values, uint64_t words);
-  void Hash(std::span<const uint64_t> values);
+  void Hash(std::span<const uint64_t> values, size_t most);
   void Grow();
   size_t Find(uint64_t value) const;
 

@@ -46,7 +46,7 @@ struct Properties {
   uint64_t greatest = 0;
   int64_t least = INT64_MAX, greatest_signed = INT64_MIN;
   size_t runs = 0;
-  size_t distinct = 0;
+  size_t distinct = 0;   ///< more than a quarter of the values, and 2: nobody asks how many
   uint64_t divisor = 0;  ///< of all differences from the least value
 
   uint64_t span() const { return static_cast<uint64_t>(greatest_signed) - static_cast<uint64_t>(least); }
@@ -64,7 +64,7 @@ Properties PropertiesOf(std::span<const uint64_t> values) {
   for (size_t i = 0; i < values.size() && p.divisor != 1; ++i) {
     p.divisor = std::gcd(p.divisor, values[i] - static_cast<uint64_t>(p.least));
   }
-  p.distinct = DifferentValues(values).size();
+  p.distinct = DifferentValues(values, std::max<size_t>(values.size() / 4, 2)).size();
   return p;
 }
 
@@ -212,7 +212,8 @@ class Planner {
     }
     const bool narrow = BitsOf(static_cast<uint64_t>(greatest) - static_cast<uint64_t>(least)) < BitsOf(p.span());
     // Steps that are as far apart as the values, but always the same few, are for a dictionary.
-    if (!narrow && (weights_.depth <= 4 || DifferentValues(deltas).size() * 4 > deltas.size())) return;
+    if (!narrow && (weights_.depth <= 4 || DifferentValues(deltas, deltas.size() / 4).size() * 4 > deltas.size()))
+      return;
     Add(Scheme::kDelta, 0, {Best(deltas, scale, 0, above, Scheme::kDelta)}, {1}, CostOf(Scheme::kDelta, 1, 0), plans);
   }
 
