@@ -114,8 +114,8 @@ Status Launcher::RowError(const Control& control, uint32_t added_code) const {
 
 Status Launcher::Finish(uint32_t added_code, Batch* batch) {
   const bool dp = IsDp(batch->plan.variant);
-  batch->input.tablets
-      .clear();  // what a launch needs of them is in its arena; to free them takes as long as a short one
+  // What a launch needs of them is in its arena, and to free them takes as long as a short one.
+  batch->input.tablets.clear();
   for (;;) {
     TESSERA_TRY(Wait());
     const Control& control = *HostControl(*batch);
