@@ -107,7 +107,7 @@ class CsvText final : public TextWriter {
   }
 
  private:
-  /// (std::string_view::find_first_of looks up each character with a call, and compilers make a loop of branches.)
+  /// (std::string_view::find_first_of looks up each character with a call; a loop over four comparisons has branches.)
   static bool HasSpecial(std::string_view text) {
     const auto has = [&](char c) { return memchr(text.data(), c, text.size()) != nullptr; };
     return !text.empty() && (has(',') || has('"') || has('\r') || has('\n'));

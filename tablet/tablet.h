@@ -142,7 +142,7 @@ class Tablet {
   /// been read, and if `again`, also those that are no longer in memory. Without columns it begins to read what is
   /// needed to find them. A hint: errors are left to Chunk(). Returns the bytes of the chunks.
   virtual uint64_t Expect(const std::vector<int>& columns, bool again) const;
-  /// Whether Expect has nothing to do where it is not `again`.
+  /// true: where it is not `again`, Expect has nothing to do.
   virtual bool WasRead(const std::vector<int>& columns) const;
   /// Errors: as Chunk(), and kUnsupported of a tablet that is no file of this process.
   virtual Result<ChunkStorage> StorageOf(int column) const;

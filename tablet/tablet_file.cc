@@ -662,7 +662,7 @@ Value ValueOf(const Chunk& chunk, int128_t v) {
 
 uint64_t Tablet::Expect(const std::vector<int>&, bool) const { return 0; }
 
-bool Tablet::WasRead(const std::vector<int>&) const { return true; }
+bool Tablet::WasRead(const std::vector<int>&) const { return false; }
 
 Result<ChunkStorage> Tablet::StorageOf(int) const {
   return Unsupported("tablet \"" + path() + "\" is not a file of this process");

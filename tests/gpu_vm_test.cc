@@ -824,6 +824,32 @@ TEST_F(GpuVm, MasksAndJumps) {
 
 // ---- Memory, cancelling ---------------------------------------------------------------------------------------------
 
+TEST_F(GpuVm, ColumnsThatAreUsedAgainStay) {
+  constexpr int kColumns = 12;
+  const auto gpu = Open({uint64_t{24} << 20});
+  ASSERT_NE(gpu, nullptr);
+  std::vector<MemoryColumn> columns;
+  for (int c = 0; c < kColumns; ++c) {
+    columns.push_back(
+        Column(Integers(
+                   1 << 20, [c](size_t i) { return Below(static_cast<uint64_t>(c), i, 1 << 30); }, kInteger),
+               4));
+  }
+  const auto snapshot = Store(columns);
+  const auto sent = [&](int column) {
+    Maker m(Section::Sink::kGroups);
+    const int slot = m.Slot(column, kInteger), sum = m.Aggregate(Opcode::SumI, kWide);
+    m.Op(Opcode::Group).Load(slot).Op(Opcode::SumI, sum);
+    return Same(m.Finish(), *snapshot, gpu.get()).statistics.sections[0].bytes_transferred;
+  };
+  for (int c = 0; c < kColumns; ++c) {
+    EXPECT_GT(sent(c), 0u) << c;
+    EXPECT_EQ(sent(0), 0u) << "column 0 went for column " << c;
+  }
+  EXPECT_GT(sent(1), 0u) << "48 MB are in a memory of 24";
+  EXPECT_GT(sent(2), 0u);
+}
+
 TEST_F(GpuVm, TableLargerThanTheBudget) {
   const auto gpu = Open({uint64_t{6} << 20});
   ASSERT_NE(gpu, nullptr);

@@ -174,6 +174,11 @@ TEST(DifferentValues, AreNumberedInOrderWhereverTheyLie) {
     DifferentValues different(values);
     const std::set<uint64_t> expected(values.begin(), values.end());
     EXPECT_EQ(different.size(), expected.size());
+    for (const size_t most : {size_t{0}, size_t{2}, size_t{299}, size_t{4999}, size_t{5000}}) {
+      const size_t found = DifferentValues(values, most).size();
+      EXPECT_LE(found, expected.size());
+      EXPECT_TRUE(expected.size() <= most ? found == expected.size() : found > most) << found << " of at most " << most;
+    }
     const Values sorted = different.Sort();
     EXPECT_TRUE(std::equal(sorted.begin(), sorted.end(), expected.begin(), expected.end()));
     const Values numbers = different.NumbersOf(values);

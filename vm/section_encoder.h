@@ -100,7 +100,7 @@ class SectionEncoder {
   Result<TabletEncoding> Encode(const Tablet& tablet, const TabletEncoding* like = nullptr,
                                 const LoopRunner& loop = {}) const;
   /// Encode() of this tablet will soon be called: see Tablet::Expect. Returns the bytes that it will read; 0 if the ranges
-  /// of the chunks already leave no row.
+  /// of the chunks already leave no row, or if it is not `again` and all of them have been read.
   uint64_t Expect(const Tablet& tablet, bool again) const;
   /// Encodes rows collected from encoded tablets: one chunk for each slot, with or without codes. The chunks must
   /// outlive the result. `like`: one of these tablets. REQUIRES: text chunks have the dictionaries of `like`; no chunk

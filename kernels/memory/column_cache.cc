@@ -121,18 +121,15 @@ Status ColumnCache::MakeRoom(uint64_t bytes) {
     TESSERA_TRY(DropAll(&t->second));
     t = tablets_.erase(t);
   }
-  // (Those that are passed over come again, at the front of the list.)
-  for (auto p = pieces_.end(); p != pieces_.begin() && bytes_ + claimed_ + bytes > budget_;) {
-    --p;
-    if (p->pins != 0) continue;
-    const auto after = std::next(p);
-    if (std::exchange(p->was_used, false)) {
-      pieces_.splice(pieces_.begin(), pieces_, p);
+  // Those that are passed over come again, at the front of the list: once each.
+  for (size_t left = 2 * pieces_.size(); left > 0 && bytes_ + claimed_ + bytes > budget_; --left) {
+    const auto last = std::prev(pieces_.end());
+    if (std::exchange(last->was_used, false) || last->pins != 0) {
+      pieces_.splice(pieces_.begin(), pieces_, last);
     } else {
-      TESSERA_TRY(Drop(p));
+      TESSERA_TRY(Drop(last));
       ++evictions_;
     }
-    p = after;
   }
   return Status::Ok();
 }
@@ -654,7 +651,7 @@ Result<bool> ColumnCache::AddPiece(TabletPieces* of, size_t place, uint64_t byte
     of->pieces.resize(place + 1);
   }
   if (Piece* const piece = of->pieces[place]; piece != nullptr) {
-    piece->was_used = true;
+    if (piece->pins == 0) piece->was_used = true;  // (not by another slot of the launch for which it came)
     ++piece->hits;
     ++hits_;
     return false;

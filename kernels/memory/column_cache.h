@@ -1,8 +1,9 @@
 // Encoded columns on the device: the streams of chunks, copied once and kept until the budget needs their place.
 // Private to kernels/.
 //
-// The pieces that came first go first, unless they were used again: these are passed over once. A piece is pinned while a
-// launch reads it. A piece is one stream of one column of one tablet. The cache does not keep tablets alive: pieces of tablets that are gone are dropped at the next sweep.
+// A piece is one stream of one column of one tablet. Those that came first go first, but one that another launch has used
+// since is passed over once. A piece is pinned while a launch reads it. The cache does not keep tablets alive: pieces of
+// tablets that are gone are dropped at the next sweep.
 //
 // Copies go through pinned buffers, which threads of the cache fill. Twelve threads move 5 GB a second each while
 // copies from the buffers go on, which is what the link takes. What had to be dropped and comes again is pinned where it is
@@ -334,8 +335,8 @@ struct ColumnCache::Piece {
   uint8_t* data = nullptr;
   uint64_t bytes = 0;
   bool on_host = false;  ///< `data` is pinned memory, which kernels can read at the same address
-  bool was_used =
-      false;  ///< since it came, or was passed over: a mark, as to move it in the list would touch its neighbours
+  /// Since it came, or was passed over. (To move it in the list each time would read its neighbours as well.)
+  bool was_used = false;
   uint64_t hits = 0;
   int pins = 0;
   std::list<Piece>::iterator self = {};

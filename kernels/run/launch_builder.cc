@@ -22,6 +22,8 @@ constexpr double kSparseShare = 0.3;
 constexpr uint64_t kSpareShare = 32;
 /// Numbers of groups that take the device some microseconds to clear and look through once more.
 constexpr uint32_t kFewGroups = 1 << 19;
+/// Of the budget, for each of them: far more than they take.
+constexpr uint64_t kBytesPerFewGroup = 1024;
 /// The part of the free memory that a launch's rows in the order of a table's slots may have.
 constexpr uint64_t kPartitionedShare = 8;
 
@@ -99,13 +101,16 @@ bool LaunchBuilder::MayPartition() const {
   return false;
 }
 
-bool LaunchBuilder::MayCut(const vm::TabletEncoding& tablet) const {
-  // Rows of a join table are made in one launch, and what orders rows gains by more of them.
+bool LaunchBuilder::MayCut(const std::vector<vm::TabletEncoding>& tablets) const {
+  // Rows of a join table are made in one launch, and rows that change places for their probes gain by being many.
   if (section_.sink == Section::Sink::kJoin || grid_.is_needed() || MayPartition()) return false;
   if (section_.sink != Section::Sink::kGroups || section_.keys == 0) return true;
   // Groups that are numbered are entered behind the first launch without a look at their keys, which other launches need.
+  std::vector<const vm::TabletEncoding*> all;
+  for (const vm::TabletEncoding& t : tablets) all.push_back(&t);
+  const uint64_t most = std::min<uint64_t>(kFewGroups, gpu_.cache.budget() / kBytesPerFewGroup);
   DirectKey keys[kMaxDirectKeys];
-  return PlanDirect(lowered_, {&tablet}, joins_.shapes(), kFewGroups, keys) != 0;
+  return PlanDirect(lowered_, all, joins_.shapes(), static_cast<uint32_t>(most), keys) != 0;
 }
 
 std::vector<SparseSlot> LaunchBuilder::SparseSlots(const vm::TabletEncoding& tablet) const {

@@ -27,8 +27,8 @@ class LaunchBuilder {
   /// Whether the rows of a launch may be partitioned for their probes, as far as the section says: then launches leave
   /// room for that. (Where a LIMIT ends the section most rows may not be probed at all.)
   bool MayPartition() const;
-  /// Whether the section's launches may be cut anywhere, as far as one of its tablets says.
-  bool MayCut(const vm::TabletEncoding& tablet) const;
+  /// Whether the section's launches may be cut anywhere, as far as the tablets of the first one say.
+  bool MayCut(const std::vector<vm::TabletEncoding>& tablets) const;
   /// What the launch of such tablets reads here and there; empty: nothing.
   std::vector<SparseSlot> SparseSlots(const vm::TabletEncoding& tablet) const;
   /// Plans the launch and fills `arena`. `most_groups`: numbers of groups that there is room for. Other batches may be in

@@ -97,8 +97,11 @@ ColumnBudget SectionRun::budget() const {
 
 tessera::Result<bool> SectionRun::Collect(TabletBatch* batch) {
   const auto find_sparse = [&](const vm::TabletEncoding& tablet) { return builder_.SparseSlots(tablet); };
-  const auto may_cut = [&](const vm::TabletEncoding& tablet) { return builder_.MayCut(tablet); };
-  return feed_.Collect(budget(), !in_flight_.empty(), find_sparse, may_cut, batch);
+  const auto may_cut = [&](const std::vector<vm::TabletEncoding>& tablets) { return builder_.MayCut(tablets); };
+  const UnderWay others = in_flight_.empty() ? UnderWay::kNone
+                          : first_started_   ? UnderWay::kRunning
+                                             : UnderWay::kWaiting;
+  return feed_.Collect(budget(), others, find_sparse, may_cut, batch);
 }
 
 Status SectionRun::BuildLaunch(size_t number) {

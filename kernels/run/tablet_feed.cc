@@ -135,7 +135,9 @@ Status TabletFeed::UseTablets(TabletsAhead ahead) {
 void TabletFeed::StartPass(uint64_t pass, bool bind_again) {
   first_pass_ = pass == 0;
   next_ = 0;
-  if (bind_again) encoded_.clear();
+  if (!bind_again) return;
+  encoded_.clear();
+  last_.reset();
 }
 
 bool TabletFeed::AtEnd() const { return next_ == tablets(); }
@@ -187,7 +189,7 @@ size_t TabletFeed::SharedTablets(size_t number, size_t workers) const {
   return std::min(left, tablet_bytes_ == 0 ? workers : std::max<size_t>(workers, kSharedBytes / tablet_bytes_));
 }
 
-tessera::Result<bool> TabletFeed::Collect(const ColumnBudget& budget, bool others_under_way,
+tessera::Result<bool> TabletFeed::Collect(const ColumnBudget& budget, UnderWay others,
                                           const FindSparseSlots& find_sparse, const MayCut& may_cut,
                                           TabletBatch* batch) {
   batch->ClearTablets();
@@ -203,19 +205,21 @@ tessera::Result<bool> TabletFeed::Collect(const ColumnBudget& budget, bool other
   batch->codes.reserve(most * slots);
   batch->nulls.reserve(most * slots);
   batch->pinned.reserve(most * slots);
+  const bool any_under_way = others != UnderWay::kNone;
   const uint64_t arriving = gpu_.cache.arriving_bytes();
   uint64_t bytes = 0, rows = 0, started = 0;
   while (!AtEnd() && started + copied_ < kCopiedPerLaunch) {
     if (context_.cancel != nullptr && context_.cancel->load(std::memory_order_relaxed)) return Cancelled();
     if (!batch->tablets.empty() && rows + table.tablets[next_]->rows() > kRowsPerLaunch) break;
     if (!batch->tablets.empty() && gpu_.cache.arriving_bytes() - arriving > gpu_.cache.ArrivingShare()) break;
-    if (started + copied_ == 0 && ShouldStart(*batch, rows, others_under_way, may_cut)) break;
+    if (started + copied_ == 0 && ShouldStart(*batch, rows, others, may_cut)) break;
     if (gpu_.cache.IsUnpackingMuch()) {
       if (!batch->tablets.empty()) break;
-      if (others_under_way) return false;
+      if (any_under_way) return false;
     }
-    tessera::Result<vm::TabletEncoding>& result =
-        Encode(next_, batch->tablets.empty() ? nullptr : &batch->tablets.back());
+    tessera::Result<vm::TabletEncoding>& result = Encode(next_, !batch->tablets.empty() ? &batch->tablets.back()
+                                                                : last_.has_value()     ? &*last_
+                                                                                        : nullptr);
     TESSERA_TRY(result.status());
     vm::TabletEncoding& encoded = *result;
     if (encoded.skip) {
@@ -230,7 +234,7 @@ tessera::Result<bool> TabletFeed::Collect(const ColumnBudget& budget, bool other
     }
     if (bytes + size > budget.Bytes(gpu_.Room())) {
       if (!batch->tablets.empty()) break;
-      if (others_under_way) return false;  // a tablet that is larger than that has the place of all
+      if (any_under_way) return false;  // a tablet that is larger than that has the place of all
     }
     bytes += size;
     rows += encoded.rows;
@@ -241,7 +245,7 @@ tessera::Result<bool> TabletFeed::Collect(const ColumnBudget& budget, bool other
     const Status uploaded = Upload(batch->tablets.size() - 1, find_sparse, batch);
     if (!uploaded.ok()) {
       // CUDA has less memory than the budget: what there is has to do for the tablets before this one, or for this one.
-      const bool alone = batch->tablets.size() == 1 && !others_under_way;
+      const bool alone = batch->tablets.size() == 1 && !any_under_way;
       if (uploaded.code() != ErrorCode::kResource || alone) return uploaded;
       encoded = std::move(batch->tablets.back());
       batch->tablets.pop_back();
@@ -267,15 +271,16 @@ tessera::Result<bool> TabletFeed::Collect(const ColumnBudget& budget, bool other
     }
   }
   TESSERA_TRY(StartCopies(batch));
+  if (!batch->tablets.empty() && !AtEnd()) last_ = batch->tablets.back();
   return true;
 }
 
-bool TabletFeed::ShouldStart(const TabletBatch& batch, uint64_t rows, bool others_under_way, const MayCut& may_cut) {
+bool TabletFeed::ShouldStart(const TabletBatch& batch, uint64_t rows, UnderWay others, const MayCut& may_cut) {
   const std::vector<std::shared_ptr<const Tablet>>& all = context_.table->tablets;
   if (rows < kRowsToStart || next_ % kLooks != 0 || (all.size() - next_) * all[next_]->rows() < kRowsToStart)
     return false;
-  if (!may_cut_.has_value()) may_cut_ = may_cut(batch.tablets[0]);
-  return *may_cut_ && !(others_under_way && gpu_.IsBusy());
+  if (!may_cut_.has_value()) may_cut_ = may_cut(batch.tablets);
+  return *may_cut_ && (others == UnderWay::kNone || (others == UnderWay::kRunning && !gpu_.IsBusy()));
 }
 
 Status TabletFeed::StartCopies(TabletBatch* batch) {

@@ -44,8 +44,15 @@ struct ColumnBudget {
   uint64_t Bytes(uint64_t room) const;
 };
 
-/// Whether a launch may begin without all tablets, because others go on where it ends, as it may take one.
-using MayCut = std::function<bool(const vm::TabletEncoding& tablet)>;
+/// Whether launches of the section may be cut behind such tablets.
+using MayCut = std::function<bool(const std::vector<vm::TabletEncoding>& tablets)>;
+
+/// The launches before the one that is collected.
+enum class UnderWay : uint8_t {
+  kNone,
+  kRunning,  ///< the first of them has started
+  kWaiting,  ///< the first of them waits for its columns
+};
 
 class TabletFeed {
  public:
@@ -66,7 +73,7 @@ class TabletFeed {
   /// Their copies start while others are collected. false: the next one does not fit beside the batches that are under way,
   /// and `batch` is empty; to be called again once these are finished. An empty batch at the end: the last tablets were
   /// skipped, or there are no rows.
-  tessera::Result<bool> Collect(const ColumnBudget& budget, bool others_under_way, const FindSparseSlots& find_sparse,
+  tessera::Result<bool> Collect(const ColumnBudget& budget, UnderWay others, const FindSparseSlots& find_sparse,
                                 const MayCut& may_cut, TabletBatch* batch);
 
   /// Has codes copied and unpacked that were to be read where they are packed.
@@ -85,8 +92,9 @@ class TabletFeed {
   tessera::Result<vm::TabletEncoding>& Encode(size_t number, const vm::TabletEncoding* like);
   /// Widens source_keys_ by a tablet's.
   void NoteKeys(const vm::TabletEncoding& encoded);
-  /// Whether the device waits for a launch, of `rows` rows that are there, and others will keep it busy as long.
-  bool ShouldStart(const TabletBatch& batch, uint64_t rows, bool others_under_way, const MayCut& may_cut);
+  /// Whether a launch should begin with the tablets of the batch, which have `rows` rows: the device has nothing to do, and
+  /// there are as many rows behind them.
+  bool ShouldStart(const TabletBatch& batch, uint64_t rows, UnderWay others, const MayCut& may_cut);
   size_t tablets() const { return rows_ != nullptr ? 1 : context_.table->tablets.size(); }
   /// Collects rows_.
   void CollectRows(TabletBatch* batch);
@@ -119,10 +127,11 @@ class TabletFeed {
   uint64_t tablet_bytes_ = 0;  ///< that the section reads of the tablet collected last
   std::vector<Needs> needs_;   ///< per slot
   std::optional<std::vector<SparseSlot>>
-      sparse_;                   ///< of the batch, once a column might be read in place; empty: none is
-  std::optional<bool> may_cut_;  ///< of the section, once there is a tablet
-  bool fits_ = false;            ///< all columns that are read, in the budget
-  uint64_t copied_ = 0;          ///< bytes whose copies are to be started
+      sparse_;                              ///< of the batch, once a column might be read in place; empty: none is
+  std::optional<bool> may_cut_;             ///< of the section, once there are tablets
+  std::optional<vm::TabletEncoding> last_;  ///< of the launch before: the next one shares its maps and sets
+  bool fits_ = false;                       ///< all columns that are read, in the budget
+  uint64_t copied_ = 0;                     ///< bytes whose copies are to be started
   uint64_t decoded_ = 0, in_place_ = 0, read_in_place_ = 0;  ///< of the tablet uploaded last, see SectionStatistics
   const RowSource* const rows_;                              ///< nullptr: the source is a stored table
   std::vector<Chunk> row_chunks_;                            ///< what planning has to know of their columns

@@ -46,7 +46,8 @@ struct Properties {
   uint64_t greatest = 0;
   int64_t least = INT64_MAX, greatest_signed = INT64_MIN;
   size_t runs = 0;
-  size_t distinct = 0;   ///< more than a quarter of the values, and 2: nobody asks how many
+  /// If more than a quarter of the values are different, and more than 2, no more than that is known.
+  size_t distinct = 0;
   uint64_t divisor = 0;  ///< of all differences from the least value
 
   uint64_t span() const { return static_cast<uint64_t>(greatest_signed) - static_cast<uint64_t>(least); }
@@ -81,9 +82,8 @@ class Planner {
     if (values.empty()) return {{SchemeTree::Leaf(Scheme::kNs), 0, 0}};
     const Properties p = PropertiesOf(values);
     if (distinct == 0) {
-      // A sample in which values repeat has most of them.
-      distinct =
-          p.distinct * 4 <= values.size() ? p.distinct : static_cast<uint64_t>(static_cast<double>(p.distinct) * scale);
+      // A sample in which values repeat has most of them. Otherwise there are many, and it does not matter how many.
+      distinct = p.distinct * 4 <= values.size() ? p.distinct : static_cast<uint64_t>(rows);
     }
     const auto has = [&](Scheme scheme) { return std::find(above.begin(), above.end(), scheme) != above.end(); };
     const Scheme last = above.empty() ? Scheme::kNs : above.back();
