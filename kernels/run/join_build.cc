@@ -100,8 +100,9 @@ class Build {
   Status Settle(size_t i);
   /// Finds the texts that rows have which may go from device to device. Returns the bytes of those to be told.
   tessera::Result<uint64_t> PrepareTexts();
-  /// By way of the hosts: a table that has no room on some rank's device.
-  Status GatherOnHost(size_t i);
+  /// By way of the hosts: a table that has no room on some rank's device. All ranks; `*mine` is what this one has failed with
+  /// alone, of which the others hear with the next table, or behind this call.
+  Status GatherOnHost(size_t i, Status* mine);
   /// Leaves the rows of a table that is exchanged, and what is known of those of all ranks.
   void LeaveWaiting(size_t i);
   /// What is known of the columns of a table's rows, from what is known of each rank's.
@@ -279,25 +280,28 @@ Status Build::Gather(RankLinks* links, const Status& mine) {
     gathered.pop_back();
     on_host.push_back(i);
   }
+  Status here;
   if (!gathered.empty()) {
     const Status told = texts ? texts_.Tell(text_bytes, exchange_, contexts_[0].strings) : Status::Ok();
     TESSERA_TRY(GatherRows(&gpu_, links, exchange_, told, &gathered));
-    for (const RowsToGather& table : gathered)
-      if (texts) TESSERA_TRY(texts_.Translate(&gpu_, *table.columns, table.RowsOf(), own, table.rows));
-    // Those of texts that have come are known only now.
-    std::vector<size_t> with_texts = on_device;
-    std::erase_if(with_texts, [&](size_t i) { return !HasTexts(i); });
-    if (!with_texts.empty()) TESSERA_TRY(Summarize(with_texts));
+    here = Caught([&]() -> Status {
+      for (const RowsToGather& table : gathered)
+        if (texts) TESSERA_TRY(texts_.Translate(&gpu_, *table.columns, table.RowsOf(), own, table.rows));
+      // Those of texts that have come are known only now.
+      std::vector<size_t> with_texts = on_device;
+      std::erase_if(with_texts, [&](size_t i) { return !HasTexts(i); });
+      return with_texts.empty() ? Status::Ok() : Summarize(with_texts);
+    });
     for (const size_t i : on_device) {
       if (!HasTexts(i)) MergeSummaries(i, shares);
     }
     for (const size_t i : on_device) contexts_[i].statistics->device_plan += ", rows of all ranks by " + links->name();
   }
-  for (const size_t i : on_host) TESSERA_TRY(GatherOnHost(i));
+  for (const size_t i : on_host) TESSERA_TRY(GatherOnHost(i, &here));
   for (size_t i = 0; i < contexts_.size(); ++i) {  // (Summarize has brought this rank's back)
     if (IsExchanged(i)) MergeSummaries(i, shares);
   }
-  return Status::Ok();
+  return here;
 }
 
 void Build::MergeSummaries(size_t i, const std::vector<std::vector<Share>>& shares) {
@@ -327,25 +331,27 @@ Status Build::Summarize(const std::vector<size_t>& tables) {
   return Status::Ok();
 }
 
-Status Build::GatherOnHost(size_t i) {
+Status Build::GatherOnHost(size_t i, Status* mine) {
   BuildRows& rows = runs_[i]->build_rows();
-  vm::Shipment mine;
+  vm::Shipment shipment;
   const Status moved = Caught([&]() -> Status {
+    TESSERA_TRY(*mine);
     const vm::SectionContext& c = contexts_[i];
     TESSERA_TRY(rows.MoveToHost());
-    mine.rows = vm::MakeRowSet(ColumnsOf(i));
-    TESSERA_TRY(vm::AppendAll(&mine.rows, std::move(rows.on_host()), c.pool));
-    return c.late_texts == nullptr ? Status::Ok() : c.late_texts->Resolve(c.strings, c.pool, &mine.rows);
+    shipment.rows = vm::MakeRowSet(ColumnsOf(i));
+    TESSERA_TRY(vm::AppendAll(&shipment.rows, std::move(rows.on_host()), c.pool));
+    return c.late_texts == nullptr ? Status::Ok() : c.late_texts->Resolve(c.strings, c.pool, &shipment.rows);
   });
   TESSERA_TRY(exchange_->Agree(moved));
   TESSERA_ASSIGN(std::vector<vm::Shipment> all,
-                 exchange_->AllGather(std::move(mine), ColumnsOf(i), contexts_[i].strings));
-  return Caught([&] {
+                 exchange_->AllGather(std::move(shipment), ColumnsOf(i), contexts_[i].strings));
+  *mine = Caught([&] {
     std::vector<vm::RowSet> sets;
-    for (vm::Shipment& shipment : all) sets.push_back(std::move(shipment.rows));
+    for (vm::Shipment& of_rank : all) sets.push_back(std::move(of_rank.rows));
     from_hosts_[i] = vm::MakeRowSet(ColumnsOf(i));
     return vm::AppendAll(&from_hosts_[i], std::move(sets), contexts_[i].pool);
   });
+  return Status::Ok();
 }
 
 void Build::LeaveWaiting(size_t i) {
