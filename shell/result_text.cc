@@ -76,7 +76,7 @@ class CsvText final : public TextWriter {
   }
   Status Rows(RowBatch&& batch) override {
     std::string text;
-    // Most columns have no such character: to look at all their texts at once takes a tenth of the time.
+    // Most columns have no such character: to look at all their texts at once takes less time than at one after the other.
     std::vector<uint8_t> has_special;
     for (const ColumnVector& column : batch.columns) has_special.push_back(HasSpecial(column.bytes));
     for (size_t row = 0; row < batch.rows; ++row) {
@@ -86,12 +86,7 @@ class CsvText final : public TextWriter {
         if (column.IsNull(row)) {
           buffer_ += null_text_;
         } else if (column.type.id == TypeId::kText) {
-          const std::string_view field = column.Text(row);
-          if (has_special[i] == 0 && !field.empty() && field != null_text_) {
-            buffer_ += field;
-          } else {
-            Field(field);
-          }
+          Field(column.Text(row), has_special[i] != 0);
         } else if (null_text_.empty()) {
           AppendText(column, row, &buffer_);  // numbers and dates need no quotes
         } else {
@@ -112,8 +107,8 @@ class CsvText final : public TextWriter {
     const auto has = [&](char c) { return memchr(text.data(), c, text.size()) != nullptr; };
     return !text.empty() && (has(',') || has('"') || has('\r') || has('\n'));
   }
-  void Field(std::string_view text) {
-    if (!text.empty() && !HasSpecial(text) && text != null_text_) {
+  void Field(std::string_view text, bool may_be_special = true) {
+    if (!text.empty() && !(may_be_special && HasSpecial(text)) && text != null_text_) {
       buffer_ += text;
       return;
     }

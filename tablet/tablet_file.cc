@@ -609,10 +609,9 @@ uint64_t TabletFile::Expect(const std::vector<int>& columns, bool again) const {
   if (columns.empty() && WasRead(columns)) return 0;
   std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock) return 0;  // somebody reads it already
-  const bool opened = open_.load(std::memory_order_relaxed);
   if (mapping_ == nullptr && !Map().ok()) return 0;
   if (columns.empty()) {
-    if (!opened) ReadSoon(0, std::min(HeaderBytes(types_->size()), identity_.file_bytes));
+    ReadSoon(0, std::min(HeaderBytes(types_->size()), identity_.file_bytes));
     return 0;
   }
   if (!Open().ok()) return 0;
