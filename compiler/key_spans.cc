@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -36,21 +37,8 @@ constexpr double kMostLive = 1.25;
 /// Tablets of each rank, at least.
 constexpr size_t kLeastTablets = 2;
 
-/// The values of an integer column in a tablet, NULLs apart, or in those of a span; low > high: there are none.
-struct Range {
-  int64_t low = INT64_MAX, high = INT64_MIN;
-
-  bool any() const { return low <= high; }
-  void Add(const Range& r) {
-    low = std::min(low, r.low);
-    high = std::max(high, r.high);
-  }
-  bool Meets(const Range& r) const { return any() && r.any() && low <= r.high && r.low <= high; }
-};
-using Ranges = std::vector<Range>;
-
-Range Hull(const Ranges& ranges, const TabletSpan& span) {
-  Range hull;
+ColumnRange Hull(const ColumnRanges& ranges, const TabletSpan& span) {
+  ColumnRange hull;
   for (uint32_t t = span.first; t < span.end; ++t) hull.Add(ranges[t]);
   return hull;
 }
@@ -90,29 +78,17 @@ class Assignment {
   }
 
   /// By tablet; nullptr: the column has other values than integers of 64 bits, or a tablet cannot be opened.
-  const Ranges* RangesOf(const TableInfo& table, int column) {
-    const auto [at, is_new] = ranges_.try_emplace({table.id, column});
-    std::optional<Ranges>& known = at->second;
+  static std::shared_ptr<const ColumnRanges> RangesOf(const TableInfo& table, int column) {
     const SqlType& type = table.schema.columns[static_cast<size_t>(column)].type;
     // (Of intervals equal ones differ in their numbers.)
-    if (is_new && type.storage() == StorageClass::kInt && type.id != TypeId::kInterval) known = Describe(table, column);
-    return known ? &*known : nullptr;
-  }
-  static std::optional<Ranges> Describe(const TableInfo& table, int column) {
-    Ranges ranges;
-    for (const auto& tablet : table.tablets) {
-      const Result<ChunkPointer> chunk = tablet->Describe(column);
-      if (!chunk.ok() || (*chunk)->type.storage() != StorageClass::kInt) return {};
-      ranges.emplace_back();
-      if ((*chunk)->min <= (*chunk)->max)
-        ranges.back() = {static_cast<int64_t>((*chunk)->min), static_cast<int64_t>((*chunk)->max)};
-    }
-    return ranges;
+    if (type.storage() != StorageClass::kInt || type.id == TypeId::kInterval) return nullptr;
+    const Result<std::shared_ptr<const ColumnRanges>> ranges = tessera::RangesOf(table, column);
+    return ranges.ok() ? *ranges : nullptr;
   }
 
   /// Spans of about equal weight, with ends between tablets that have no value in common where there are such nearby.
   /// Empty: shares would be too different.
-  std::vector<TabletSpan> Cut(const TableInfo& table, const Ranges& ranges, double tolerance) const {
+  std::vector<TabletSpan> Cut(const TableInfo& table, const ColumnRanges& ranges, double tolerance) const {
     std::vector<double> before = {0};  // by tablet: the weight of those before it
     for (const auto& tablet : table.tablets) before.push_back(before.back() + static_cast<double>(tablet->weight()));
     const double share = before.back() / static_cast<double>(ranks_), shift = share * tolerance / 2;
@@ -169,7 +145,7 @@ class Assignment {
     if (table == nullptr || s.sink == Section::Sink::kJoin ||
         (last && s.sink == Section::Sink::kRows && s.order.empty()))
       return {};
-    const Ranges* const ranges = RangesOf(*table, column);
+    const std::shared_ptr<const ColumnRanges> ranges = RangesOf(*table, column);
     if (ranges == nullptr) return {};
     std::vector<TabletSpan> spans = Cut(*table, *ranges, tolerance);
     if (!spans.empty() && !LeavesEvenShares(number, *table, spans)) spans.clear();
@@ -215,24 +191,31 @@ class Assignment {
       return;
     const std::vector<int> built = StoredColumns(program_, *builder).OfRegisters(builder->keys);
     const std::vector<Prober> probers = ProbersOf(builder->join);
+    if (!IsLarge(*table, probers)) return;
     for (size_t k = 0; k < built.size() && !probers.empty(); ++k) {
       if (built[k] >= 0 && AlignBy(k, built[k], *table, probers, builder)) return;
     }
   }
 
+  /// Whether a build side of the table's rows is worth it that what probes it is scanned in another way.
+  bool IsLarge(const TableInfo& table, const std::vector<Prober>& probers) const {
+    return std::ranges::all_of(probers, [&](const Prober& p) {
+      const TableInfo* const probing = FreeTable(program_.sections[p.scan]);
+      return probing != nullptr && static_cast<double>(table.rows) >= kLeastBuilt * static_cast<double>(probing->rows);
+    });
+  }
+
   bool AlignBy(size_t key, int column, const TableInfo& table, const std::vector<Prober>& probers, Section* builder) {
-    const Ranges* const ranges = RangesOf(table, column);
+    const std::shared_ptr<const ColumnRanges> ranges = RangesOf(table, column);
     if (ranges == nullptr) return false;
     std::map<size_t, std::vector<TabletSpan>> spans;  // by section that probes
-    Ranges wanted(ranks_);
+    ColumnRanges wanted(ranks_);
     for (const Prober& p : probers) {
       if (p.columns[key] < 0) return false;
       spans[p.scan] = SpansFor(p.scan, p.columns[key], kToleranceOfJoins);
       if (spans[p.scan].empty()) return false;
-      const TableInfo* const probing = FreeTable(program_.sections[p.scan]);
-      const Ranges* const keys = RangesOf(*probing, p.columns[key]);
-      const double least = kLeastBuilt * static_cast<double>(probing->rows);
-      if (keys == nullptr || static_cast<double>(table.rows) < least) return false;
+      const std::shared_ptr<const ColumnRanges> keys = RangesOf(*FreeTable(program_.sections[p.scan]), p.columns[key]);
+      if (keys == nullptr) return false;
       for (size_t r = 0; r < ranks_; ++r) wanted[r].Add(Hull(*keys, spans[p.scan][r]));
     }
     std::vector<TabletSpan> built = Overlapping(*ranges, wanted);
@@ -258,15 +241,16 @@ class Assignment {
   }
 
   /// For each of the `wanted` ranges all tablets from the first to the last that have values in it.
-  static std::vector<TabletSpan> Overlapping(const Ranges& ranges, const Ranges& wanted) {
+  static std::vector<TabletSpan> Overlapping(const ColumnRanges& ranges, const ColumnRanges& wanted) {
     // The greatest value up to each tablet, and the least from it on: where tablets are in order, they lead to the place.
     std::vector<int64_t> greatest, least;
-    for (const Range& r : ranges) greatest.push_back(std::max(r.high, greatest.empty() ? INT64_MIN : greatest.back()));
+    for (const ColumnRange& r : ranges)
+      greatest.push_back(std::max(r.high, greatest.empty() ? INT64_MIN : greatest.back()));
     for (size_t t = ranges.size(); t-- > 0;)
       least.push_back(std::min(ranges[t].low, least.empty() ? INT64_MAX : least.back()));
     std::ranges::reverse(least);
     std::vector<TabletSpan> spans;
-    for (const Range& range : wanted) {
+    for (const ColumnRange& range : wanted) {
       auto first = static_cast<size_t>(std::ranges::lower_bound(greatest, range.low) - greatest.begin());
       auto end = static_cast<size_t>(std::ranges::upper_bound(least, range.high) - least.begin());
       while (first < end && !ranges[first].Meets(range)) ++first;
@@ -283,7 +267,7 @@ class Assignment {
     if (table == nullptr || s->sink == Section::Sink::kJoin) return;
     for (const int column : StoredColumns(program_, *s).OfExchangeKeys()) {
       if (column < 0 || table->statistics[static_cast<size_t>(column)].null_count > 0) continue;
-      const Ranges* const ranges = RangesOf(*table, column);
+      const std::shared_ptr<const ColumnRanges> ranges = RangesOf(*table, column);
       std::vector<TabletSpan> spans = SpansFor(number, column, kToleranceOfGroups);
       if (ranges == nullptr || spans.empty() || !AreApart(*ranges, spans)) continue;
       s->spans = std::move(spans);
@@ -292,11 +276,11 @@ class Assignment {
     }
   }
 
-  static bool AreApart(const Ranges& ranges, const std::vector<TabletSpan>& spans) {
-    Ranges hulls;
+  static bool AreApart(const ColumnRanges& ranges, const std::vector<TabletSpan>& spans) {
+    ColumnRanges hulls;
     for (const TabletSpan& span : spans) {
-      const Range hull = Hull(ranges, span);
-      if (std::ranges::any_of(hulls, [&](const Range& other) { return other.Meets(hull); })) return false;
+      const ColumnRange hull = Hull(ranges, span);
+      if (std::ranges::any_of(hulls, [&](const ColumnRange& other) { return other.Meets(hull); })) return false;
       hulls.push_back(hull);
     }
     return true;
@@ -307,8 +291,7 @@ class Assignment {
   const size_t ranks_;
   Code& code_;
   Program& program_;
-  const std::vector<bool> may_stay_;                                 // by section
-  std::map<std::pair<int64_t, int>, std::optional<Ranges>> ranges_;  // by table and column
+  const std::vector<bool> may_stay_;  // by section
 };
 
 }  // namespace

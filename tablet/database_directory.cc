@@ -180,6 +180,7 @@ std::shared_ptr<const TableInfo> DatabaseDirectory::MakeInfo(const CatalogConten
                                                              const std::shared_ptr<const TableRecord>& record) const {
   auto info = std::make_shared<TableInfo>();
   info->id = record->id;
+  info->version = record->version;
   info->schema = record->schema;
   if (record->tablet_rows != 0) info->schema.tablet_rows = record->tablet_rows;
   info->rows = record->rows();

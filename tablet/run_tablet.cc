@@ -254,15 +254,10 @@ Result<std::shared_ptr<const TableInfo>> RunsOf(const TableInfo& table, int colu
   if (column < 0 || static_cast<size_t>(column) >= table.schema.columns.size() || table.runs_of >= 0 ||
       (runs != nullptr && !MayBeRuns(table, *runs)))
     return Status(ErrorCode::kCorrupt, "table \"" + table.schema.name + "\" has no such runs");
-  {
-    std::lock_guard lock(table.made_runs.mutex_);
-    const auto made = table.made_runs.tables_.find(column);
-    if (made != table.made_runs.tables_.end() && (runs == nullptr || HasRuns(*made->second, *runs)))
-      return made->second;
-  }
-  TESSERA_ASSIGN(std::shared_ptr<const TableInfo> made, MakeRuns(table, column, runs));
-  std::lock_guard lock(table.made_runs.mutex_);
-  return table.made_runs.tables_.insert_or_assign(column, std::move(made)).first->second;
+  std::shared_ptr<const TableInfo> made = table.runs.Find(column);
+  if (made != nullptr && (runs == nullptr || HasRuns(*made, *runs))) return made;
+  TESSERA_ASSIGN(made, MakeRuns(table, column, runs));
+  return table.runs.Keep(column, std::move(made));
 }
 
 }  // namespace tessera

@@ -9,6 +9,7 @@
 // Threads: Database and Tablet may be used from any thread at once; TableWriter by one thread at a time.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -58,35 +59,38 @@ enum class PackedPart : uint8_t {
 
 /// A verified, decoded-on-the-fly view of one chunk. Streams start on 128 bytes and are zero-padded to 128, so that a
 /// bulk copy of a last partial tile may be rounded up inside the padding. Pointers live as long as the Tablet.
-struct Chunk {
+struct alignas(64) Chunk {
+  // First what all readers of tablets look at, in two cache lines: a scan of many tablets waits for memory here.
   SqlType type;
   Encoding encoding = Encoding::kConstant;
   uint8_t width =
       0;  ///< bytes a code: 1, 2, 4 or 8; 16 for DECIMAL of 19+ digits where 64-bit codes cannot; 0 without stream
   bool has_nulls = false;
-  uint64_t null_code = 0;  ///< the code that means NULL if has_nulls and width is 1..8; kConstant: all rows are NULL
-  int128_t null_code_wide = 0;  ///< the same for width 16
+  bool packed_entries = false;  ///< entries or NULL bytes are packed, and what points to them is not to be read
+  PackedPart packed_part = PackedPart::kAll;
   uint32_t rows = 0;
   uint32_t null_count = 0;
-  int128_t base = 0;  ///< kFrame: value = base + code; kConstant: the value (its integer or ordered form)
+  uint32_t entries = 0;  ///< TEXT: dictionary entries (kDictionary), rows (kPlain), 1 or 0 (kConstant)
+  int128_t base = 0;     ///< kFrame: value = base + code; kConstant: the value (its integer or ordered form)
   /// Least and greatest value that is not NULL: kInt and kWide the integer, kFloat the ordered form, kText codes of the
   /// dictionary (0 and entries - 1; for kPlain not meaningful). min > max if every row is NULL.
   int128_t min = 0, max = -1;
   const uint8_t* codes = nullptr;         ///< rows codes of `width` bytes, little endian; nullptr if width is 0
   uint64_t codes_bytes = 0;               ///< with padding, unpacked
   const uint8_t* packed_codes = nullptr;  ///< if they are stored packed: the packed stream (schemes/packed_stream.h)
-  uint64_t packed_bytes = 0;              ///< of it
-  PackedPart packed_part = PackedPart::kAll;
-  uint32_t packed_rows = 0;     ///< of runs: their rows
-  bool packed_entries = false;  ///< entries or NULL bytes are packed, and what points to them is not to be read
-  uint32_t entries = 0;         ///< TEXT: dictionary entries (kDictionary), rows (kPlain), 1 or 0 (kConstant)
+  /// kPlain with NULLs: one byte a row, 1 for NULL (its entry is empty); else nullptr.
+  const uint8_t* null_bytes = nullptr;
+  uint64_t null_code = 0;  ///< the code that means NULL if has_nulls and width is 1..8; kConstant: all rows are NULL
+  uint64_t encoded_bytes = 0;  ///< of all streams, as stored
+
+  int128_t null_code_wide = 0;              ///< as null_code, for width 16
+  uint64_t packed_bytes = 0;                ///< of packed_codes
+  uint32_t packed_rows = 0;                 ///< of runs: their rows
   const uint64_t* entry_offsets = nullptr;  ///< TEXT: entries + 1 offsets into entry_bytes
   const char* entry_bytes = nullptr;
   uint64_t text_bytes = 0;  ///< TEXT: bytes of all entries
   /// TEXT: bytes of the longest entry, or more; known once the chunk's streams were verified.
   uint64_t longest_entry = UINT64_MAX;
-  /// kPlain with NULLs: one byte a row, 1 for NULL (its entry is empty); else nullptr.
-  const uint8_t* null_bytes = nullptr;
 
   /// Entry `code` of a TEXT chunk. REQUIRES: code < entries.
   /// (Offsets were in order when they were verified, but may turn into zeros: see file_mapping.h.)
@@ -98,8 +102,6 @@ struct Chunk {
   uint64_t GreatestCode() const {
     return encoding == Encoding::kDictionary ? entries - 1 : static_cast<uint64_t>(max) - static_cast<uint64_t>(min);
   }
-  /// Bytes of all streams, as stored.
-  uint64_t encoded_bytes = 0;
 };
 
 /// A chunk, and what it was unpacked to, if it was: that may go when the last pointer does. Otherwise the chunk lives as
@@ -250,24 +252,50 @@ struct ColumnStatistics {
 
 struct TableInfo;
 
-/// What RunsOf has made of a table. A copy of the table, which may be changed, has made nothing yet.
-class MadeRuns {
+/// What has been made of a table once, by column. A copy of the table, which may be changed, has nothing yet. Any thread.
+template <class T>
+class MadeByColumn {
  public:
-  MadeRuns() = default;
-  MadeRuns(const MadeRuns&) {}
-  MadeRuns& operator=(const MadeRuns&) {
-    tables_.clear();
+  MadeByColumn() = default;
+  MadeByColumn(const MadeByColumn&) {}
+  MadeByColumn& operator=(const MadeByColumn&) {
+    made_.clear();
     return *this;
   }
 
+  /// nullptr: nothing has been made yet.
+  std::shared_ptr<const T> Find(int column) const {
+    std::lock_guard lock(mutex_);
+    const auto at = made_.find(column);
+    return at == made_.end() ? nullptr : at->second;
+  }
+  /// In place of what there is. Returns it.
+  std::shared_ptr<const T> Keep(int column, std::shared_ptr<const T> made) const {
+    std::lock_guard lock(mutex_);
+    return made_.insert_or_assign(column, std::move(made)).first->second;
+  }
+
  private:
-  friend Result<std::shared_ptr<const TableInfo>> RunsOf(const TableInfo&, int, const std::vector<int32_t>*);
-  std::mutex mutex_;
-  std::map<int, std::shared_ptr<const TableInfo>> tables_;  ///< by column
+  mutable std::mutex mutex_;
+  mutable std::map<int, std::shared_ptr<const T>> made_;
 };
 
+/// The values of an integer column in a tablet or in several, NULLs apart; low > high: there are none.
+struct ColumnRange {
+  int64_t low = INT64_MAX, high = INT64_MIN;
+
+  bool any() const { return low <= high; }
+  void Add(const ColumnRange& r) {
+    low = std::min(low, r.low);
+    high = std::max(high, r.high);
+  }
+  bool Meets(const ColumnRange& r) const { return any() && r.any() && low <= r.high && r.low <= high; }
+};
+using ColumnRanges = std::vector<ColumnRange>;
+
 struct TableInfo {
-  int64_t id = 0;  ///< never reused in a database
+  int64_t id = 0;       ///< never reused in a database
+  int64_t version = 0;  ///< grows with each change of the table's rows
   TableSchema schema;
   uint64_t rows = 0;
   std::vector<ColumnStatistics> statistics;            ///< one per column
@@ -275,13 +303,18 @@ struct TableInfo {
   std::vector<uint8_t> buckets;  ///< by tablet: that of all its rows; empty: the table is not distributed
   /// The rows are runs of this column, see RunsOf; -1: they are as stored.
   int runs_of = -1;
-  mutable MadeRuns made_runs = {};
+  MadeByColumn<TableInfo> runs = {};
+  MadeByColumn<ColumnRanges> ranges = {};
 };
 
 /// The table with the runs of a column in place of its rows: neighbours that are equal in it are one, and how many they are
 /// is the last column, a BIGINT. No other column than these two can be read. Errors: as Tablet::Runs.
 /// `runs`: how many each tablet has, as another process that has read them says; nullptr: nobody says.
 Result<std::shared_ptr<const TableInfo>> RunsOf(const TableInfo& table, int column, const std::vector<int32_t>* runs);
+
+/// Of each tablet, from the descriptors of its chunks, which are looked at once. Errors: as Tablet::Describe; kUnsupported, a
+/// chunk has other values than integers of 64 bits.
+Result<std::shared_ptr<const ColumnRanges>> RangesOf(const TableInfo& table, int column);
 
 /// All tables at one moment.
 class Snapshot {

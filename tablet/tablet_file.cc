@@ -347,10 +347,10 @@ Result<int> WriteTabletFile(const std::string& path, const std::vector<uint8_t>&
 
 TabletFile::TabletFile(std::string path, const TabletIdentity& identity, std::shared_ptr<const Types> types,
                        const uint8_t* mapping)
-    : path_(std::move(path)),
+    : verified_(std::make_unique<std::atomic<const tessera::Chunk*>[]>(types->size())),
       identity_(identity),
+      path_(std::move(path)),
       types_(std::move(types)),
-      verified_(std::make_unique<std::atomic<const tessera::Chunk*>[]>(types_->size())),
       codes_checked_(std::make_unique<std::atomic<bool>[]>(types_->size())),
       codes_read_(std::make_unique<std::atomic<uint64_t>[]>(types_->size())),
       given_(mapping != nullptr),

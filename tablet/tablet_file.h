@@ -96,22 +96,22 @@ class TabletFile final : public Tablet, public std::enable_shared_from_this<Tabl
   Result<ChunkPointer> Find(int column, bool codes) const;
   Result<ChunkPointer> Unpacked(int column, bool codes) const;  // REQUIRES: mutex_ held, the chunk is verified
 
-  const std::string path_;
-  const TabletIdentity identity_;
-  const std::shared_ptr<const Types> types_;
-
+  // First what a scan of many tablets looks at in each of them.
   /// Verified chunks; null until the first Chunk() of the column. Written under mutex_, read without.
   const std::unique_ptr<std::atomic<const tessera::Chunk*>[]> verified_;
+  mutable std::vector<tessera::Chunk> chunks_;  ///< set once, by Open()
+  mutable std::atomic<bool> open_{false}, is_held_{false};
+  const TabletIdentity identity_;
+
+  const std::string path_;
+  const std::shared_ptr<const Types> types_;
   const std::unique_ptr<std::atomic<bool>[]> codes_checked_;   ///< packed ones; the others are when they are verified
   const std::unique_ptr<std::atomic<uint64_t>[]> codes_read_;  ///< packed ones, by tiles: in which UnpackedEpoch()
   mutable std::mutex mutex_;
-  mutable std::atomic<bool> open_{false};
   const bool given_;  ///< the mapping was not made here
   mutable FileMapping file_;
-  mutable const uint8_t* mapping_;              ///< file_'s, or the given one
-  mutable std::vector<tessera::Chunk> chunks_;  ///< set once, by Open()
+  mutable const uint8_t* mapping_;  ///< file_'s, or the given one
   mutable std::vector<std::shared_ptr<void>> held_;
-  mutable std::atomic<bool> is_held_{false};
   struct UnpackedColumn {
     std::weak_ptr<UnpackedChunk> whole, entries;  ///< entries: without the codes
   };
