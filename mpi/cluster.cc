@@ -148,12 +148,14 @@ class RankCluster final : public Cluster {
     command.directory = directory;
     command.temporary = temporary;
     command.scatter = scatter;
+    teller_.Clear();
     SendCommand(command);
     return OpenOnAll(command);
   }
 
   void CloseDatabase() override {
     if (left_) return;
+    teller_.Clear();
     SendCommand(CloseCommand());
   }
 
@@ -250,6 +252,11 @@ class RankCluster final : public Cluster {
     Status consumed;
     uint64_t scattered = 0;
     Status status = exchange_.Agree(Status::Ok());  // the others have the program and the tables
+    if (status.ok()) {
+      teller_.NoteTold(*query.program, *query.snapshot);
+    } else {
+      teller_.Clear();
+    }
     const int64_t agreed = PhaseClock::Nanoseconds(Clock::now());
     if (status.ok() && scattered_) {
       const PhaseScope phase(Phase::kScatter);
@@ -292,7 +299,7 @@ class RankCluster final : public Cluster {
     command.transfer = query.transfer;
     command.transfer_piece = query.transfer_piece;
     command.settings = query.settings;
-    TESSERA_ASSIGN(command.tables, DescribeTables(*query.program, *query.snapshot));
+    TESSERA_ASSIGN(command.tables, teller_.Describe(*query.program, *query.snapshot));
     SendCommand(command);
     return Status::Ok();
   }
@@ -598,7 +605,8 @@ class RankCluster final : public Cluster {
   bool scattered_ = false;
   std::string directory_;  ///< of the database
   uint64_t least_room_ = 0;
-  RankTablets tablets_;
+  TableTeller teller_;   ///< of the master
+  RankTablets tablets_;  ///< of the others
   std::unique_ptr<vm::Executor> executor_;
   RankGpu gpu_;
   std::unique_ptr<RankWatch> watch_;

@@ -42,6 +42,7 @@ void Fields(A& a, OpenCommand& m) {
 /// What a rank needs to know of a table to scan its portion.
 struct TableMessage {
   int64_t id = 0;
+  bool is_told = false;  ///< what follows is as it was when it was told, and empty here
   std::string name;
   uint64_t rows = 0;
   std::vector<SqlType> types;  ///< by column
@@ -54,6 +55,7 @@ struct TableMessage {
 template <class A>
 void Fields(A& a, TableMessage& m) {
   a.Number(m.id);
+  a.Number(m.is_told);
   a.Text(m.name);
   a.Number(m.rows);
   a.Vector(m.types);

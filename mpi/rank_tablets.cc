@@ -69,21 +69,29 @@ bool IsWellFormed(const TableMessage& table) {
   return rows == table.rows && std::ranges::adjacent_find(tablets) == tablets.end();
 }
 
-/// Whether the message has the tables that the program reads, and these the columns.
-bool Describes(const TablesMessage& message, const vm::Program& program) {
-  if (message.tables.size() != program.tables.size()) return false;
-  for (size_t i = 0; i < message.tables.size(); ++i) {
-    if (message.tables[i].id != program.tables[i].id || !IsWellFormed(message.tables[i])) return false;
+/// Whether the messages have the tables that the program reads, and these the columns.
+bool Describe(const std::vector<const TableMessage*>& tables, const vm::Program& program) {
+  if (tables.size() != program.tables.size()) return false;
+  for (size_t i = 0; i < tables.size(); ++i) {
+    if (tables[i] == nullptr || tables[i]->id != program.tables[i].id) return false;
+    for (size_t before = 0; before < i; ++before) {
+      if (tables[before]->id == tables[i]->id && *tables[before] != *tables[i]) return false;
+    }
   }
   return std::all_of(program.sections.begin(), program.sections.end(), [&](const vm::Section& s) {
     if (s.source_kind != vm::Section::Source::kTable) return true;
     const auto number = static_cast<size_t>(s.source);
-    const auto columns = static_cast<int32_t>(message.tables[number].types.size());
+    const auto columns = static_cast<int32_t>(tables[number]->types.size());
     const int32_t runs_of = program.tables[number].runs_of;
     return std::ranges::all_of(s.slots, [&](const vm::Slot& slot) {
       return runs_of < 0 ? slot.column < columns : slot.column == runs_of || slot.column == columns;
     });
   });
+}
+
+const TableInfo* TableOf(const vm::TableRef& ref, const Snapshot& snapshot) {
+  const auto at = std::ranges::find_if(snapshot.tables, [&](const auto& t) { return t->id == ref.id; });
+  return at == snapshot.tables.end() ? nullptr : at->get();
 }
 
 /// Whether the section scans the program's table `number`.
@@ -109,16 +117,18 @@ std::vector<bool> TabletsOf(const TableInfo& table, const vm::Program& program, 
 
 }  // namespace
 
-Result<TablesMessage> DescribeTables(const vm::Program& program, const Snapshot& snapshot) {
+Result<TablesMessage> TableTeller::Describe(const vm::Program& program, const Snapshot& snapshot) const {
   TablesMessage out;
   for (const auto& table : snapshot.tables) out.alive.push_back(table->id);
   for (const vm::TableRef& ref : program.tables) {
-    const auto same = [&](const std::shared_ptr<const TableInfo>& t) { return t->id == ref.id; };
-    const auto found = std::find_if(snapshot.tables.begin(), snapshot.tables.end(), same);
-    if (found == snapshot.tables.end()) return SqlError("table \"" + ref.name + "\" does not exist");
-    const TableInfo& table = **found;
+    const TableInfo* const found = TableOf(ref, snapshot);
+    if (found == nullptr) return SqlError("table \"" + ref.name + "\" does not exist");
+    const TableInfo& table = *found;
     TableMessage& message = out.tables.emplace_back();
     message.id = table.id;
+    const auto told = told_.find(table.id);
+    message.is_told = told != told_.end() && told->second == table.version;
+    if (message.is_told) continue;
     message.name = table.schema.name;
     message.rows = table.rows;
     for (const ColumnSchema& c : table.schema.columns) message.types.push_back(c.type);
@@ -136,6 +146,16 @@ Result<TablesMessage> DescribeTables(const vm::Program& program, const Snapshot&
   return out;
 }
 
+void TableTeller::NoteTold(const vm::Program& program, const Snapshot& snapshot) {
+  // (Ranks forget those that are gone.)
+  std::erase_if(told_, [&](const auto& told) {
+    return std::ranges::none_of(snapshot.tables, [&](const auto& table) { return table->id == told.first; });
+  });
+  for (const vm::TableRef& ref : program.tables) {
+    if (const TableInfo* const table = TableOf(ref, snapshot); table != nullptr) told_[table->id] = table->version;
+  }
+}
+
 void RankTablets::Open(std::string directory, bool scattered) {
   directory_ = std::move(directory);
   scattered_ = scattered;
@@ -145,18 +165,21 @@ void RankTablets::Open(std::string directory, bool scattered) {
 
 Result<std::shared_ptr<const Snapshot>> RankTablets::Update(const TablesMessage& message, const vm::Program& program,
                                                             const RankShare& share, std::vector<WantedTablet>* wanted) {
-  if (!Describes(message, program)) return Messenger::Damaged(0);
   const std::vector<int64_t>& alive = message.alive;
   std::erase_if(tables_, [&](const auto& t) { return std::find(alive.begin(), alive.end(), t.first) == alive.end(); });
+  std::vector<const TableMessage*> tables;
+  for (const TableMessage& table : message.tables) tables.push_back(Told(table));
+  if (!Describe(tables, program)) return Messenger::Damaged(0);
   auto snapshot = std::make_shared<Snapshot>();
-  for (size_t number = 0; number < message.tables.size(); ++number) {
-    const TableMessage& table = message.tables[number];
+  for (size_t number = 0; number < tables.size(); ++number) {
+    const TableMessage& table = *tables[number];
     Table& known = tables_[table.id];
     // (It is there once more if it is also read as runs.)
     const auto same = [&](const TableMessage& m) { return m.id == table.id; };
     const bool is_first =
         std::ranges::find_if(message.tables, same) - message.tables.begin() == static_cast<std::ptrdiff_t>(number);
-    if (is_first && (known.info == nullptr || !known.has_all || known.message != table)) Learn(table, &known);
+    const bool is_new = &table != &known.message && known.message != table;
+    if (is_first && (known.info == nullptr || !known.has_all || is_new)) Learn(table, &known);
     for (const vm::Section& s : program.sections) {
       if (Scans(s, number)) TESSERA_TRY(vm::CheckSpans(*known.info, s, share.ranks));
     }
@@ -174,6 +197,12 @@ Result<std::shared_ptr<const Snapshot>> RankTablets::Update(const TablesMessage&
                         [&](const auto& t) { return t.second.tablets.contains(m.first); });
   });
   return std::shared_ptr<const Snapshot>(std::move(snapshot));
+}
+
+const TableMessage* RankTablets::Told(const TableMessage& table) const {
+  if (!table.is_told) return IsWellFormed(table) ? &table : nullptr;
+  const auto at = tables_.find(table.id);
+  return at == tables_.end() || at->second.info == nullptr ? nullptr : &at->second.message;
 }
 
 void RankTablets::Learn(const TableMessage& table, Table* known) {
@@ -207,7 +236,7 @@ void RankTablets::Learn(const TableMessage& table, Table* known) {
   }
   known->has_all = kept.size() == table.tablets.size();
   known->tablets = std::move(kept);
-  known->message = table;
+  if (&known->message != &table) known->message = table;
   known->info = std::move(info);
 }
 

@@ -1,7 +1,7 @@
 // The tablets of a rank that has no catalog: opened in the database's directory if the rank sees it, otherwise received
 // from the master and kept for the session. Private to mpi/.
 //
-// Start at: DescribeTables (master), Update (others). One thread.
+// Start at: TableTeller (master), RankTablets::Update (others). One thread.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,19 @@ namespace tessera {
 /// No file of a tablet is larger.
 inline constexpr uint64_t kGreatestTablet = uint64_t{1} << 46;
 
-/// What other ranks need to know of the tables that the program reads. Errors: kSql, a table is not in the snapshot.
-Result<TablesMessage> DescribeTables(const vm::Program& program, const Snapshot& snapshot);
+/// What other ranks need to know of the tables that the program reads.
+class TableTeller {
+ public:
+  /// A table of which they have been told all is there with its id alone. Errors: kSql, a table is not in the snapshot.
+  Result<TablesMessage> Describe(const vm::Program& program, const Snapshot& snapshot) const;
+  /// All ranks have got that message, and have used it.
+  void NoteTold(const vm::Program& program, const Snapshot& snapshot);
+  /// Some may not know what they were told.
+  void Clear() { told_.clear(); }
+
+ private:
+  std::map<int64_t, int64_t> told_;  ///< versions, by id
+};
 
 /// What decides which tablets a rank needs.
 struct RankShare {
@@ -53,6 +64,8 @@ class RankTablets {
     bool has_all = false;                                      ///< all tablets are
   };
 
+  /// The table as it is told, or has been; nullptr: it has not.
+  const TableMessage* Told(const TableMessage& table) const;
   /// Makes the table anew, with those tablets that are here.
   void Learn(const TableMessage& table, Table* known);
 

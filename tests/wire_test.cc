@@ -233,7 +233,8 @@ TEST(Wire, RanksKnowOfATableWhatTheMasterKnows) {
   ASSERT_TRUE(masters.ok());
   Result<Compiled> compiled = Compile("SELECT s, count(a) FROM t GROUP BY s", **masters, {});
   ASSERT_TRUE(compiled.ok());
-  Result<TablesMessage> sent = DescribeTables(*compiled->program, **masters);
+  TableTeller teller;
+  Result<TablesMessage> sent = teller.Describe(*compiled->program, **masters);
   ASSERT_TRUE(sent.ok());
   TablesMessage received;
   ASSERT_TRUE(ReadMessage(WriteMessage(*sent), &received).ok());
@@ -252,6 +253,33 @@ TEST(Wire, RanksKnowOfATableWhatTheMasterKnows) {
   EXPECT_GE(known[1].distinct, 250u);
   EXPECT_EQ((*theirs)->Find("t")->buckets, (*masters)->Find("t")->buckets);
   EXPECT_EQ((*theirs)->Find("t")->buckets.size(), (*theirs)->Find("t")->tablets.size());
+
+  // What all know is not told again, until it has changed or they may have forgotten it.
+  teller.NoteTold(*compiled->program, **masters);
+  Result<TablesMessage> again = teller.Describe(*compiled->program, **masters);
+  ASSERT_TRUE(again.ok());
+  EXPECT_TRUE(again->tables[0].is_told);
+  EXPECT_TRUE(again->tables[0].tablets.empty());
+  const auto same = tablets.Update(*again, *compiled->program, {1, 2, 0, false}, &wanted);
+  ASSERT_TRUE(same.ok());
+  EXPECT_EQ((*same)->Find("t"), (*theirs)->Find("t"));
+  Result<std::unique_ptr<TableWriter>> more = (*database)->Write("t");
+  ASSERT_TRUE(more.ok());
+  ASSERT_TRUE((*more)->Append(batch, 1001).ok());
+  ASSERT_TRUE((*more)->Commit().ok());
+  const Result<std::shared_ptr<const Snapshot>> later = (*database)->Read();
+  ASSERT_TRUE(later.ok());
+  Result<TablesMessage> changed = teller.Describe(*compiled->program, **later);
+  ASSERT_TRUE(changed.ok());
+  EXPECT_FALSE(changed->tables[0].is_told);
+  const auto grown = tablets.Update(*changed, *compiled->program, {1, 2, 0, false}, &wanted);
+  ASSERT_TRUE(grown.ok());
+  EXPECT_EQ((*grown)->Find("t")->rows, 2000u);
+  teller.Clear();
+  EXPECT_FALSE(teller.Describe(*compiled->program, **masters)->tables[0].is_told);
+  tablets.Open((*database)->directory(), false);
+  EXPECT_FALSE(tablets.Update(*again, *compiled->program, {1, 2, 0, false}, &wanted).ok());
+
   sent->tables[0].buckets.pop_back();
   EXPECT_FALSE(tablets.Update(*sent, *compiled->program, {1, 2, 0, false}, &wanted).ok());
 }
@@ -482,6 +510,7 @@ TEST(Wire, CommandsComeBackOrAreRefused) {
   table.tablets.resize(3);
   table.tablets[2].tablet_id = 9;
   command.tables.tables = {table, table};
+  command.tables.tables[1].is_told = true;
   const std::string bytes = WriteMessage(command);
   RunCommand r;
   ASSERT_TRUE(ReadMessage(bytes, &r).ok());
@@ -501,6 +530,7 @@ TEST(Wire, CommandsComeBackOrAreRefused) {
   EXPECT_EQ(r.settings.temp_file_limit, 4u);
   EXPECT_EQ(r.tables.alive, command.tables.alive);
   ASSERT_EQ(r.tables.tables.size(), 2u);
+  EXPECT_TRUE(r.tables.tables[1].is_told);
   EXPECT_EQ(r.tables.tables[1].name, "t");
   EXPECT_EQ(r.tables.tables[1].rows, 100u);
   EXPECT_EQ(r.tables.tables[1].types, table.types);
