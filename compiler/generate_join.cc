@@ -81,8 +81,8 @@ bool BlockGenerator::MakesSameTable(const JoinStep& a, const JoinStep& b) const 
     return x.kind == y.kind && same_list(x.probe_keys, y.probe_keys) && same_list(x.match, y.match) &&
            same_list(x.residuals, y.residuals) && MakesSameTable(x, y);
   };
-  return a.relation == b.relation && a.unique == b.unique && a.strategy == b.strategy &&
-         a.build_order == b.build_order && same_list(a.build_keys, b.build_keys) &&
+  return a.relation == b.relation && a.unique == b.unique && a.strategy == b.strategy && a.stored == b.stored &&
+         a.of_stored == b.of_stored && a.build_order == b.build_order && same_list(a.build_keys, b.build_keys) &&
          payload_.at(&a) == payload_.at(&b) &&
          std::equal(a.joins.begin(), a.joins.end(), b.joins.begin(), b.joins.end(), same_join);
 }

@@ -50,7 +50,7 @@ class SideRestriction {
     for (size_t i = 0; i < joins->size(); ++i) {
       JoinStep& step = (*joins)[i];
       Restrict(step.relation, &step.joins, &step.stored);
-      RestrictSide(driver, original, i, &step, stored);
+      if (!RestrictSide(driver, original, i, &step, stored)) RestrictByEarlier(original, *joins, i, &step);
     }
     for (size_t i = joins->size(); i-- > 0;) {
       const double rows = i == 0 ? graph_.filtered_rows(static_cast<size_t>(driver)) : (*joins)[i - 1].rows;
@@ -88,7 +88,8 @@ class SideRestriction {
     return best;
   }
 
-  void RestrictSide(int driver, const std::vector<JoinStep>& joins, size_t number, JoinStep* restricted,
+  /// Adds a semi join with the keys of the pipeline. false: none is worth it.
+  bool RestrictSide(int driver, const std::vector<JoinStep>& joins, size_t number, JoinStep* restricted,
                     size_t* stored) {
     JoinStep& side = *restricted;
     double best_cost = kWorthIt * SideCost(side, side.side_rows);
@@ -112,7 +113,7 @@ class SideRestriction {
         best_left = left;
       });
     }
-    if (best_key == nullptr || restricted_ == kMostSides) return;
+    if (best_key == nullptr || restricted_ == kMostSides) return false;
     ++restricted_;
     JoinStep semi;
     if (best.driver == driver && (*stored == 0 || *stored == best.joins.size()) && IsWorthStoring(best)) {
@@ -127,9 +128,52 @@ class SideRestriction {
     semi.filtered = true;
     semi.side_rows = best.rows;
     semi.rows = best_left;
-    side.joins.insert(side.joins.begin(), std::move(semi));
-    side.side_rows = best_left;
-    side.filtered = true;
+    AddFirst(std::move(semi), &side);
+    return true;
+  }
+
+  static void AddFirst(JoinStep semi, JoinStep* side) {
+    side->side_rows = semi.rows;
+    side->filtered = true;
+    side->stored += side->stored > 0 ? 1 : 0;
+    side->joins.insert(side->joins.begin(), std::move(semi));
+  }
+
+  /// The rows that look into side `number` by a column have looked into an earlier side by the same one: they have its keys.
+  /// `joins` are those of the pipeline, `now` what has become of them.
+  void RestrictByEarlier(const std::vector<JoinStep>& joins, const std::vector<JoinStep>& now, size_t number,
+                         JoinStep* restricted) {
+    JoinStep& side = *restricted;
+    double best_cost = kWorthIt * SideCost(side, side.side_rows);
+    std::optional<JoinStep> best;
+    const double scanned = graph_.filtered_rows(static_cast<size_t>(side.relation));
+    for (size_t e = 0; e < number; ++e) {
+      const JoinStep& earlier = joins[e];
+      const bool gives_keys = (earlier.kind == JoinKind::kInner || earlier.kind == JoinKind::kSemi) &&
+                              earlier.filtered && earlier.match.empty() && earlier.build_keys.size() == 1 &&
+                              earlier.strategy == vm::JoinStrategy::kHash && !earlier.of_stored;
+      if (!gives_keys || now[e].joins.size() != earlier.joins.size()) continue;
+      for (size_t k = 0; k < side.build_keys.size(); ++k) {
+        const Expr& key = *side.build_keys[k];
+        if (RelationsOf(key) != SetOf(static_cast<size_t>(side.relation)) || earlier.build_keys[0]->type != key.type ||
+            !earlier.probe_keys[0]->SameAs(*side.probe_keys[k]))
+          continue;
+        const double left = side.side_rows * std::min(1.0, earlier.side_rows / DistinctOf(*plan_.query, key));
+        // (It may have to be made once more, for its keys alone.)
+        const double cost =
+            CostOfSide(earlier) + kBitsCost * CostOfTable(earlier.side_rows).probe * scanned + SideCost(side, left);
+        if (cost >= best_cost) continue;
+        best_cost = cost;
+        best = earlier;
+        best->kind = JoinKind::kSemi;
+        best->probe_keys = {&key};
+        best->residuals.clear();
+        best->rows = left;
+      }
+    }
+    if (!best || restricted_ == kMostSides) return;
+    ++restricted_;
+    AddFirst(std::move(*best), &side);
   }
 
   /// Whether the rows of a start of the pipeline are better stored than made twice.

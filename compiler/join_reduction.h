@@ -10,6 +10,9 @@
 // The other way round: a side that is looked up by several keys at once may be filtered by a join of its own on one of
 // them. A semi join with that smaller table comes before the look-up then: it is a set of bits, and few rows are left.
 //
+// And across: rows that look into a side by a column may have looked into an earlier side of the pipeline by the same one.
+// Then they have its keys, and a semi join with that side is the first join of the other one.
+//
 // Start at: RestrictSides. Pure functions; any thread.
 #pragma once
 

@@ -293,6 +293,44 @@ TEST_F(PlanTest, RowsAreDroppedBeforeTheyLookIntoALargeSide) {
                   "Build: Scan part where part.size = 3", "Build: Hash join (unique key) on pair.part = part.id"}));
 }
 
+TEST_F(PlanTest, ASideHasTheKeysOfAnEarlierOne) {
+  // The lines that look for pairs have found their part, so pairs of other parts are not needed.
+  Answer("CREATE TABLE part (id INTEGER PRIMARY KEY, size INTEGER)");
+  Answer(
+      "INSERT INTO part SELECT c.x * 100 + b.x * 10 + a.x, NULLIF(a.x, 4) FROM digit a, digit b, digit c WHERE c.x < "
+      "5");
+  Answer("CREATE TABLE pair (part INTEGER, line INTEGER NOT NULL, cost BIGINT)");
+  Answer("INSERT INTO pair SELECT p.id, x, p.id + x FROM part p, digit UNION ALL SELECT NULL, x, 0 FROM digit");
+  const std::string lines = "SELECT count(*) AS c, sum(n) AS s FROM item JOIN part ON item.part = part.id ";
+  const std::string semi = "Build: Hash semi join (unique key) on pair.part = part.id";
+  const std::vector<std::string> restricted = {"Hash join (unique key) on item.part = part.id",
+                                               "Scan item",
+                                               "Build: Scan part where part.size = 3",
+                                               semi,
+                                               "Scan pair",
+                                               "Build: Scan part where part.size = 3"};
+  const std::string left = "LEFT JOIN pair ON pair.part = item.part AND pair.line = item.line AND pair.cost > 7 ";
+  EXPECT_TRUE(Has(lines + left + "WHERE size = 3", restricted));
+  // The part is scanned once.
+  const std::vector<std::string> sections = SectionsOf(lines + left + "WHERE size = 3");
+  EXPECT_EQ(std::count(sections.begin(), sections.end(), "scan part -> build t0"), 1);
+  EXPECT_EQ(std::count_if(sections.begin(), sections.end(), [](const auto& s) { return s.starts_with("scan part"); }),
+            1);
+  EXPECT_EQ(Answer(lines + left + "WHERE size = 3"), Answer(lines + "WHERE size = 3"));
+  const std::string exists =
+      "EXISTS (SELECT * FROM pair WHERE pair.part = item.part AND pair.line = item.line AND pair.cost > 300)";
+  const std::string same = "(SELECT max(cost) FROM pair WHERE pair.part = item.part AND pair.line = item.line) ";
+  EXPECT_TRUE(Has(lines + "WHERE size = 3 AND " + exists, {semi}));
+  EXPECT_EQ(Answer(lines + "WHERE size = 3 AND " + exists), Answer(lines + "WHERE size = 3 AND " + same + "> 300"));
+  EXPECT_EQ(Answer(lines + "WHERE size = 3 AND NOT " + exists),
+            Answer(lines + "WHERE size = 3 AND " + same + "<= 300"));
+  EXPECT_EQ(Answer(lines + "WHERE size = 3 AND (" + exists + " OR n = 5)"),
+            Answer(lines + "WHERE size = 3 AND (" + same + "> 300 OR n = 5)"));
+  // Not if the earlier side keeps all its rows, or gives rows without a match as well.
+  EXPECT_FALSE(Has(lines + left, {semi}));
+  EXPECT_FALSE(Has("SELECT count(*) FROM item LEFT JOIN part ON item.part = part.id AND size = 3 " + left, {semi}));
+}
+
 TEST_F(PlanTest, ConditionsOnSeveralColumnsComeBehindAJoinThatLeavesFewRows) {
   // The instructions of the section that scans item, without operands.
   const auto order = [&](const std::string& where) {
