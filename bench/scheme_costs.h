@@ -48,7 +48,9 @@ struct GpuUnpacking {
 inline Result<GpuUnpacking> UnpackOnGpu(Gpu* gpu, const Chunk& chunk, const uint8_t* expected) {
   if (gpu == nullptr || chunk.packed_codes == nullptr) return GpuUnpacking{};
   std::vector<uint8_t> codes;
-  TESSERA_ASSIGN(const double ms, gpu->MeasureUnpack(chunk, &codes));
+  // More than the L2 cache holds, so that memory is read and written.
+  constexpr uint64_t kBytes = uint64_t{512} << 20;
+  TESSERA_ASSIGN(const double ms, gpu->MeasureUnpack(chunk, kBytes, &codes));
   if (codes.size() != uint64_t{chunk.rows} * chunk.width || memcmp(codes.data(), expected, codes.size()) != 0) {
     return Status(ErrorCode::kInternal, "a GPU unpacks other codes than the host");
   }

@@ -146,7 +146,7 @@ class GpuRun final : public vm::DeviceRun {
     }();
     Status status =
         kernels::BuildJoins(&gpu_, joins_.get(), *results_, &links_, &texts_, waiting_.get(), contexts, begun, [&] {
-          if (next_.program != nullptr) ahead_ = EncodeAhead(gpu_, next_, joins_->key_ranges());
+          if (next_.program != nullptr) ahead_ = EncodeAhead(&gpu_, next_, joins_->key_ranges());
         });
     next_ = {};
     return status.ok() ? status : Abandon(nullptr, status);
@@ -322,10 +322,10 @@ class GpuBackend final : public Gpu {
     TESSERA_TRY(gpu_.Open());
     return kernels::MeasureTransfer(way, &gpu_);
   }
-  Result<double> MeasureUnpack(const Chunk& chunk, std::vector<uint8_t>* codes) override {
+  Result<double> MeasureUnpack(const Chunk& chunk, uint64_t bytes, std::vector<uint8_t>* codes) override {
     std::lock_guard<std::mutex> lock(gpu_.mutex);
     TESSERA_TRY(gpu_.Open());
-    return kernels::MeasureUnpack(chunk, &gpu_, codes);
+    return kernels::MeasureUnpack(chunk, bytes, &gpu_, codes);
   }
   Status CanRun(const vm::Program& program, int section) const override { return CanLower(program, section); }
   bool HasWindows(const vm::Program& program, int section) const override {

@@ -21,6 +21,11 @@ struct GpuOptions {
   /// For cached columns, hash tables and output together, not counting the CUDA context; 0: nine tenths of what is free
   /// when the GPU is first used.
   uint64_t memory_bytes = 0;
+  // For tests that have few rows:
+  /// Join tables of up to this many rows are made without being waited for.
+  uint64_t deferred_build_rows = uint64_t{1} << 26;
+  /// Memory that was taken for others and not filled is given back if it is so much.
+  uint64_t given_back_bytes = uint64_t{64} << 20;
 };
 
 /// SET transfer: how columns come to a GPU.
@@ -81,8 +86,9 @@ class Gpu : public vm::SectionBackend {
   /// Bytes per second in which memory of the host comes here; the least time of some rounds.
   virtual Result<double> MeasureTransfer(const TransferCase& way) = 0;
   /// Milliseconds that kernels take to unpack the packed codes of a chunk, when many chunks are unpacked one behind the
-  /// other, and what they made. REQUIRES: the codes are packed, and verified.
-  virtual Result<double> MeasureUnpack(const Chunk& chunk, std::vector<uint8_t>* codes) = 0;
+  /// other, and what they made. `bytes`: of these chunks, packed and unpacked; 128 chunks are enough. REQUIRES: the codes are
+  /// packed, and verified.
+  virtual Result<double> MeasureUnpack(const Chunk& chunk, uint64_t bytes, std::vector<uint8_t>* codes) = 0;
 };
 
 }  // namespace tessera

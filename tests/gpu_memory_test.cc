@@ -155,6 +155,9 @@ class GpuMemory : public ::testing::Test {
   static std::unique_ptr<Gpu> Open(uint64_t budget) {
     GpuOptions options;
     options.memory_bytes = budget;
+    return Open(options);
+  }
+  static std::unique_ptr<Gpu> Open(const GpuOptions& options) {
     auto gpu = Gpu::Open(0, options);
     EXPECT_TRUE(gpu.ok()) << (gpu.ok() ? "" : gpu.status().message());
     return gpu.ok() ? std::move(*gpu) : nullptr;
@@ -532,7 +535,8 @@ TEST_F(GpuMemory, UnpackingIsMeasured) {
         chunk.packed_codes = packed->data();
         chunk.packed_bytes = packed->size();
         std::vector<uint8_t> codes;
-        const Result<double> milliseconds = gpu->MeasureUnpack(chunk, &codes);
+        const uint64_t three_chunks = 3 * (chunk.packed_bytes + chunk.codes_bytes + 2 * 256);
+        const Result<double> milliseconds = gpu->MeasureUnpack(chunk, three_chunks, &codes);
         ASSERT_TRUE(milliseconds.ok()) << milliseconds.status().message();
         EXPECT_GT(*milliseconds, 0);
         ASSERT_EQ(codes.size(), rows * static_cast<size_t>(width));
@@ -617,6 +621,37 @@ TEST_F(GpuMemory, JoinTablesInParts) {
     Same(sql, answer);
     EXPECT_GT(answer.passes, 1u) << sql;
     EXPECT_TRUE(answer.on_gpu) << sql;
+  }
+}
+
+/// Room is taken for all rows of tables that nobody would wait for if they were smaller: most of them are filled, half, few
+/// and none.
+TEST_F(GpuMemory, RoomForRowsThatMayNotCome) {
+  for (const uint64_t budget : {kBudget, 8 * kBudget, 64 * kBudget}) {
+    GpuOptions options;
+    options.memory_bytes = budget;
+    options.deferred_build_rows = 1000;
+    options.given_back_bytes = 1000;
+    const std::unique_ptr<Gpu> gpu = Open(options);
+    for (const char* sql : {
+             "SELECT count(*), sum(f.x), sum(d.p % 1000) FROM f JOIN d ON f.k = d.k",
+             "SELECT count(*), sum(f.x), sum(d.p % 1000) FROM f JOIN d ON f.k = d.k WHERE d.p % 2 = 1",
+             "SELECT count(*), sum(f.x), sum(d.p % 1000) FROM f JOIN d ON f.k = d.k WHERE d.p % 1000 = 7",
+             "SELECT count(*), sum(f.x), sum(d.p % 1000) FROM f JOIN d ON f.k = d.k WHERE d.p % 2 = 5",
+             "SELECT count(*), count(e.k), sum(f.x), sum(e.y) FROM f LEFT JOIN e ON f.k = e.k AND e.y > 900",
+             "SELECT count(*), sum(f.x), sum(d.p::decimal(30, 0)) FROM f JOIN (SELECT k, p::decimal(30, 0) AS p FROM d "
+             "WHERE p % 10 = 3) d ON f.k = d.k",
+             "SELECT count(*), sum(f.x), sum(t.v % 1000), count(t.s) FROM f JOIN t ON f.s = t.s WHERE t.v % 9 = 2",
+             "SELECT count(*), sum(x) FROM f WHERE NOT EXISTS (SELECT 1 FROM e WHERE e.k = f.k AND e.y < f.x - 1500)",
+             "SELECT count(*), sum(d.p % 1000), sum(e.y) FROM f JOIN d ON f.k = d.k JOIN e ON f.k = e.k WHERE e.y > "
+             "900 "
+             "AND d.p % 50 = 1",
+             "SELECT count(*), sum(f.x), sum(e.y) FROM f JOIN d ON f.k = d.k JOIN e ON d.q = e.k WHERE e.y > 950",
+         }) {
+      SCOPED_TRACE(budget);
+      Same(sql, Run(sql, gpu.get()));
+    }
+    EXPECT_LE(gpu->memory().cached_bytes, gpu->memory().budget_bytes);
   }
 }
 

@@ -4,10 +4,14 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <numeric>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -17,8 +21,8 @@
 namespace tessera::vm {
 namespace {
 
-// A tablet of 65,536 rows is work for sixteen threads, and a part takes longer than to hand it out.
-constexpr uint32_t kEntriesPerPart = 2 * kTileRows;
+/// To give a text of few its code takes some nanoseconds.
+constexpr uint32_t kCodedPerPart = 1 << 15;
 
 /// A section that gives a part of each entry: substring(x, from, length), both constants.
 struct ConstantPart {
@@ -45,28 +49,62 @@ std::optional<ConstantPart> PartOf(const Program& program, const Section& s) {
   return part;
 }
 
-/// Identifiers of texts of which the same few come again and again.
+/// Numbers of texts of which the same few come again and again.
 class FewTexts {
  public:
-  explicit FewTexts(StringPool* strings) : strings_(*strings) {}
-  int64_t Of(std::string_view text) {
-    if (text.size() > sizeof(uint64_t)) return strings_.Intern(text);
+  static constexpr size_t kLongest = sizeof(uint64_t);
+
+  /// `find`: gives the number, not below 0, of a text that may have come before.
+  template <class F>
+  int64_t Of(std::string_view text, const F& find) {
+    if (text.size() > kLongest) return find(text);
     uint64_t bytes = 0;
     for (const char c : text) bytes = bytes << 8 | static_cast<uint8_t>(c);
-    Known& known = known_[(bytes * 0x9E3779B97F4A7C15u + text.size()) >> 54];
-    if (known.id < 0 || known.bytes != bytes || known.size != text.size())
-      known = {bytes, text.size(), strings_.Intern(text)};
-    return known.id;
+    const size_t home = (bytes * 0x9E3779B97F4A7C15u + text.size()) >> 54;
+    for (size_t step = 0; step < kSteps; ++step) {
+      Known& known = known_[(home + step) % known_.size()];
+      if (known.number < 0) known = {bytes, text.size(), find(text)};
+      if (known.bytes == bytes && known.size == text.size()) return known.number;
+    }
+    known_[home] = {bytes, text.size(), find(text)};
+    return known_[home].number;
   }
 
  private:
   struct Known {
     uint64_t bytes = 0;
     size_t size = 0;
-    int64_t id = -1;
+    int64_t number = -1;
   };
-  StringPool& strings_;
+  static constexpr size_t kSteps = 8;
   std::array<Known, 1024> known_;
+};
+
+/// Gives the parts of a chunk their codes. Any thread.
+class PartCodes {
+ public:
+  explicit PartCodes(StringPool* strings) : strings_(*strings) {}
+
+  /// kMostTexts: there are too many, or one is too long.
+  int64_t CodeOf(std::string_view text) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (text.size() > FewTexts::kLongest || ids_.size() == CodedParts::kMostTexts) return Known(text);
+    const auto [at, is_new] = codes_.try_emplace(std::string(text), static_cast<int64_t>(ids_.size()));
+    if (is_new) ids_.push_back(strings_.Intern(text));
+    return at->second;
+  }
+  std::vector<int64_t> TakeIds() { return std::move(ids_); }
+
+ private:
+  int64_t Known(std::string_view text) const {
+    const auto at = codes_.find(text);
+    return at != codes_.end() ? at->second : static_cast<int64_t>(CodedParts::kMostTexts);
+  }
+
+  StringPool& strings_;
+  std::mutex mutex_;
+  std::map<std::string, int64_t, std::less<>> codes_;
+  std::vector<int64_t> ids_;
 };
 
 }  // namespace
@@ -89,7 +127,7 @@ Status EntryMachine::Run(const Chunk& chunk, std::span<const uint32_t> entries) 
   const size_t n = entries.size();
   values_.kept.assign(n, 0);
   if (!columns_.empty()) {
-    values_.values.resize(n);
+    values_.values.assign(n, 0);
     values_.null.assign(n, 1);
   }
   if (n == 0) return Status::Ok();
@@ -118,12 +156,13 @@ void InternEntries(const Chunk& chunk, uint32_t first, uint32_t end, StringPool*
   strings->Intern(texts, ids);
 }
 
-Status ForEntries(uint32_t entries, const LoopRunner& loop, const std::function<Status(uint32_t, uint32_t)>& f) {
-  const size_t parts = (size_t{entries} + kEntriesPerPart - 1) / kEntriesPerPart;
+Status ForEntries(uint32_t entries, const LoopRunner& loop, const std::function<Status(uint32_t, uint32_t)>& f,
+                  uint32_t per_part) {
+  const size_t parts = (size_t{entries} + per_part - 1) / per_part;
   std::vector<Status> errors(parts);
   const auto part = [&](size_t i) {
-    const uint32_t first = static_cast<uint32_t>(i) * kEntriesPerPart;
-    errors[i] = f(first, first + std::min(entries - first, kEntriesPerPart));
+    const uint32_t first = static_cast<uint32_t>(i) * per_part;
+    errors[i] = f(first, first + std::min(entries - first, per_part));
     return errors[i];
   };
   Status stopped;
@@ -138,19 +177,54 @@ Status ForEntries(uint32_t entries, const LoopRunner& loop, const std::function<
   return stopped;
 }
 
+Result<std::optional<CodedParts>> CodeParts(const Program& program, int section, const Chunk& chunk,
+                                            StringPool* strings, const LoopRunner& loop) {
+  const std::optional<ConstantPart> part = PartOf(program, program.sections[static_cast<size_t>(section)]);
+  if (!part || chunk.encoding != Encoding::kPlain) return std::optional<CodedParts>();
+  CodedParts out;
+  out.has_nulls = chunk.null_bytes != nullptr;
+  out.codes.resize((size_t{chunk.rows} + 127) / 128 * 128);
+  std::fill(out.codes.begin() + chunk.rows, out.codes.end(), uint8_t{0});
+  PartCodes known(strings);
+  std::atomic<bool> too_many{false};
+  TESSERA_TRY(ForEntries(
+      chunk.rows, loop,
+      [&](uint32_t first, uint32_t end) {
+        FewTexts texts;
+        const auto find = [&](std::string_view text) { return known.CodeOf(text); };
+        for (uint32_t i = first; i < end; ++i) {
+          if (out.has_nulls && chunk.null_bytes[i] != 0) {
+            out.codes[i] = CodedParts::kNullCode;
+            continue;
+          }
+          const int64_t code = texts.Of(part->Of(chunk.Entry(i)), find);
+          if (code == CodedParts::kMostTexts) too_many = true;
+          if (too_many.load(std::memory_order_relaxed)) break;
+          out.codes[i] = static_cast<uint8_t>(code);
+        }
+        return Status::Ok();
+      },
+      kCodedPerPart));
+  if (too_many) return std::optional<CodedParts>();
+  out.ids = known.TakeIds();
+  return std::optional<CodedParts>(std::move(out));
+}
+
 Result<DictionaryMap> MapDictionary(const Program& program, int section, const Chunk& chunk, StringPool* strings,
                                     const LoopRunner& loop) {
   const Section& s = program.sections[static_cast<size_t>(section)];
   DictionaryMap map;
   map.kept.resize(chunk.entries);
   if (!s.columns.empty()) {
+    map.values.reserve(size_t{chunk.entries} + 1);  // a caller adds one
     map.values.resize(chunk.entries);
     map.null.assign(chunk.entries, 1);
   }
   if (const std::optional<ConstantPart> part = PartOf(program, s)) {
     const Status status = ForEntries(chunk.entries, loop, [&](uint32_t first, uint32_t end) {
-      FewTexts texts(strings);
-      for (uint32_t i = first; i < end; ++i) map.values[i] = texts.Of(part->Of(chunk.Entry(i)));
+      FewTexts texts;
+      const auto intern = [&](std::string_view text) { return strings->Intern(text); };
+      for (uint32_t i = first; i < end; ++i) map.values[i] = texts.Of(part->Of(chunk.Entry(i)), intern);
       std::fill(map.kept.begin() + first, map.kept.begin() + end, uint8_t{1});
       std::fill(map.null.begin() + first, map.null.begin() + end, uint8_t{0});
       return Status::Ok();

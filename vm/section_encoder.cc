@@ -453,6 +453,39 @@ SectionEncoder::SectionEncoder(const Program& program, int section, StringPool* 
   }
 }
 
+namespace {
+
+template <class T>
+T* Keep(UninitializedVector<T> values, TabletEncoding* out) {
+  const auto kept = std::make_shared<UninitializedVector<T>>(std::move(values));
+  out->storage.emplace_back(kept, reinterpret_cast<uint8_t*>(kept->data()));
+  return kept->data();
+}
+
+uint8_t* Keep(std::unique_ptr<uint8_t[]> bytes, TabletEncoding* out) {
+  out->storage.push_back(std::move(bytes));
+  return out->storage.back().get();
+}
+
+/// The slot becomes one of codes that a map gives the values of.
+void UseParts(CodedParts parts, SlotEncoding* b, TabletEncoding* out) {
+  b->decode = Decode::kMap;
+  b->width = 1;
+  b->made_bytes = parts.codes.size();
+  b->null_bytes = nullptr;
+  b->has_null_code = parts.has_nulls;
+  b->null_code = CodedParts::kNullCode;
+  // As many values as there may be codes, none of which is out of the range of the others.
+  const int64_t other = parts.ids.empty() ? 0 : parts.ids.back();
+  UninitializedVector<int64_t> map(parts.ids.begin(), parts.ids.end());
+  map.resize(CodedParts::kNullCode + 1, other);
+  b->map_entries = map.size();
+  b->map = Keep(std::move(map), out);
+  b->codes = Keep(std::move(parts.codes), out);
+}
+
+}  // namespace
+
 /// Fills a slot from its chunk. Text that is read as values also gets a map: to identifiers of the pool, or to the
 /// values of the slot's dictionary section.
 Status SectionEncoder::EncodeSlot(size_t number, const TabletEncoding* like, const LoopRunner& loop,
@@ -504,6 +537,13 @@ Status SectionEncoder::EncodeSlot(size_t number, const TabletEncoding* like, con
     if (slot.map >= 0 && differ && !uses_.loops) b->texts = TextForm::kComputed;
     if (b->texts != TextForm::kMap) return Status::Ok();
   }
+  if (slot.map >= 0 && !lazy_) {
+    TESSERA_ASSIGN(std::optional<CodedParts> parts, CodeParts(program_, slot.map, chunk, strings_, loop));
+    if (parts.has_value()) {
+      UseParts(std::move(*parts), b, out);
+      return Status::Ok();
+    }
+  }
   // One entry more than there are codes, because a NULL code may index it.
   b->map_entries = uint64_t{chunk.entries} + 1;
   if (like != nullptr && like->slots[number].map != nullptr && SameDictionary(*like->chunks[number], chunk)) {
@@ -513,22 +553,22 @@ Status SectionEncoder::EncodeSlot(size_t number, const TabletEncoding* like, con
     if (b->map_null != nullptr) ShareStorage(b->map_null, *like, out);
     return Status::Ok();
   }
-  const auto keep = [&](uint64_t bytes) {
-    out->storage.push_back(std::make_unique<uint8_t[]>(bytes));
-    return out->storage.back().get();
-  };
-  int64_t* map = reinterpret_cast<int64_t*>(keep(b->map_entries * 8));
+  int64_t* map = nullptr;
   if (slot.map >= 0) {
     TESSERA_ASSIGN(DictionaryMap made, MapDictionary(program_, slot.map, chunk, strings_, loop));
-    std::copy(made.values.begin(), made.values.end(), map);
+    made.values.push_back(0);
+    map = Keep(std::move(made.values), out);
     if (std::find(made.null.begin(), made.null.end(), uint8_t{1}) != made.null.end()) {
-      uint8_t* map_null = keep(b->map_entries);
+      uint8_t* map_null = Keep(std::make_unique<uint8_t[]>(b->map_entries), out);
       std::copy(made.null.begin(), made.null.end(), map_null);
       b->map_null = map_null;
     }
   } else if (lazy_ && chunk.entries > kLazyEntries) {
+    map = reinterpret_cast<int64_t*>(Keep(std::make_unique<uint8_t[]>(b->map_entries * 8), out));
     b->texts = TextForm::kLazyMap;
   } else {
+    map = reinterpret_cast<int64_t*>(Keep(std::make_unique_for_overwrite<uint8_t[]>(b->map_entries * 8), out));
+    map[chunk.entries] = 0;
     TESSERA_TRY(ForEntries(chunk.entries, loop, [&](uint32_t first, uint32_t end) {
       InternEntries(chunk, first, end, strings_, map + first);
       return Status::Ok();
@@ -606,10 +646,22 @@ uint64_t SectionEncoder::Expect(const Tablet& tablet, bool again) const {
   return none.ok() && !*none && !columns_.empty() ? tablet.Expect(columns_, again) : 0;
 }
 
-Result<TabletEncoding> SectionEncoder::Encode(const Tablet& tablet, const TabletEncoding* like,
-                                              const LoopRunner& loop) const {
+void TabletEncoding::Clear() {
+  rows = 0;
+  skip = false;
+  slots.clear();
+  predicates.clear();
+  chunks.clear();
+  tile_codes.clear();
+  encoded_bytes = decoded_bytes = 0;
+  storage.clear();
+}
+
+Result<TabletEncoding> SectionEncoder::Encode(const Tablet& tablet, const TabletEncoding* like, const LoopRunner& loop,
+                                              TabletEncoding spare) const {
   const Section& s = section_;
-  TabletEncoding out;
+  TabletEncoding out = std::move(spare);
+  out.Clear();
   out.rows = tablet.rows();
   // A tablet that is skipped is not read, or not more of it than it takes to know that.
   TESSERA_ASSIGN(out.skip, RangesLeaveNone(tablet));

@@ -44,8 +44,11 @@ struct TabletEncoding {
   std::vector<std::shared_ptr<const TileCodes>> tile_codes;
   uint64_t encoded_bytes = 0;  ///< of the chunks of all slots
   uint64_t decoded_bytes = 0;  ///< of codes that are stored packed and read unpacked here
-  /// Owns the maps and sets; tablets with the same dictionary may share it.
+  /// Owns the maps and sets, which tablets with the same dictionary may share, and codes that were made.
   std::vector<std::shared_ptr<uint8_t[]>> storage;
+
+  /// Forgets the tablet, and keeps the vectors' memory for another one.
+  void Clear();
 };
 
 /// The least and greatest key of a join table that has been built, for Predicate::Kind::kKeyRange.
@@ -96,9 +99,9 @@ class SectionEncoder {
 
   /// `like`: a tablet encoded before; may be nullptr. Its maps and sets are reused where the dictionaries are the same,
   /// which is so in most tablets of a table. Errors: those of Tablet::Chunk and of the dictionary sections.
-  /// `loop`: for work on many texts, see ForEntries.
-  Result<TabletEncoding> Encode(const Tablet& tablet, const TabletEncoding* like = nullptr,
-                                const LoopRunner& loop = {}) const;
+  /// `loop`: for work on many texts, see ForEntries. `spare`: its vectors' memory is used.
+  Result<TabletEncoding> Encode(const Tablet& tablet, const TabletEncoding* like = nullptr, const LoopRunner& loop = {},
+                                TabletEncoding spare = {}) const;
   /// Encode() of this tablet will soon be called: see Tablet::Expect. Returns the bytes that it will read; 0 if the ranges
   /// of the chunks already leave no row, or if it is not `again` and all of them have been read.
   uint64_t Expect(const Tablet& tablet, bool again) const;

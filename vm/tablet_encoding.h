@@ -35,6 +35,7 @@ struct SlotEncoding {
   const uint8_t* null_bytes = nullptr;  ///< 1 for NULL, one byte a row (kRaw, kMapRow); nullptr if there are none
   const uint8_t* map_null = nullptr;    ///< 1 where map gives NULL, indexed as map; nullptr if it never does
   uint64_t map_entries = 0;             ///< of map and of map_null, if there
+  uint64_t made_bytes = 0;              ///< of codes that are not the chunk's but in TabletEncoding::storage, padded
   uint64_t base = 0;                    ///< low half
   int64_t base_high = 0;                ///< high half: wide slots only
   uint64_t null_code = 0;               ///< if has_null_code; of width 16: the low half

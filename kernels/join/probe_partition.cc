@@ -166,9 +166,9 @@ int Choose(const ProbePartitionQuestion& q) {
   double rows = 0, row_bytes = 0, most = 0;
   const double compute = Compute(q.plan);
   for (const vm::TabletEncoding* t : q.tablets) rows += t->rows;
-  for (size_t i = 0; i < q.section.slots.size(); ++i) {
-    if (!q.lowered.slot_values[i] && !q.lowered.slot_codes[i]) continue;
-    row_bytes += CodeWidth(q.tablets, i);
+  const std::vector<uint32_t> widths = CodeWidths(q.tablets, q.section.slots.size());
+  for (size_t i = 0; i < widths.size(); ++i) {
+    if (q.lowered.slot_values[i] || q.lowered.slot_codes[i]) row_bytes += widths[i];
   }
   int choice = -1;
   for (const ProbeStep& l : ProbeSteps(q.section, q.lowered, q.plan, q.tablets, q.joins)) {

@@ -17,6 +17,8 @@ constexpr int kPauses = 10;  ///< between two looks: half a microsecond
 /// Pieces of memory that are kept for the next run: how many, and bytes of one (nor more than this part of the budget).
 constexpr size_t kMostSpare = 32;
 constexpr uint64_t kSpareBytes = uint64_t{256} << 20, kSpareShare = 256;
+/// Encodings that are kept, and slots of one: 200 bytes each.
+constexpr size_t kMostEncodings = 4096, kMostEncodedSlots = 32;
 /// The most that a tablet has: TableSchema::tablet_rows.
 constexpr uint32_t kTabletRows = 1u << 20;
 
@@ -55,6 +57,7 @@ Status GpuDevice::Open() {
   TESSERA_TRY(cache.Open(budget));
   TESSERA_TRY(one_.Reserve(sizeof(uint32_t)));
   *one_.As<uint32_t>() = 1;
+  spare_encodings_.reserve(kMostEncodings);
   open_ = true;
   return Status::Ok();
 }
@@ -166,6 +169,26 @@ void GpuDevice::GiveBack(void* data, uint64_t bytes) {
   IgnoreError(cudaFreeAsync(spare_.front().data, stream));
   cache.Release(spare_.front().bytes);
   spare_.erase(spare_.begin());
+}
+
+vm::TabletEncoding GpuDevice::TakeEncoding() {
+  if (spare_encodings_.empty()) return {};
+  vm::TabletEncoding encoding = std::move(spare_encodings_.back());
+  spare_encodings_.pop_back();
+  return encoding;
+}
+
+void GpuDevice::KeepEncodings(std::vector<vm::TabletEncoding>* encodings) {
+  for (vm::TabletEncoding& e : *encodings) KeepEncoding(std::move(e));
+  encodings->clear();
+}
+
+void GpuDevice::KeepEncoding(vm::TabletEncoding encoding) {
+  const size_t slots = encoding.slots.capacity();
+  if (slots == 0 || slots > kMostEncodedSlots) return;
+  if (spare_encodings_.size() == spare_encodings_.capacity()) return;  // (destructors call this)
+  encoding.Clear();
+  spare_encodings_.push_back(std::move(encoding));
 }
 
 void GpuDevice::FreeSpare() {

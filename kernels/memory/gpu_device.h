@@ -19,6 +19,7 @@
 #include "kernels/memory/column_cache.h"
 #include "kernels/memory/cuda_memory.h"
 #include "kernels/memory/device_limits.h"
+#include "vm/section_encoder.h"
 
 namespace tessera::kernels {
 
@@ -37,6 +38,7 @@ class GpuDevice {
   GpuDevice& operator=(const GpuDevice&) = delete;
 
   int ordinal() const { return ordinal_; }
+  const GpuOptions& options() const { return options_; }
   bool is_open() const { return open_; }
   /// Makes the device current; the first time also the context and what every run needs. REQUIRES: `mutex` is held, as
   /// for all functions below.
@@ -77,6 +79,11 @@ class GpuDevice {
   bool TakeSpare(uint64_t bytes, void** data, uint64_t* got);
   void GiveBack(void* data, uint64_t bytes);
   void FreeSpare();
+  /// Encodings of tablets that are done with: to make room for others takes as long as to fill it.
+  vm::TabletEncoding TakeEncoding();
+  void KeepEncoding(vm::TabletEncoding encoding);
+  /// Leaves `encodings` empty.
+  void KeepEncodings(std::vector<vm::TabletEncoding>* encodings);
   /// How many blocks of `threads` threads of a kernel run on a multiprocessor at once, with `shared_bytes` of shared
   /// memory each. `prepare` returns a cudaError_t; it is called before CUDA is asked, the first time.
   template <class Prepare>
@@ -117,6 +124,7 @@ class GpuDevice {
     uint64_t bytes;
   };
   std::vector<Spare> spare_;
+  std::vector<vm::TabletEncoding> spare_encodings_;
   DeviceBuffer row_numbers_;
   bool numbered_ = false;  ///< row_numbers_ is filled
   PinnedBuffer one_;       ///< the word that SendStop copies

@@ -73,7 +73,7 @@ std::vector<JoinRecord> PlanJoins(const std::vector<DeviceInstruction>& code,
 }
 
 double OrderFilters(const Section& section, const std::vector<double>& selectivities,
-                    const std::vector<const vm::TabletEncoding*>& tablets, const std::vector<const JoinShape*>& joins,
+                    const std::vector<uint32_t>& widths, const std::vector<const JoinShape*>& joins,
                     const std::vector<JoinRecord>& records, bool queue, std::vector<DeviceInstruction>* code) {
   struct Item {
     DeviceInstruction instruction;
@@ -93,13 +93,13 @@ double OrderFilters(const Section& section, const std::vector<double>& selectivi
     }
     if (d.head.op == Op::Filter) {
       selectivity = selectivities[p1];
-      cost = kFilterCost + CodeWidth(tablets, static_cast<size_t>(section.predicates[p1].slot));
+      cost = kFilterCost + widths[static_cast<size_t>(section.predicates[p1].slot)];
       const vm::Predicate& p = section.predicates[p1];
       if (p.kind == vm::Predicate::Kind::kKeyRange && selectivity > kUselessRange) continue;
     } else if (d.head.op == Op::Probe && d.head.source == OperandSource::kSlot && records[p1].next == nullptr) {
       selectivity = MatchSelectivity(*joins[p1]);
       const JoinRecord& r = records[p1];
-      cost = CodeWidth(tablets, d.head.slot);
+      cost = widths[d.head.slot];
       if (r.shared_bits != kNowhere) cost += kSharedProbeCost;
       if (r.shared_bits == kNowhere || r.probe != ProbeKind::kBits) {
         const uint64_t bytes = ProbedBytes(r);
@@ -147,13 +147,14 @@ double OrderFilters(const Section& section, const std::vector<double>& selectivi
   return live;
 }
 
-uint32_t CodeWidth(const std::vector<const vm::TabletEncoding*>& tablets, size_t slot) {
-  uint32_t width = 0;
+std::vector<uint32_t> CodeWidths(const std::vector<const vm::TabletEncoding*>& tablets, size_t slots) {
+  std::vector<uint32_t> widths(slots);
   for (const vm::TabletEncoding* t : tablets) {
     // Predicates read the chunk's codes, instructions the slot's: row numbers, where a text is only handed on.
-    width = std::max<uint32_t>({width, t->chunks[slot]->width, t->slots[slot].width});
+    for (size_t i = 0; i < slots; ++i)
+      widths[i] = std::max<uint32_t>({widths[i], t->chunks[i]->width, t->slots[i].width});
   }
-  return width;
+  return widths;
 }
 
 uint64_t ProbedBytes(const JoinRecord& record) {

@@ -19,13 +19,13 @@ std::vector<JoinRecord> PlanJoins(const std::vector<DeviceInstruction>& code,
 
 /// The code begins with filters and probes that may run in any order, because each only drops rows. Those that drop
 /// most rows for their cost are put first. Where few rows are left, the rows wait in a queue (if `queue`). Returns the
-/// fraction of rows that is left after all of them.
+/// fraction of rows that is left after all of them. `widths`: of CodeWidths.
 double OrderFilters(const vm::Section& section, const std::vector<double>& selectivities,
-                    const std::vector<const vm::TabletEncoding*>& tablets, const std::vector<const JoinShape*>& joins,
+                    const std::vector<uint32_t>& widths, const std::vector<const JoinShape*>& joins,
                     const std::vector<JoinRecord>& records, bool queue, std::vector<DeviceInstruction>* code);
 
-/// The greatest width of a slot's codes in these tablets, in bytes.
-uint32_t CodeWidth(const std::vector<const vm::TabletEncoding*>& tablets, size_t slot);
+/// By slot of the section, which has `slots`: the greatest width of its codes in these tablets, in bytes.
+std::vector<uint32_t> CodeWidths(const std::vector<const vm::TabletEncoding*>& tablets, size_t slots);
 /// Size of the part of a join table that probes read, in bytes: the values, or the bits if it has nothing else.
 uint64_t ProbedBytes(const JoinRecord& record);
 

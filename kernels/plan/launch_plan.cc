@@ -58,11 +58,12 @@ class LaunchPlanner {
  public:
   /// `queue`: rows may wait in queues. A plan with queues for the full instantiation cannot be used: that has none.
   LaunchPlanner(const Section& section, const LoweredProgram& lowered,
-                const std::vector<const vm::TabletEncoding*>& tablets, const std::vector<const JoinShape*>& joins,
-                const DeviceLimits& limits, bool queue)
+                const std::vector<const vm::TabletEncoding*>& tablets, const std::vector<uint32_t>& widths,
+                const std::vector<const JoinShape*>& joins, const DeviceLimits& limits, bool queue)
       : section_(section),
         lowered_(lowered),
         tablets_(tablets),
+        widths_(widths),
         joins_(joins),
         limits_(limits),
         queue_(queue),
@@ -74,7 +75,7 @@ class LaunchPlanner {
     plan_.code = lowered_.code;
     plan_.folds = lowered_.folds;
     plan_.joins = PlanJoins(plan_.code, joins_);
-    live_ = OrderFilters(section_, selectivities_, tablets_, joins_, plan_.joins, queue_, &plan_.code);
+    live_ = OrderFilters(section_, selectivities_, widths_, joins_, plan_.joins, queue_, &plan_.code);
     if (measure) plan_.marks = AddMarks(&plan_.code);
     PlaceState();
     PlaceRecords();
@@ -175,7 +176,7 @@ class LaunchPlanner {
     plan_.stage_of_slot.assign(section_.slots.size(), kNowhere);
     uint32_t stage = plan_.record_staged ? RoundUp(plan_.record_bytes, 128) : 0;
     for (const FirstUse& use : FirstUses(section_, lowered_.masks, plan_.code, selectivities_, joins_)) {
-      const uint32_t width = CodeWidth(tablets_, use.slot);
+      const uint32_t width = widths_[use.slot];
       if (width == 0) continue;
       const double touched = TouchedShare(use.live, width);
       if (use.waited || touched < kStagedShare || at_ + 2 * (stage + width * kTileRows) > half_) {
@@ -348,6 +349,7 @@ class LaunchPlanner {
   const Section& section_;
   const LoweredProgram& lowered_;
   const std::vector<const vm::TabletEncoding*>& tablets_;
+  const std::vector<uint32_t>& widths_;  ///< by slot
   const std::vector<const JoinShape*>& joins_;
   const DeviceLimits& limits_;
   const bool queue_;
@@ -365,9 +367,10 @@ class LaunchPlanner {
 Result<LaunchPlan> PlanLaunch(const Section& section, const LoweredProgram& lowered,
                               const std::vector<const vm::TabletEncoding*>& tablets,
                               const std::vector<const JoinShape*>& joins, const DeviceLimits& limits, bool measure) {
-  Result<LaunchPlan> plan = LaunchPlanner(section, lowered, tablets, joins, limits, true).Run(measure);
+  const std::vector<uint32_t> widths = CodeWidths(tablets, section.slots.size());
+  Result<LaunchPlan> plan = LaunchPlanner(section, lowered, tablets, widths, joins, limits, true).Run(measure);
   if (plan.ok() && (plan->variant != Variant::kFull || plan->layout.queues == kNowhere)) return plan;
-  return LaunchPlanner(section, lowered, tablets, joins, limits, false).Run(measure);
+  return LaunchPlanner(section, lowered, tablets, widths, joins, limits, false).Run(measure);
 }
 
 bool MayBeBits(const Section& section, const LaunchPlan& plan, uint32_t slot) {

@@ -255,6 +255,7 @@ LaunchBuilder::Offsets LaunchBuilder::LayOutArena(Arena* arena, const Batch& bat
   for (const vm::TabletEncoding& t : batch.input.tablets) {
     for (const vm::SlotEncoding& slot : t.slots) {
       if (slot.map != nullptr) at.pieces.Add(slot.map, slot.map_entries * 8, arena);
+      if (slot.made_bytes > 0) at.pieces.Add(slot.codes, slot.made_bytes, arena);
       if (slot.map_null != nullptr) at.pieces.Add(slot.map_null, slot.map_entries, arena);
     }
     for (const vm::PredicateEncoding& p : t.predicates) {
@@ -290,6 +291,7 @@ void LaunchBuilder::FillRecords(const Offsets& at, Batch* batch) const {
   uint32_t* const first_tile = reinterpret_cast<uint32_t*>(arena.Host(at.first_tile));
   uint32_t* const tablet_rows = reinterpret_cast<uint32_t*>(arena.Host(at.tablet_rows));
   uint32_t tiles = 0;
+  std::vector<const uint8_t*> codes;
   std::vector<const int64_t*> maps;
   std::vector<const uint8_t*> map_nulls, sets;
   const std::vector<BitStream> no_bits(section_.slots.size());
@@ -297,12 +299,15 @@ void LaunchBuilder::FillRecords(const Offsets& at, Batch* batch) const {
   for (size_t t = 0; t < input.tablets.size(); ++t) {
     const vm::TabletEncoding& encoded = input.tablets[t];
     const size_t slots = encoded.slots.size();
+    const auto codes_of = input.codes.begin() + static_cast<ptrdiff_t>(t * slots);
+    codes.assign(codes_of, codes_of + static_cast<ptrdiff_t>(slots));
     maps.assign(slots, nullptr);
     map_nulls.assign(slots, nullptr);
     sets.assign(encoded.predicates.size(), nullptr);
     for (size_t i = 0; i < slots; ++i) {
       const vm::SlotEncoding& slot = encoded.slots[i];
       if (slot.map != nullptr) maps[i] = at.pieces.Device(arena, slot.map);
+      if (slot.made_bytes > 0) codes[i] = at.pieces.Device(arena, slot.codes);
       if (!input.highs.empty()) maps[i] = input.highs[i];
       if (slot.map_null != nullptr) map_nulls[i] = at.pieces.Device(arena, slot.map_null);
     }
@@ -310,7 +315,7 @@ void LaunchBuilder::FillRecords(const Offsets& at, Batch* batch) const {
       if (encoded.predicates[i].set != nullptr) sets[i] = at.pieces.Device(arena, encoded.predicates[i].set);
     }
     for (; text != input.texts.end() && text->tablet == t; ++text) sets[text->predicate] = text->set;
-    const TabletAddresses addresses{input.codes.data() + t * slots,
+    const TabletAddresses addresses{codes.data(),
                                     input.nulls.data() + t * slots,
                                     input.bits.empty() ? no_bits.data() : input.bits.data() + t * slots,
                                     maps.data(),

@@ -115,7 +115,7 @@ Status Launcher::RowError(const Control& control, uint32_t added_code) const {
 Status Launcher::Finish(uint32_t added_code, Batch* batch) {
   const bool dp = IsDp(batch->plan.variant);
   // What a launch needs of them is in its arena, and to free them takes as long as a short one.
-  batch->input.tablets.clear();
+  gpu_.KeepEncodings(&batch->input.tablets);
   for (;;) {
     TESSERA_TRY(Wait());
     const Control& control = *HostControl(*batch);

@@ -33,13 +33,15 @@ constexpr uint64_t kRowsToStart = uint64_t{32} << 20;
 constexpr size_t kLooks = 16;
 /// Tablets that one thread binds before the copies of the first start, and that a launch makes room for at once.
 constexpr size_t kBoundTogether = 64, kExpectedTablets = 4096;
+/// So many tablets are bound by several threads where nothing can start before they all are.
+constexpr size_t kManyTablets = 128;
 /// What several threads read of tablets before the copies of the first start: 64 MiB are checked in some milliseconds,
 /// and keep the link busy for one.
 constexpr uint64_t kSharedBytes = uint64_t{64} << 20;
 
 /// Binds up to `most` tablets from `first` on. true: one took so long that several threads should do it, and it was the
 /// last one. `ahead` may be nullptr.
-bool EncodeTablets(const vm::SectionEncoder& encoder, const TableInfo& table, size_t first, size_t most,
+bool EncodeTablets(GpuDevice* gpu, const vm::SectionEncoder& encoder, const TableInfo& table, size_t first, size_t most,
                    const vm::TabletEncoding* like, vm::ReadAhead* ahead, ThreadPool* pool,
                    std::vector<tessera::Result<vm::TabletEncoding>>* encoded) {
   const LoopRunner loop = [&](size_t n, const std::function<Status(size_t)>& f) { return ForEach(pool, n, f); };
@@ -48,7 +50,8 @@ bool EncodeTablets(const vm::SectionEncoder& encoder, const TableInfo& table, si
   auto start = std::chrono::steady_clock::now();
   for (size_t i = first; i < end; ++i) {
     if (ahead != nullptr) ahead->Begin(i);
-    const tessera::Result<vm::TabletEncoding>& b = encoded->emplace_back(encoder.Encode(*table.tablets[i], like, loop));
+    const tessera::Result<vm::TabletEncoding>& b =
+        encoded->emplace_back(encoder.Encode(*table.tablets[i], like, loop, gpu->TakeEncoding()));
     if (b.ok() && !b->skip) like = &*b;
     const auto now = std::chrono::steady_clock::now();
     if (now - start > kSlowBinding) return true;
@@ -71,20 +74,20 @@ int Threads(const vm::SectionContext& context) { return context.pool == nullptr 
 
 }  // namespace
 
-TabletsAhead EncodeAhead(const GpuDevice& gpu, const vm::SectionContext& context,
+TabletsAhead EncodeAhead(GpuDevice* gpu, const vm::SectionContext& context,
                          const std::vector<vm::KeyRange>& key_ranges) {
   vm::SectionEncoder encoder(*context.program, context.section, context.strings, key_ranges);
   const vm::Section& section = context.program->sections[static_cast<size_t>(context.section)];
   if (!FileMapping::any_lost()) encoder.LeavePacked();
-  encoder.LeaveToDevice(TextTests(*context.program, section).predicates(), MostTextBytes(gpu));
+  encoder.LeaveToDevice(TextTests(*context.program, section).predicates(), MostTextBytes(*gpu));
   HandTextsOn(context, &encoder);
   TabletsAhead ahead{context.section, context.table, {}};
   const size_t most = std::min(context.table->tablets.size(), kMostAhead);
   ahead.tablets.reserve(most);
   const vm::TabletEncoding* like = nullptr;
   uint64_t rows = 0;
-  for (size_t done = 0; done < most && !ahead.slow && (rows < kRowsToStart || gpu.IsBusy());) {
-    ahead.slow = EncodeTablets(encoder, *context.table, done, std::min(most - done, kLooks), like, nullptr,
+  for (size_t done = 0; done < most && !ahead.slow && (rows < kRowsToStart || gpu->IsBusy());) {
+    ahead.slow = EncodeTablets(gpu, encoder, *context.table, done, std::min(most - done, kLooks), like, nullptr,
                                context.pool, &ahead.tablets);
     for (; done < ahead.tablets.size(); ++done) {
       const tessera::Result<vm::TabletEncoding>& b = ahead.tablets[done];
@@ -136,8 +139,15 @@ void TabletFeed::StartPass(uint64_t pass, bool bind_again) {
   first_pass_ = pass == 0;
   next_ = 0;
   if (!bind_again) return;
-  encoded_.clear();
+  ForgetEncoded();
   last_.reset();
+}
+
+void TabletFeed::ForgetEncoded() {
+  for (tessera::Result<vm::TabletEncoding>& e : encoded_) {
+    if (e.ok()) gpu_.KeepEncoding(std::move(*e));  // of a tablet that was skipped; others are empty
+  }
+  encoded_.clear();
 }
 
 bool TabletFeed::AtEnd() const { return next_ == tablets(); }
@@ -145,21 +155,44 @@ bool TabletFeed::AtEnd() const { return next_ == tablets(); }
 tessera::Result<vm::TabletEncoding>& TabletFeed::Encode(size_t number, const vm::TabletEncoding* like) {
   const TableInfo& table = *context_.table;
   if (number >= encoded_from_ && number < encoded_from_ + encoded_.size()) return encoded_[number - encoded_from_];
-  encoded_.clear();
+  ForgetEncoded();
   encoded_from_ = number;
-  const size_t threads = static_cast<size_t>(Threads(context_)), count = SharedTablets(number, threads),
+  const size_t threads = static_cast<size_t>(Threads(context_)), left = table.tablets.size() - number;
+  const bool are_waited_for = may_cut_.has_value() && !*may_cut_ && left >= kManyTablets;
+  const size_t count =
+                   encoding_is_slow_ ? SharedTablets(number, threads) : std::min(left, threads * kBoundTogether / 2),
                workers = std::min(threads, count);
-  if (!encoding_is_slow_ || workers == 1) {
+  if ((!encoding_is_slow_ && !are_waited_for) || workers == 1) {
     encoding_is_slow_ =
-        EncodeTablets(encoder_, table, number, kBoundTogether, like, ahead_.get(), context_.pool, &encoded_);
+        EncodeTablets(&gpu_, encoder_, table, number, kBoundTogether, like, ahead_.get(), context_.pool, &encoded_);
     return encoded_[0];
   }
+  EncodeShared(number, count, workers, like);
+  return encoded_[0];
+}
+
+void TabletFeed::EncodeShared(size_t number, size_t count, size_t workers, const vm::TabletEncoding* like) {
   const auto start = std::chrono::steady_clock::now();
-  for (size_t i = 0; i < count; ++i) encoded_.emplace_back(Cancelled());
+  std::vector<vm::TabletEncoding> spare(count);
+  for (size_t i = 0; i < count; ++i) {
+    spare[i] = gpu_.TakeEncoding();
+    encoded_.emplace_back(Cancelled());
+  }
   // Threads beyond the encoders share what takes longest, work on texts.
   SharedLoops loops;
   const LoopRunner loop = [&](size_t n, const std::function<Status(size_t)>& f) { return loops.Run(n, f); };
   std::atomic<size_t> encoding{workers}, taken{0};
+  // Where tablets were fast to encode, one that is not ends the round: its copies should start.
+  std::atomic<bool> end{false};
+  const auto encode = [&](size_t i, const vm::TabletEncoding* as) -> tessera::Result<vm::TabletEncoding> {
+    if (context_.cancel != nullptr && context_.cancel->load(std::memory_order_relaxed)) return Cancelled();
+    ahead_->Begin(number + i);
+    const auto begin = std::chrono::steady_clock::now();
+    tessera::Result<vm::TabletEncoding> encoded =
+        encoder_.Encode(*context_.table->tablets[number + i], as, loop, std::move(spare[i]));
+    if (!encoding_is_slow_ && std::chrono::steady_clock::now() - begin > kSlowBinding) end = true;
+    return encoded;
+  };
   const bool texts = std::any_of(section_.slots.begin(), section_.slots.end(), [](const vm::Slot& s) {
     return s.map >= 0 || s.type.storage() == StorageClass::kText;
   });
@@ -167,20 +200,19 @@ tessera::Result<vm::TabletEncoding>& TabletFeed::Encode(size_t number, const vm:
     const size_t w = static_cast<size_t>(worker);
     const vm::TabletEncoding* as = like;
     // (In order, as the disk is told.)
-    for (size_t i; w < workers && (i = taken++) < count;) {
-      encoded_[i] = Caught([&] {
-        ahead_->Begin(number + i);
-        return encoder_.Encode(*table.tablets[number + i], as, loop);
-      });
+    for (size_t i; w < workers && !end && (i = taken++) < count;) {
+      encoded_[i] = Caught([&] { return encode(i, as); });
       if (encoded_[i].ok() && !encoded_[i]->skip) as = &*encoded_[i];
     }
     if (w < workers && --encoding == 0) loops.Wake();
     loops.HelpUntil([&] { return encoding == 0; });
     return Status::Ok();
   });
-  encoding_is_slow_ = (std::chrono::steady_clock::now() - start) * workers > kSlowBinding * count;
+  const size_t done = std::clamp<size_t>(taken, 1, count);
+  encoded_.erase(encoded_.begin() + static_cast<ptrdiff_t>(done), encoded_.end());
+  for (size_t i = done; i < count; ++i) gpu_.KeepEncoding(std::move(spare[i]));
+  encoding_is_slow_ = (std::chrono::steady_clock::now() - start) * workers > kSlowBinding * done;
   if (!status.ok()) encoded_[0] = status;
-  return encoded_[0];
 }
 
 size_t TabletFeed::SharedTablets(size_t number, size_t workers) const {
@@ -306,7 +338,8 @@ uint64_t TabletFeed::FindNeeds(const vm::TabletEncoding& encoded) {
   uint64_t bytes = 0;
   for (size_t i = 0; i < encoded.slots.size(); ++i) {
     const vm::SlotEncoding& b = encoded.slots[i];
-    if (lowered_.slot_values[i] && !b.all_null) needs_[i] = {b.width != 0 && !b.row_codes, b.null_bytes != nullptr};
+    if (lowered_.slot_values[i] && !b.all_null)
+      needs_[i] = {b.width != 0 && !b.row_codes && b.made_bytes == 0, b.null_bytes != nullptr};
   }
   for (const vm::PredicateEncoding& p : encoded.predicates) {
     using Kind = vm::PredicateEncoding::Kind;

@@ -32,7 +32,7 @@ struct TabletsAhead {
 };
 /// Binds tablets until there are enough for a launch to start with and the device has nothing more to do, or one takes so long
 /// that several threads should do it.
-TabletsAhead EncodeAhead(const GpuDevice& gpu, const vm::SectionContext& context,
+TabletsAhead EncodeAhead(GpuDevice* gpu, const vm::SectionContext& context,
                          const std::vector<vm::KeyRange>& key_ranges);
 
 /// What a launch may take of the device's memory for its columns.
@@ -90,6 +90,10 @@ class TabletFeed {
   /// Tablet `number`, encoded. If encoding takes long, several threads encode others behind it at the same time. The tablet
   /// is moved from once it has its place in a launch.
   tessera::Result<vm::TabletEncoding>& Encode(size_t number, const vm::TabletEncoding* like);
+  /// Up to `count` tablets from `number` on, by several threads: as many as were begun before one took long, if none had.
+  void EncodeShared(size_t number, size_t count, size_t workers, const vm::TabletEncoding* like);
+  /// Leaves encoded_ empty.
+  void ForgetEncoded();
   /// Widens source_keys_ by a tablet's.
   void NoteKeys(const vm::TabletEncoding& encoded);
   /// Whether a launch should begin with the tablets of the batch, which have `rows` rows: the device has nothing to do, and

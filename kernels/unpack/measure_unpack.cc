@@ -9,18 +9,18 @@
 namespace tessera::kernels {
 namespace {
 
-/// Copies of the chunk that are unpacked in turn: together more than the L2 cache holds, so that memory is read and written.
-constexpr uint64_t kBytesInTurn = uint64_t{512} << 20, kMostInTurn = 128;
+/// Copies of the chunk that are unpacked in turn.
+constexpr uint64_t kMostInTurn = 128;
 /// Of these, so many are unpacked together: as many bytes as the cache copies together.
 constexpr uint64_t kPackedTogether = uint64_t{32} << 20;
 constexpr int kRounds = 5;
 
 }  // namespace
 
-tessera::Result<double> MeasureUnpack(const Chunk& chunk, GpuDevice* gpu, std::vector<uint8_t>* codes) {
+tessera::Result<double> MeasureUnpack(const Chunk& chunk, uint64_t bytes, GpuDevice* gpu, std::vector<uint8_t>* codes) {
   TESSERA_ASSIGN(const UnpackPlan plan, PlanUnpack(chunk));
   const uint64_t packed_bytes = AlignedForUnpack(chunk.packed_bytes), out_bytes = AlignedForUnpack(chunk.codes_bytes);
-  const uint64_t copies = std::clamp<uint64_t>(kBytesInTurn / (packed_bytes + out_bytes), 1, kMostInTurn);
+  const uint64_t copies = std::clamp<uint64_t>(bytes / (packed_bytes + out_bytes), 1, kMostInTurn);
   const uint64_t together = std::clamp<uint64_t>(kPackedTogether / packed_bytes, 1, copies),
                  scratch_bytes = plan.scratch_bytes;
   DeviceBuffer packed, out, unpack_scratch, told;

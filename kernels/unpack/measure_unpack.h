@@ -11,6 +11,6 @@
 namespace tessera::kernels {
 
 /// See Gpu::MeasureUnpack. REQUIRES: `gpu` is open, and its mutex held.
-tessera::Result<double> MeasureUnpack(const Chunk& chunk, GpuDevice* gpu, std::vector<uint8_t>* codes);
+tessera::Result<double> MeasureUnpack(const Chunk& chunk, uint64_t bytes, GpuDevice* gpu, std::vector<uint8_t>* codes);
 
 }  // namespace tessera::kernels
