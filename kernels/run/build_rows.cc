@@ -4,12 +4,37 @@
 #include <utility>
 
 namespace tessera::kernels {
+namespace {
+
+/// Rows that may not come get this part of what is free, at most.
+constexpr uint64_t kFreeShare = 4;
+
+}  // namespace
 
 BuildRows::BuildRows(GpuDevice* gpu, const vm::SectionContext& context, const DeviceJoins& joins)
     : gpu_(*gpu),
       context_(context),
       section_(context.program->sections[static_cast<size_t>(context.section)]),
       joins_(joins) {}
+
+bool BuildRows::HasRoomFor(uint64_t rows) const {
+  const uint64_t bytes = rows * row_bytes();
+  const ColumnCache& cache = gpu_.cache;
+  // (Half of it again is for rows that are moved to a smaller place. No column has to go for them.)
+  return bytes <= most_bytes() && bytes <= gpu_.Room() / kFreeShare &&
+         cache.bytes() + cache.claimed() + bytes / 2 * 3 <= cache.budget();
+}
+
+Status BuildRows::GiveBackUnused(uint64_t used) {
+  const uint64_t unused = (rows_.capacity() - used) * row_bytes();
+  if (!host_rows_.empty() || unused < gpu_.options().given_back_bytes || used > rows_.capacity() / 2)
+    return Status::Ok();
+  DeviceRows smaller;
+  if (!smaller.TryAllocate(&gpu_, section_.columns, std::max<uint64_t>(used, 1))) return Status::Ok();
+  TESSERA_TRY(smaller.CopyFrom(rows_, used, gpu_.stream));
+  swap(smaller, rows_);
+  return Status::Ok();
+}
 
 Output BuildRows::output() const {
   Output out;
@@ -51,12 +76,8 @@ Status BuildRows::Drain(uint64_t used) {
 }
 
 Status BuildRows::Finish(uint64_t used) {
-  if (host_rows_.empty()) {
-    rows_.set_rows(used);
-    return Status::Ok();
-  }
   rows_.set_rows(used);
-  return MoveToHost();
+  return host_rows_.empty() ? Status::Ok() : MoveToHost();
 }
 
 Status BuildRows::MoveToHost() {

@@ -11,8 +11,6 @@ namespace {
 using vm::Section;
 
 constexpr uint64_t kFirstBuildRows = 1 << 20;
-/// A build of up to this many rows takes room for all of them and runs without being waited for.
-constexpr uint64_t kDeferredBuildRows = 1 << 26;
 
 }  // namespace
 
@@ -35,6 +33,7 @@ SectionRun::~SectionRun() {
   for (Batch& b : batches_) {
     gpu_.cache.Abandon(&b.input.copies);
     gpu_.cache.Unpin(&b.input.pinned);
+    gpu_.KeepEncodings(&b.input.tablets);
   }
 }
 
@@ -154,9 +153,10 @@ Status SectionRun::StartBuild() {
   Batch& batch = batches_[0];
   TESSERA_TRY(Collect(&batch.input).status());
   const uint64_t rows = batch.input.rows();
-  if (!feed_.AtEnd() || lowered_.repeats || rows > kDeferredBuildRows ||
-      rows * sink_.build().row_bytes() > sink_.build().most_bytes() || passes_.count() > 1)
-    return RunBuild();
+  BuildRows& build = sink_.build();
+  const bool all = feed_.AtEnd() && !lowered_.repeats && passes_.count() <= 1;
+  if (!all || rows > gpu_.options().deferred_build_rows || rows * build.row_bytes() > build.most_bytes())
+    return RunBuild(all && build.HasRoomFor(rows) ? rows : kFirstBuildRows);
   // No row more than there are can come: nothing can run full, and nobody has to wait here.
   TESSERA_TRY(sink_.AllocateBuild(std::max<uint64_t>(rows, 1)));
   memset(launcher_.HostControl(batch), 0, sizeof(Control));
@@ -166,10 +166,10 @@ Status SectionRun::StartBuild() {
   return launcher_.Start(&batch);
 }
 
-Status SectionRun::RunBuild() {
+Status SectionRun::RunBuild(uint64_t first_rows) {
   Batch& batch = batches_[0];
   const uint64_t rows = sink_.build().most_bytes() / sink_.build().row_bytes();
-  TESSERA_TRY(sink_.AllocateBuild(std::clamp<uint64_t>(rows, kSliceRows, kFirstBuildRows)));
+  TESSERA_TRY(sink_.AllocateBuild(std::clamp<uint64_t>(rows, kSliceRows, std::max<uint64_t>(first_rows, kSliceRows))));
   for (uint64_t pass = 0;;) {
     if (!batch.input.tablets.empty()) {
       TESSERA_TRY(BuildLaunch(0));
@@ -177,7 +177,7 @@ Status SectionRun::RunBuild() {
       TESSERA_TRY(launcher_.Finish(passes_.added_code(), &batch));
     }
     if (feed_.AtEnd()) {
-      if (++pass == passes_.count()) return Status::Ok();
+      if (++pass == passes_.count()) return sink_.GiveBackUnused();
       TESSERA_TRY(StartPass(pass));
     }
     TESSERA_TRY(Collect(&batch.input).status());

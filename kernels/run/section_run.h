@@ -77,8 +77,9 @@ class SectionRun {
   /// The first of the batches in flight is done: what it read can go. REQUIRES: there is one.
   Status FinishFirst();
   Status FinishAll();
-  /// Makes the rows of a join table one launch after the other, the first one over what was collected.
-  Status RunBuild();
+  /// Makes the rows of a join table one launch after the other, the first one over what was collected, and with room for so
+  /// many rows.
+  Status RunBuild(uint64_t first_rows);
 
   GpuDevice& gpu_;
   const vm::SectionContext context_;
