@@ -917,6 +917,17 @@ TEST_F(GpuVm, LaunchesStartBeforeAllTabletsAreThere) {
   EXPECT_TRUE(launches(rows.Finish()).ends_with(" launches"));
 }
 
+/// Groups by so many numbers are made in one launch, whose tablets are encoded by several threads once there are many.
+TEST_F(GpuVm, ManyTabletsOfOneLaunch) {
+  const auto many = Repeated(*Store(RevenueColumns(1 << 17)), 512);
+  Maker m(Section::Sink::kGroups);
+  const int price = m.Slot(3, kInteger), sum = m.Aggregate(Opcode::SumI, kWide);
+  m.Filter(m.Range(price, 90000, 190000)).Filter(m.Range(m.Slot(0, kInteger), 5, 9));
+  m.Op(Opcode::Group, 0, Operand::Slot(price).Pack(), 1).Load(price).Op(Opcode::SumI, sum);
+  const Program program = m.Finish({kInteger});
+  for (int i = 0; i < 2; ++i) Same(program, *many);  // (the first time columns are copied)
+}
+
 TEST_F(GpuVm, Cancel) {
   const auto one = Store(RevenueColumns(1 << 20));
   const auto many = Repeated(*one, 2000);
