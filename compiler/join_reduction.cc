@@ -151,8 +151,9 @@ class SideRestriction {
       const JoinStep& earlier = joins[e];
       const bool gives_keys = (earlier.kind == JoinKind::kInner || earlier.kind == JoinKind::kSemi) &&
                               earlier.filtered && earlier.match.empty() && earlier.build_keys.size() == 1 &&
-                              earlier.strategy == vm::JoinStrategy::kHash && !earlier.of_stored;
-      if (!gives_keys || now[e].joins.size() != earlier.joins.size()) continue;
+                              earlier.strategy == vm::JoinStrategy::kHash && Count(earlier.joins) < kMostJoins;
+      const bool is_as_it_was = now[e].joins.size() == earlier.joins.size() && now[e].stored == earlier.stored;
+      if (!gives_keys || !is_as_it_was) continue;
       for (size_t k = 0; k < side.build_keys.size(); ++k) {
         const Expr& key = *side.build_keys[k];
         if (RelationsOf(key) != SetOf(static_cast<size_t>(side.relation)) || earlier.build_keys[0]->type != key.type ||

@@ -70,7 +70,7 @@ bool IsWellFormed(const TableMessage& table) {
 }
 
 /// Whether the messages have the tables that the program reads, and these the columns.
-bool Describe(const std::vector<const TableMessage*>& tables, const vm::Program& program) {
+bool AreDescribed(const std::vector<const TableMessage*>& tables, const vm::Program& program) {
   if (tables.size() != program.tables.size()) return false;
   for (size_t i = 0; i < tables.size(); ++i) {
     if (tables[i] == nullptr || tables[i]->id != program.tables[i].id) return false;
@@ -169,7 +169,7 @@ Result<std::shared_ptr<const Snapshot>> RankTablets::Update(const TablesMessage&
   std::erase_if(tables_, [&](const auto& t) { return std::find(alive.begin(), alive.end(), t.first) == alive.end(); });
   std::vector<const TableMessage*> tables;
   for (const TableMessage& table : message.tables) tables.push_back(Told(table));
-  if (!Describe(tables, program)) return Messenger::Damaged(0);
+  if (!AreDescribed(tables, program)) return Messenger::Damaged(0);
   auto snapshot = std::make_shared<Snapshot>();
   for (size_t number = 0; number < tables.size(); ++number) {
     const TableMessage& table = *tables[number];

@@ -919,7 +919,7 @@ TEST_F(GpuVm, LaunchesStartBeforeAllTabletsAreThere) {
 
 /// Groups by so many numbers are made in one launch, whose tablets are encoded by several threads once there are many.
 TEST_F(GpuVm, ManyTabletsOfOneLaunch) {
-  const auto many = Repeated(*Store(RevenueColumns(1 << 17)), 512);
+  const auto many = Repeated(*Store(RevenueColumns(1 << 17)), 1024);
   Maker m(Section::Sink::kGroups);
   const int price = m.Slot(3, kInteger), sum = m.Aggregate(Opcode::SumI, kWide);
   m.Filter(m.Range(price, 90000, 190000)).Filter(m.Range(m.Slot(0, kInteger), 5, 9));

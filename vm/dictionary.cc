@@ -88,19 +88,16 @@ class PartCodes {
   /// kMostTexts: there are too many, or one is too long.
   int64_t CodeOf(std::string_view text) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (text.size() > FewTexts::kLongest || ids_.size() == CodedParts::kMostTexts) return Known(text);
-    const auto [at, is_new] = codes_.try_emplace(std::string(text), static_cast<int64_t>(ids_.size()));
-    if (is_new) ids_.push_back(strings_.Intern(text));
-    return at->second;
+    if (const auto at = codes_.find(text); at != codes_.end()) return at->second;
+    const auto code = static_cast<int64_t>(ids_.size());
+    if (text.size() > FewTexts::kLongest || ids_.size() == CodedParts::kMostTexts) return CodedParts::kMostTexts;
+    codes_.emplace(text, code);
+    ids_.push_back(strings_.Intern(text));
+    return code;
   }
   std::vector<int64_t> TakeIds() { return std::move(ids_); }
 
  private:
-  int64_t Known(std::string_view text) const {
-    const auto at = codes_.find(text);
-    return at != codes_.end() ? at->second : static_cast<int64_t>(CodedParts::kMostTexts);
-  }
-
   StringPool& strings_;
   std::mutex mutex_;
   std::map<std::string, int64_t, std::less<>> codes_;

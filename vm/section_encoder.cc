@@ -537,7 +537,10 @@ Status SectionEncoder::EncodeSlot(size_t number, const TabletEncoding* like, con
     if (slot.map >= 0 && differ && !uses_.loops) b->texts = TextForm::kComputed;
     if (b->texts != TextForm::kMap) return Status::Ok();
   }
-  if (slot.map >= 0 && !lazy_) {
+  // (Where a tablet before has too many parts, so do others.)
+  const bool may_be_coded =
+      like == nullptr || like->chunks[number]->encoding != Encoding::kPlain || like->slots[number].made_bytes > 0;
+  if (slot.map >= 0 && !lazy_ && may_be_coded) {
     TESSERA_ASSIGN(std::optional<CodedParts> parts, CodeParts(program_, slot.map, chunk, strings_, loop));
     if (parts.has_value()) {
       UseParts(std::move(*parts), b, out);

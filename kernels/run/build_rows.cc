@@ -57,7 +57,12 @@ Status BuildRows::Allocate(uint64_t rows, uint64_t used) {
   return Status::Ok();
 }
 
+bool BuildRows::TryAllocate(uint64_t rows) {
+  return rows < UINT32_MAX && rows_.TryAllocate(&gpu_, section_.columns, rows);
+}
+
 Status BuildRows::Grow(uint64_t wanted, uint64_t* used) {
+  ++growths_;
   const uint64_t rows = std::max<uint64_t>(2 * rows_.capacity(), *used + wanted);
   const bool stays = !CanPart(*context_.program, section_.join);
   if (stays || rows * row_bytes() <= most_bytes()) {

@@ -30,7 +30,7 @@ class BuildRows {
   uint64_t row_bytes() const { return RowBytes(section_.columns); }
   uint64_t most_bytes() const { return joins_.MostRowBytes(); }
   /// Whether to take room for `rows` rows, as many as there can be, is better than to let it grow with those that come. (To
-  /// grow takes a millisecond for each gigabyte, and a launch has to stop and go on: at scale 100 that was half of the time of
+  /// grow takes a millisecond for each gigabyte, and a launch has to stop and go on: at scale 100 that was 38 % of the time of
   /// TPC-H's q4.)
   bool HasRoomFor(uint64_t rows) const;
   /// Gives back most of what was taken for more rows than the `used` that came, if that is much. REQUIRES: no launch writes
@@ -40,6 +40,8 @@ class BuildRows {
   Output output() const;
   /// Room for `rows` rows; the first `used` stay. Errors: kResource, too many rows or no memory.
   Status Allocate(uint64_t rows, uint64_t used);
+  /// Room for `rows` rows if there is some that no column has to go for, before there are any.
+  bool TryAllocate(uint64_t rows);
   /// Room for `wanted` more rows behind *used: a larger buffer, or this one, whose rows go to the host. *used becomes
   /// how many rows there still are.
   Status Grow(uint64_t wanted, uint64_t* used);
@@ -53,6 +55,8 @@ class BuildRows {
   /// REQUIRES: Finish, as for what follows. All rows, piece by piece, if they did not fit the device; else empty.
   std::vector<vm::RowSet>& on_host() { return host_rows_; }
   uint64_t count() const { return rows_on_host_ + rows_.rows(); }
+  /// How often Grow made more room.
+  int growths() const { return growths_; }
 
  private:
   Status Drain(uint64_t used);
@@ -64,6 +68,7 @@ class BuildRows {
   DeviceRows rows_;
   std::vector<vm::RowSet> host_rows_;
   uint64_t rows_on_host_ = 0;
+  int growths_ = 0;
 };
 
 }  // namespace tessera::kernels

@@ -156,7 +156,7 @@ Status SectionRun::StartBuild() {
   BuildRows& build = sink_.build();
   const bool all = feed_.AtEnd() && !lowered_.repeats && passes_.count() <= 1;
   if (!all || rows > gpu_.options().deferred_build_rows || rows * build.row_bytes() > build.most_bytes())
-    return RunBuild(all && build.HasRoomFor(rows) ? rows : kFirstBuildRows);
+    return RunBuild(all && build.HasRoomFor(rows) ? rows : 0);
   // No row more than there are can come: nothing can run full, and nobody has to wait here.
   TESSERA_TRY(sink_.AllocateBuild(std::max<uint64_t>(rows, 1)));
   memset(launcher_.HostControl(batch), 0, sizeof(Control));
@@ -166,10 +166,12 @@ Status SectionRun::StartBuild() {
   return launcher_.Start(&batch);
 }
 
-Status SectionRun::RunBuild(uint64_t first_rows) {
+Status SectionRun::RunBuild(uint64_t room) {
   Batch& batch = batches_[0];
-  const uint64_t rows = sink_.build().most_bytes() / sink_.build().row_bytes();
-  TESSERA_TRY(sink_.AllocateBuild(std::clamp<uint64_t>(rows, kSliceRows, std::max<uint64_t>(first_rows, kSliceRows))));
+  BuildRows& build = sink_.build();
+  if (room == 0 || !build.TryAllocate(room))
+    TESSERA_TRY(
+        sink_.AllocateBuild(std::clamp<uint64_t>(build.most_bytes() / build.row_bytes(), kSliceRows, kFirstBuildRows)));
   for (uint64_t pass = 0;;) {
     if (!batch.input.tablets.empty()) {
       TESSERA_TRY(BuildLaunch(0));
@@ -186,6 +188,8 @@ Status SectionRun::RunBuild(uint64_t first_rows) {
 
 Status SectionRun::FinishBuild() {
   if (launcher_.is_deferred()) TESSERA_TRY(launcher_.FinishDeferred(passes_.added_code(), &batches_[0]));
+  if (const int growths = sink_.build().growths(); growths > 0)
+    context_.statistics->device_plan += ", room for rows grew " + std::to_string(growths) + " times";
   return sink_.FinishBuild();
 }
 

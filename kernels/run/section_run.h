@@ -77,9 +77,9 @@ class SectionRun {
   /// The first of the batches in flight is done: what it read can go. REQUIRES: there is one.
   Status FinishFirst();
   Status FinishAll();
-  /// Makes the rows of a join table one launch after the other, the first one over what was collected, and with room for so
-  /// many rows.
-  Status RunBuild(uint64_t first_rows);
+  /// Makes the rows of a join table one launch after the other, the first one over what was collected. `room`: for so many rows
+  /// from the start, if there is some; 0: for some, and for more when they come.
+  Status RunBuild(uint64_t room);
 
   GpuDevice& gpu_;
   const vm::SectionContext context_;

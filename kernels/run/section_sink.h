@@ -58,7 +58,7 @@ class SectionSink {
   void SetBuilt(uint64_t rows) { rows_used_ = rows; }
   /// Rows of a join table, as the counters left them: no more come.
   Status FinishBuild() { return build_.Finish(rows_used_); }
-  /// The same; no launch writes any more.
+  /// See BuildRows::GiveBackUnused.
   Status GiveBackUnused() { return build_.GiveBackUnused(rows_used_); }
   /// Room for `rows` rows of a join table.
   Status AllocateBuild(uint64_t rows) { return build_.Allocate(rows, rows_used_); }

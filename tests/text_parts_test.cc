@@ -1,0 +1,95 @@
+// Parts of nearly unique texts as codes of one byte: as many different ones as there are codes, and one more.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/thread_pool.h"
+#include "compiler/compiler.h"
+#include "tests/memory_tablet.h"
+#include "vm/dictionary.h"
+#include "vm/string_pool.h"
+
+namespace tessera {
+namespace {
+
+constexpr uint32_t kRows = 100000;
+
+/// The texts begin with one of `different` numbers of `width` digits; one in seven is NULL if there are `nulls`.
+std::string TextOf(uint32_t row, uint32_t different, int width) {
+  return fmt::format("{:0{}} {}", row % different, width, row);
+}
+bool IsNull(uint32_t row, bool nulls) { return nulls && row % 7 == 3; }
+
+class TextParts : public testing::Test {
+ protected:
+  /// The codes of the first `width` characters, by several threads; each code stands for its text.
+  void Code(uint32_t different, bool nulls, int width = 3) {
+    SCOPED_TRACE(fmt::format("{} different, {}", different, nulls ? "NULLs" : "no NULL"));
+    ColumnVector texts;
+    texts.type = SqlType::Text();
+    for (uint32_t i = 0; i < kRows; ++i)
+      texts.Append(IsNull(i, nulls) ? Value::Null(texts.type) : Value::Text(TextOf(i, different, width)));
+    const auto table = test::MakeMemoryTable(1, "t", {{"s", texts, {{Encoding::kPlain, 0, {}, {}}}}}, kRows);
+    ASSERT_TRUE(table.ok()) << table.status().message();
+    const auto snapshot = test::MakeSnapshot({*table});
+    const std::string sql = fmt::format("SELECT substring(s FROM 1 FOR {}) AS p, count(*) FROM t GROUP BY p", width);
+    const Result<Compiled> compiled = Compile(sql, *snapshot, {});
+    ASSERT_TRUE(compiled.ok()) << compiled.status().message();
+    const vm::Program& program = *compiled->program;
+    int map = -1;
+    for (const vm::Section& s : program.sections) {
+      for (const vm::Slot& slot : s.slots) map = std::max(map, slot.map);
+    }
+    ASSERT_GE(map, 0);
+    const Result<ChunkPointer> chunk = (*table)->tablets[0]->Chunk(0);
+    ASSERT_TRUE(chunk.ok());
+    ThreadPool pool(4);
+    Result<std::optional<vm::CodedParts>> parts =
+        vm::CodeParts(program, map, **chunk, &strings_, [&](size_t n, const auto& f) { return ForEach(&pool, n, f); });
+    ASSERT_TRUE(parts.ok()) << parts.status().message();
+    parts_ = std::move(*parts);
+    if (!parts_) return;
+    EXPECT_EQ(parts_->has_nulls, nulls);
+    ASSERT_EQ(parts_->codes.size(), (kRows + 127) / 128 * 128);
+    ASSERT_EQ(parts_->ids.size(), different);
+    for (uint32_t i = 0; i < kRows; ++i) {
+      const uint8_t code = parts_->codes[i];
+      if (IsNull(i, nulls)) {
+        ASSERT_EQ(code, vm::CodedParts::kNullCode) << i;
+        continue;
+      }
+      ASSERT_LT(code, different) << i;
+      ASSERT_EQ(strings_.Get(parts_->ids[code]), TextOf(i, different, width).substr(0, static_cast<size_t>(width)));
+    }
+    for (size_t i = kRows; i < parts_->codes.size(); ++i) EXPECT_EQ(parts_->codes[i], 0);
+  }
+
+  vm::StringPool strings_;
+  std::optional<vm::CodedParts> parts_;
+};
+
+TEST_F(TextParts, AsManyAsThereAreCodes) {
+  for (const bool nulls : {false, true}) {
+    for (const uint32_t different : {1u, 254u, 255u}) {
+      Code(different, nulls);
+      EXPECT_TRUE(parts_.has_value()) << different;
+    }
+    Code(256, nulls);
+    EXPECT_FALSE(parts_.has_value());
+  }
+}
+
+TEST_F(TextParts, AreShort) {
+  Code(50, true, 8);
+  EXPECT_TRUE(parts_.has_value());
+  Code(50, true, 9);
+  EXPECT_FALSE(parts_.has_value());
+}
+
+}  // namespace
+}  // namespace tessera
