@@ -89,11 +89,6 @@ bool AreDescribed(const std::vector<const TableMessage*>& tables, const vm::Prog
   });
 }
 
-const TableInfo* TableOf(const vm::TableRef& ref, const Snapshot& snapshot) {
-  const auto at = std::ranges::find_if(snapshot.tables, [&](const auto& t) { return t->id == ref.id; });
-  return at == snapshot.tables.end() ? nullptr : at->get();
-}
-
 /// Whether the section scans the program's table `number`.
 bool Scans(const vm::Section& s, size_t number) {
   return s.source_kind == vm::Section::Source::kTable && static_cast<size_t>(s.source) == number;
@@ -121,7 +116,7 @@ Result<TablesMessage> TableTeller::Describe(const vm::Program& program, const Sn
   TablesMessage out;
   for (const auto& table : snapshot.tables) out.alive.push_back(table->id);
   for (const vm::TableRef& ref : program.tables) {
-    const TableInfo* const found = TableOf(ref, snapshot);
+    const TableInfo* const found = vm::TableOf(snapshot, ref);
     if (found == nullptr) return SqlError("table \"" + ref.name + "\" does not exist");
     const TableInfo& table = *found;
     TableMessage& message = out.tables.emplace_back();
@@ -152,7 +147,7 @@ void TableTeller::NoteTold(const vm::Program& program, const Snapshot& snapshot)
     return std::ranges::none_of(snapshot.tables, [&](const auto& table) { return table->id == told.first; });
   });
   for (const vm::TableRef& ref : program.tables) {
-    if (const TableInfo* const table = TableOf(ref, snapshot); table != nullptr) told_[table->id] = table->version;
+    if (const TableInfo* const table = vm::TableOf(snapshot, ref); table != nullptr) told_[table->id] = table->version;
   }
 }
 

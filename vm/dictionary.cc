@@ -15,6 +15,7 @@
 #include <string_view>
 #include <utility>
 
+#include "tablet/tablet_format.h"
 #include "vm/text_meaning.h"
 #include "vm/tile_machine.h"
 
@@ -180,7 +181,7 @@ Result<std::optional<CodedParts>> CodeParts(const Program& program, int section,
   if (!part || chunk.encoding != Encoding::kPlain) return std::optional<CodedParts>();
   CodedParts out;
   out.has_nulls = chunk.null_bytes != nullptr;
-  out.codes.resize((size_t{chunk.rows} + 127) / 128 * 128);
+  out.codes.resize(AlignToStream(chunk.rows));
   std::fill(out.codes.begin() + chunk.rows, out.codes.end(), uint8_t{0});
   PartCodes known(strings);
   std::atomic<bool> too_many{false};

@@ -76,12 +76,11 @@ class Run {
  private:
   Status FindTables(const Snapshot& snapshot) {
     for (const TableRef& ref : state_.program.tables) {
-      const auto same = [&](const std::shared_ptr<const TableInfo>& t) { return t->id == ref.id; };
-      const auto found = std::find_if(snapshot.tables.begin(), snapshot.tables.end(), same);
-      if (found == snapshot.tables.end()) return SqlError("table \"" + ref.name + "\" does not exist");
-      state_.tables.push_back(found->get());
+      const TableInfo* const table = TableOf(snapshot, ref);
+      if (table == nullptr) return SqlError("table \"" + ref.name + "\" does not exist");
+      state_.tables.push_back(table);
       if (ref.runs_of < 0) continue;
-      TESSERA_ASSIGN(auto runs, RunsOf(**found, ref.runs_of, &ref.runs));
+      TESSERA_ASSIGN(auto runs, RunsOf(*table, ref.runs_of, &ref.runs));
       state_.tables.back() = state_.runs.emplace_back(std::move(runs)).get();
     }
     const Exchange* const exchange = state_.options.exchange;

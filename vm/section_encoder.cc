@@ -455,16 +455,12 @@ SectionEncoder::SectionEncoder(const Program& program, int section, StringPool* 
 
 namespace {
 
-template <class T>
-T* Keep(UninitializedVector<T> values, TabletEncoding* out) {
-  const auto kept = std::make_shared<UninitializedVector<T>>(std::move(values));
+/// A vector's values, which out->storage owns from now on.
+template <class V>
+auto* Keep(V values, TabletEncoding* out) {
+  const auto kept = std::make_shared<V>(std::move(values));
   out->storage.emplace_back(kept, reinterpret_cast<uint8_t*>(kept->data()));
   return kept->data();
-}
-
-uint8_t* Keep(std::unique_ptr<uint8_t[]> bytes, TabletEncoding* out) {
-  out->storage.push_back(std::move(bytes));
-  return out->storage.back().get();
 }
 
 /// The slot becomes one of codes that a map gives the values of.
@@ -562,15 +558,14 @@ Status SectionEncoder::EncodeSlot(size_t number, const TabletEncoding* like, con
     made.values.push_back(0);
     map = Keep(std::move(made.values), out);
     if (std::find(made.null.begin(), made.null.end(), uint8_t{1}) != made.null.end()) {
-      uint8_t* map_null = Keep(std::make_unique<uint8_t[]>(b->map_entries), out);
-      std::copy(made.null.begin(), made.null.end(), map_null);
-      b->map_null = map_null;
+      made.null.push_back(0);
+      b->map_null = Keep(std::move(made.null), out);
     }
   } else if (lazy_ && chunk.entries > kLazyEntries) {
-    map = reinterpret_cast<int64_t*>(Keep(std::make_unique<uint8_t[]>(b->map_entries * 8), out));
+    map = Keep(std::vector<int64_t>(b->map_entries), out);
     b->texts = TextForm::kLazyMap;
   } else {
-    map = reinterpret_cast<int64_t*>(Keep(std::make_unique_for_overwrite<uint8_t[]>(b->map_entries * 8), out));
+    map = Keep(UninitializedVector<int64_t>(b->map_entries), out);
     map[chunk.entries] = 0;
     TESSERA_TRY(ForEntries(chunk.entries, loop, [&](uint32_t first, uint32_t end) {
       InternEntries(chunk, first, end, strings_, map + first);

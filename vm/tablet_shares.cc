@@ -141,11 +141,14 @@ class Dealing {
 
 }  // namespace
 
+const TableInfo* TableOf(const Snapshot& snapshot, const TableRef& ref) {
+  const auto at = std::ranges::find_if(snapshot.tables, [&](const auto& table) { return table->id == ref.id; });
+  return at == snapshot.tables.end() ? nullptr : at->get();
+}
+
 const TableInfo* ScannedTable(const Snapshot& snapshot, const Program& program, const Section& section) {
   if (section.source_kind != Section::Source::kTable) return nullptr;
-  const int64_t id = program.tables[static_cast<size_t>(section.source)].id;
-  const auto at = std::ranges::find_if(snapshot.tables, [&](const auto& table) { return table->id == id; });
-  return at == snapshot.tables.end() ? nullptr : at->get();
+  return TableOf(snapshot, program.tables[static_cast<size_t>(section.source)]);
 }
 
 bool SharedByTablets(const TableInfo& table, int ranks, uint64_t replicate_below) {

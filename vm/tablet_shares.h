@@ -13,6 +13,8 @@
 
 namespace tessera::vm {
 
+/// As it is stored, whichever way the program reads it; nullptr: it is not in the snapshot.
+const TableInfo* TableOf(const Snapshot& snapshot, const TableRef& ref);
 /// The stored table that a section scans; nullptr: it reads something else, or the table is not in the snapshot.
 const TableInfo* ScannedTable(const Snapshot& snapshot, const Program& program, const Section& section);
 

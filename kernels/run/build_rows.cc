@@ -17,14 +17,6 @@ BuildRows::BuildRows(GpuDevice* gpu, const vm::SectionContext& context, const De
       section_(context.program->sections[static_cast<size_t>(context.section)]),
       joins_(joins) {}
 
-bool BuildRows::HasRoomFor(uint64_t rows) const {
-  const uint64_t bytes = rows * row_bytes();
-  const ColumnCache& cache = gpu_.cache;
-  // (Half of it again is for rows that are moved to a smaller place. No column has to go for them.)
-  return bytes <= most_bytes() && bytes <= gpu_.Room() / kFreeShare &&
-         cache.bytes() + cache.claimed() + bytes / 2 * 3 <= cache.budget();
-}
-
 Status BuildRows::GiveBackUnused(uint64_t used) {
   const uint64_t unused = (rows_.capacity() - used) * row_bytes();
   if (!host_rows_.empty() || unused < gpu_.options().given_back_bytes || used > rows_.capacity() / 2)
@@ -58,7 +50,12 @@ Status BuildRows::Allocate(uint64_t rows, uint64_t used) {
 }
 
 bool BuildRows::TryAllocate(uint64_t rows) {
-  return rows < UINT32_MAX && rows_.TryAllocate(&gpu_, section_.columns, rows);
+  const uint64_t bytes = rows * row_bytes();
+  const ColumnCache& cache = gpu_.cache;
+  // (Half of it again is for rows that are moved to a smaller place.)
+  const bool is_little = bytes <= most_bytes() && bytes <= gpu_.Room() / kFreeShare &&
+                         cache.bytes() + cache.claimed() + bytes / 2 * 3 <= cache.budget();
+  return rows < UINT32_MAX && is_little && rows_.TryAllocate(&gpu_, section_.columns, rows);
 }
 
 Status BuildRows::Grow(uint64_t wanted, uint64_t* used) {

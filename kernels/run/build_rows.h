@@ -29,10 +29,6 @@ class BuildRows {
   /// Bytes of a row, and bytes that all of them may have on the device.
   uint64_t row_bytes() const { return RowBytes(section_.columns); }
   uint64_t most_bytes() const { return joins_.MostRowBytes(); }
-  /// Whether to take room for `rows` rows, as many as there can be, is better than to let it grow with those that come. (To
-  /// grow takes a millisecond for each gigabyte, and a launch has to stop and go on: at scale 100 that was 38 % of the time of
-  /// TPC-H's q4.)
-  bool HasRoomFor(uint64_t rows) const;
   /// Gives back most of what was taken for more rows than the `used` that came, if that is much. REQUIRES: no launch writes
   /// rows any more.
   Status GiveBackUnused(uint64_t used);
@@ -40,7 +36,9 @@ class BuildRows {
   Output output() const;
   /// Room for `rows` rows; the first `used` stay. Errors: kResource, too many rows or no memory.
   Status Allocate(uint64_t rows, uint64_t used);
-  /// Room for `rows` rows if there is some that no column has to go for, before there are any.
+  /// Room for `rows` rows, as many as there can be, before there are any: if that is little of what is free, and no column has
+  /// to go. (To grow with those that come takes a millisecond for each gigabyte, and a launch has to stop and go on: at scale
+  /// 100 that was 38 % of the time of TPC-H's q4.)
   bool TryAllocate(uint64_t rows);
   /// Room for `wanted` more rows behind *used: a larger buffer, or this one, whose rows go to the host. *used becomes
   /// how many rows there still are.

@@ -156,7 +156,7 @@ Status SectionRun::StartBuild() {
   BuildRows& build = sink_.build();
   const bool all = feed_.AtEnd() && !lowered_.repeats && passes_.count() <= 1;
   if (!all || rows > gpu_.options().deferred_build_rows || rows * build.row_bytes() > build.most_bytes())
-    return RunBuild(all && build.HasRoomFor(rows) ? rows : 0);
+    return RunBuild(all ? rows : 0);
   // No row more than there are can come: nothing can run full, and nobody has to wait here.
   TESSERA_TRY(sink_.AllocateBuild(std::max<uint64_t>(rows, 1)));
   memset(launcher_.HostControl(batch), 0, sizeof(Control));

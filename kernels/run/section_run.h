@@ -78,7 +78,7 @@ class SectionRun {
   Status FinishFirst();
   Status FinishAll();
   /// Makes the rows of a join table one launch after the other, the first one over what was collected. `room`: for so many rows
-  /// from the start, if there is some; 0: for some, and for more when they come.
+  /// from the start, if there is that; 0: for some, and for more when they come.
   Status RunBuild(uint64_t room);
 
   GpuDevice& gpu_;
