@@ -104,7 +104,8 @@ class SideRestriction {
       ForEachSource(probe, driver, joins, number, [&](const Keys& found) {
         const double left = side.side_rows * std::min(1.0, found.rows / DistinctOf(*plan_.query, key));
         const TableCost& table = CostOfTable(found.rows);
-        const double cost = found.cost + table.build * found.rows + table.probe * scanned + SideCost(side, left);
+        const double made = IsMade(found, probe) ? 0 : found.cost + kBitsCost * table.build * found.rows;
+        const double cost = made + kBitsCost * table.probe * scanned + SideCost(side, left);
         if (cost >= best_cost) return;
         best_cost = cost;
         best = found;
@@ -115,6 +116,7 @@ class SideRestriction {
     }
     if (best_key == nullptr || restricted_ == kMostSides) return false;
     ++restricted_;
+    made_.push_back({best.driver, best.joins.size(), best.key});
     JoinStep semi;
     if (best.driver == driver && (*stored == 0 || *stored == best.joins.size()) && IsWorthStoring(best)) {
       *stored = best.joins.size();
@@ -130,6 +132,13 @@ class SideRestriction {
     semi.rows = best_left;
     AddFirst(std::move(semi), &side);
     return true;
+  }
+
+  /// Whether an earlier side has a semi join with the same keys: their table is made once.
+  bool IsMade(const Keys& keys, const Expr& key) const {
+    return std::ranges::any_of(made_, [&](const MadeKeys& m) {
+      return m.driver == keys.driver && m.joins == keys.joins.size() && m.key->SameAs(key);
+    });
   }
 
   static void AddFirst(JoinStep semi, JoinStep* side) {
@@ -224,6 +233,13 @@ class SideRestriction {
   const JoinGraph& graph_;
   const Plan& plan_;
   size_t restricted_ = 0;
+  /// Keys that sides are restricted by. A relation is in one pipeline, so its driver and the number of joins name a start.
+  struct MadeKeys {
+    int driver;
+    size_t joins;
+    const Expr* key;
+  };
+  std::vector<MadeKeys> made_;
 };
 
 }  // namespace

@@ -257,6 +257,19 @@ TEST_F(PlanTest, LargeSidesAreRestrictedToKeysThatAreLookedUp) {
   EXPECT_EQ(Answer(query), "count(*)\n100\n");
 }
 
+TEST_F(PlanTest, KeysThatALargerSideHasCostASmallerOneNothing) {
+  const std::string from = "SELECT count(*) FROM orders o, customer WHERE customer = customer.id AND nation = 3 AND ",
+                    larger = "EXISTS (SELECT * FROM item a WHERE a.orders = o.id AND a.part < o.day)",
+                    smaller = "NOT EXISTS (SELECT * FROM item b WHERE b.orders = o.id AND b.part < 40 AND b.n > o.day)";
+  const std::vector<std::string> restricted = {"Build: Hash semi join on b.orders = o.id", "Scan item b"};
+  EXPECT_TRUE(Has(from + larger + " AND " + smaller, restricted));
+  EXPECT_FALSE(Has(from + smaller, restricted));
+  EXPECT_EQ(Answer(from + larger + " AND " + smaller),
+            Answer("SELECT count(*) FROM orders o WHERE customer IN (SELECT id FROM customer WHERE nation = 3) AND "
+                   "(SELECT min(part) FROM item WHERE orders = o.id) < day AND NOT coalesce((SELECT max(n) FROM item "
+                   "WHERE orders = o.id AND part < 40) > day, false)"));
+}
+
 TEST_F(PlanTest, RowsWhoseKeysRestrictALargeSideAreMadeOnce) {
   const std::string query =
       "SELECT count(*) AS c FROM orders o, customer WHERE customer = customer.id AND nation = 3 AND EXISTS (SELECT * "
