@@ -15,7 +15,8 @@ namespace {
 /// Hands rows to a writer, with Begin before the first of them: an error before that leaves nothing behind.
 class RowForwarder {
  public:
-  RowForwarder(const std::vector<vm::ResultColumn>& columns, ResultWriter* out) : columns_(columns), out_(out) {}
+  RowForwarder(SessionState* state, const std::vector<vm::ResultColumn>& columns, ResultWriter* out)
+      : state_(*state), columns_(columns), out_(out) {}
 
   Status Rows(RowBatch&& batch) {
     TESSERA_TRY(Begin());
@@ -32,9 +33,11 @@ class RowForwarder {
   Status Begin() {
     if (begun_) return Status::Ok();
     begun_ = true;
+    out_->SetHelpers(state_.executor != nullptr ? state_.executor->pool() : nullptr);
     return out_->Begin(columns_);
   }
 
+  const SessionState& state_;
   const std::vector<vm::ResultColumn>& columns_;
   ResultWriter* out_;
   bool begun_ = false;
@@ -44,7 +47,7 @@ class RowForwarder {
 }  // namespace
 
 Status Select(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, ResultWriter* out) {
-  RowForwarder rows(compiled.program->columns, out);
+  RowForwarder rows(state, compiled.program->columns, out);
   TESSERA_TRY(
       RunProgram(state, *compiled.program, snapshot, [&](RowBatch&& batch) { return rows.Rows(std::move(batch)); }));
   state->timing.rows = rows.rows();

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <deque>
 
+#include "base/thread_pool.h"
 #include "shell/display_width.h"
 #include "shell/json_quotes.h"
 #include "shell/statistics_text.h"
@@ -17,6 +18,9 @@ namespace {
 
 /// Text is handed on in pieces of about this many bytes.
 constexpr size_t kPiece = 1 << 16;
+/// So many rows of a batch are written by one of several threads. Those that have written theirs hold their text until it is
+/// its turn, so batches with more bytes of text are written piece by piece.
+constexpr size_t kRowsEach = 1024, kMostBytesShared = size_t{16} << 20;
 
 struct FormatName {
   ResultFormat format;
@@ -41,6 +45,7 @@ class TextWriter : public ResultWriter {
   Status Text(const std::string& text) override { return sink_(text); }
   Status Analyzed(const Analysis& analysis) override { return sink_("\n" + StatisticsText(analysis)); }
   Status End() override { return Flush(0); }
+  void SetHelpers(ThreadPool* helpers) override { helpers_ = helpers; }
 
  protected:
   /// Hands the buffer on if it holds more than `limit` bytes.
@@ -52,80 +57,131 @@ class TextWriter : public ResultWriter {
   }
   std::string NullText(const char* otherwise) const { return options_.null_text.value_or(otherwise); }
 
+  ThreadPool* helpers() const { return helpers_; }
+
   const ResultTextOptions options_;
   std::string buffer_;
 
  private:
   TextSink sink_;
   std::function<void(const std::string&)> done_;
+  ThreadPool* helpers_ = nullptr;
 };
 
-class CsvText final : public TextWriter {
+/// Formats that write one row after the other.
+class RowText : public TextWriter {
  public:
   using TextWriter::TextWriter;
+
+  Status Rows(RowBatch&& batch) final {
+    Look(batch);
+    size_t bytes = 0;
+    for (const ColumnVector& column : batch.columns) bytes += column.bytes.size();
+    if (Workers(helpers()) == 1 || batch.rows < 2 * kRowsEach || bytes > kMostBytesShared) {
+      for (size_t row = 0; row < batch.rows; ++row) {
+        AppendRow(batch, row, &buffer_);
+        TESSERA_TRY(Flush());
+      }
+    } else {
+      TESSERA_TRY(Share(batch));
+    }
+    rows_ += batch.rows;
+    return Status::Ok();
+  }
+
+ protected:
+  /// Before the rows of a batch.
+  virtual void Look(const RowBatch&) {}
+  /// Any thread.
+  virtual void AppendRow(const RowBatch& batch, size_t row, std::string* out) const = 0;
+  /// Whether it is the first of all rows.
+  bool IsFirst(size_t row) const { return rows_ + row == 0; }
+
+ private:
+  /// Threads write parts of the rows; their texts are handed on in order.
+  Status Share(const RowBatch& batch) {
+    std::vector<std::string> parts((batch.rows + kRowsEach - 1) / kRowsEach);
+    TESSERA_TRY(ForEach(helpers(), parts.size(), [&](size_t part) {
+      const size_t first = part * kRowsEach, end = std::min(batch.rows, first + kRowsEach);
+      std::string text;  // (Those of two threads in one cache line would be slow.)
+      for (size_t row = first; row < end; ++row) AppendRow(batch, row, &text);
+      parts[part] = std::move(text);
+      return Status::Ok();
+    }));
+    for (const std::string& part : parts) {
+      buffer_ += part;
+      TESSERA_TRY(Flush());
+    }
+    return Status::Ok();
+  }
+
+  uint64_t rows_ = 0;  ///< of earlier batches
+};
+
+class CsvText final : public RowText {
+ public:
+  using RowText::RowText;
 
   Status Begin(const std::vector<vm::ResultColumn>& columns) override {
     null_text_ = NullText("");
     if (!options_.headers) return Status::Ok();
     for (size_t i = 0; i < columns.size(); ++i) {
       if (i > 0) buffer_ += ',';
-      Field(columns[i].name);
+      Field(columns[i].name, true, &buffer_);
     }
     buffer_ += '\n';
     return Status::Ok();
   }
-  Status Rows(RowBatch&& batch) override {
-    std::string text;
-    // Most columns have no such character: to look at all their texts at once takes less time than at one after the other.
-    std::vector<uint8_t> has_special;
-    for (const ColumnVector& column : batch.columns) has_special.push_back(HasSpecial(column.bytes));
-    for (size_t row = 0; row < batch.rows; ++row) {
-      for (size_t i = 0; i < batch.columns.size(); ++i) {
-        const ColumnVector& column = batch.columns[i];
-        if (i > 0) buffer_ += ',';
-        if (column.IsNull(row)) {
-          buffer_ += null_text_;
-        } else if (column.type.id == TypeId::kText) {
-          Field(column.Text(row), has_special[i] != 0);
-        } else if (null_text_.empty()) {
-          AppendText(column, row, &buffer_);  // numbers and dates need no quotes
-        } else {
-          text.clear();
-          AppendText(column, row, &text);
-          Field(text);
-        }
-      }
-      buffer_ += '\n';
-      TESSERA_TRY(Flush());
-    }
-    return Status::Ok();
-  }
 
  private:
+  void Look(const RowBatch& batch) override {
+    // Most columns have no such character: to look at all their texts at once takes less time than at one after the other.
+    has_special_.clear();
+    for (const ColumnVector& column : batch.columns) has_special_.push_back(HasSpecial(column.bytes));
+  }
+  void AppendRow(const RowBatch& batch, size_t row, std::string* out) const override {
+    for (size_t i = 0; i < batch.columns.size(); ++i) {
+      const ColumnVector& column = batch.columns[i];
+      if (i > 0) *out += ',';
+      if (column.IsNull(row)) {
+        *out += null_text_;
+      } else if (column.type.id == TypeId::kText) {
+        Field(column.Text(row), has_special_[i] != 0, out);
+      } else if (null_text_.empty()) {
+        AppendText(column, row, out);  // numbers and dates need no quotes
+      } else {
+        std::string text;
+        AppendText(column, row, &text);
+        Field(text, true, out);
+      }
+    }
+    *out += '\n';
+  }
   /// (std::string_view::find_first_of looks up each character with a call; a loop over four comparisons has branches.)
   static bool HasSpecial(std::string_view text) {
     const auto has = [&](char c) { return memchr(text.data(), c, text.size()) != nullptr; };
     return !text.empty() && (has(',') || has('"') || has('\r') || has('\n'));
   }
-  void Field(std::string_view text, bool may_be_special = true) {
+  void Field(std::string_view text, bool may_be_special, std::string* out) const {
     if (!text.empty() && !(may_be_special && HasSpecial(text)) && text != null_text_) {
-      buffer_ += text;
+      *out += text;
       return;
     }
-    buffer_ += '"';
+    *out += '"';
     for (char c : text) {
-      if (c == '"') buffer_ += '"';
-      buffer_ += c;
+      if (c == '"') *out += '"';
+      *out += c;
     }
-    buffer_ += '"';
+    *out += '"';
   }
 
   std::string null_text_;
+  std::vector<uint8_t> has_special_;  ///< by column of the batch
 };
 
-class JsonText final : public TextWriter {
+class JsonText final : public RowText {
  public:
-  using TextWriter::TextWriter;
+  using RowText::RowText;
 
   Status Begin(const std::vector<vm::ResultColumn>& columns) override {
     for (const vm::ResultColumn& c : columns) {
@@ -136,104 +192,97 @@ class JsonText final : public TextWriter {
     buffer_ += '[';
     return Status::Ok();
   }
-  Status Rows(RowBatch&& batch) override {
-    for (size_t row = 0; row < batch.rows; ++row) {
-      buffer_ += first_ ? "{" : ",\n{";
-      first_ = false;
-      for (size_t i = 0; i < batch.columns.size(); ++i) {
-        if (i > 0) buffer_ += ',';
-        buffer_ += keys_[i];
-        AppendValue(batch.columns[i], row);
-      }
-      buffer_ += '}';
-      TESSERA_TRY(Flush());
-    }
-    return Status::Ok();
-  }
   Status End() override {
     buffer_ += "]\n";
     return TextWriter::End();
   }
 
  private:
-  void AppendValue(const ColumnVector& column, size_t row) {
+  void AppendRow(const RowBatch& batch, size_t row, std::string* out) const override {
+    *out += IsFirst(row) ? "{" : ",\n{";
+    for (size_t i = 0; i < batch.columns.size(); ++i) {
+      if (i > 0) *out += ',';
+      *out += keys_[i];
+      AppendValue(batch.columns[i], row, out);
+    }
+    *out += '}';
+  }
+  static void AppendValue(const ColumnVector& column, size_t row, std::string* out) {
     if (column.IsNull(row)) {
-      buffer_ += "null";
+      *out += "null";
     } else if (column.type.id == TypeId::kText) {
-      AppendInJsonQuotes(column.Text(row), &buffer_);
+      AppendInJsonQuotes(column.Text(row), out);
     } else if (column.type.id == TypeId::kBytea) {
       std::string text;
       AppendText(column, row, &text);
-      AppendInJsonQuotes(text, &buffer_);
+      AppendInJsonQuotes(text, out);
     } else if (column.type.IsNumeric() && !(column.type.IsFloat() && !std::isfinite(column.Float(row)))) {
-      AppendText(column, row, &buffer_);
+      AppendText(column, row, out);
     } else if (column.type.id == TypeId::kBoolean) {
-      buffer_ += column.fixed[row] != 0 ? "true" : "false";
+      *out += column.fixed[row] != 0 ? "true" : "false";
     } else {
-      buffer_ += '"';
-      AppendText(column, row, &buffer_);
-      buffer_ += '"';
+      *out += '"';
+      AppendText(column, row, out);
+      *out += '"';
     }
   }
 
   std::vector<std::string> keys_;
-  bool first_ = true;
 };
 
-class MarkdownText final : public TextWriter {
+class MarkdownText final : public RowText {
  public:
-  using TextWriter::TextWriter;
+  using RowText::RowText;
 
   Status Begin(const std::vector<vm::ResultColumn>& columns) override {
+    null_text_ = NullText("");
     if (!options_.headers) return Status::Ok();
     buffer_ += '|';
-    for (const vm::ResultColumn& c : columns) Cell(c.name);
+    for (const vm::ResultColumn& c : columns) Cell(c.name, &buffer_);
     buffer_ += "\n|";
     for (const vm::ResultColumn& c : columns) buffer_ += c.type.IsNumeric() ? " ---: |" : " --- |";
     buffer_ += '\n';
     return Status::Ok();
   }
-  Status Rows(RowBatch&& batch) override {
-    const std::string null_text = NullText("");
-    std::string text;
-    for (size_t row = 0; row < batch.rows; ++row) {
-      buffer_ += '|';
-      for (const ColumnVector& column : batch.columns) {
-        text.clear();
-        if (column.IsNull(row)) {
-          text = null_text;
-        } else {
-          AppendText(column, row, &text);
-        }
-        Cell(text);
-      }
-      buffer_ += '\n';
-      TESSERA_TRY(Flush());
-    }
-    return Status::Ok();
-  }
 
  private:
-  void Cell(std::string_view text) {
-    buffer_ += ' ';
+  void AppendRow(const RowBatch& batch, size_t row, std::string* out) const override {
+    std::string text;
+    *out += '|';
+    for (const ColumnVector& column : batch.columns) {
+      text.clear();
+      if (column.IsNull(row)) {
+        text = null_text_;
+      } else {
+        AppendText(column, row, &text);
+      }
+      Cell(text, out);
+    }
+    *out += '\n';
+  }
+  static void Cell(std::string_view text, std::string* out) {
+    *out += ' ';
     for (char c : ValidUtf8(text)) {
       if (c == '|') {
-        buffer_ += "\\|";
+        *out += "\\|";
       } else if (c == '\n') {
-        buffer_ += "<br>";
+        *out += "<br>";
       } else if (c != '\r') {
-        buffer_ += c;
+        *out += c;
       }
     }
-    buffer_ += " |";
+    *out += " |";
   }
+
+  std::string null_text_;
 };
 
-class LineText final : public TextWriter {
+class LineText final : public RowText {
  public:
-  using TextWriter::TextWriter;
+  using RowText::RowText;
 
   Status Begin(const std::vector<vm::ResultColumn>& columns) override {
+    null_text_ = NullText("NULL");
     size_t width = 0;
     for (const vm::ResultColumn& c : columns) width = std::max(width, DisplayWidth(Printable(c.name)));
     for (const vm::ResultColumn& c : columns) {
@@ -242,28 +291,23 @@ class LineText final : public TextWriter {
     }
     return Status::Ok();
   }
-  Status Rows(RowBatch&& batch) override {
-    const std::string null_text = NullText("NULL");
-    for (size_t row = 0; row < batch.rows; ++row) {
-      if (!first_) buffer_ += '\n';
-      first_ = false;
-      for (size_t i = 0; i < batch.columns.size(); ++i) {
-        buffer_ += names_[i];
-        if (batch.columns[i].IsNull(row)) {
-          buffer_ += null_text;
-        } else {
-          AppendText(batch.columns[i], row, &buffer_);
-        }
-        buffer_ += '\n';
-      }
-      TESSERA_TRY(Flush());
-    }
-    return Status::Ok();
-  }
 
  private:
+  void AppendRow(const RowBatch& batch, size_t row, std::string* out) const override {
+    if (!IsFirst(row)) *out += '\n';
+    for (size_t i = 0; i < batch.columns.size(); ++i) {
+      *out += names_[i];
+      if (batch.columns[i].IsNull(row)) {
+        *out += null_text_;
+      } else {
+        AppendText(batch.columns[i], row, out);
+      }
+      *out += '\n';
+    }
+  }
+
   std::vector<std::string> names_;
-  bool first_ = true;
+  std::string null_text_;
 };
 
 class BoxText final : public TextWriter {

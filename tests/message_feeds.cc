@@ -123,10 +123,11 @@ bool UseShipment(std::string_view bytes) {
   for (const SqlType& type : section.columns) columns.push_back({"", type});
   vm::RowSet rows = vm::InUnitOrder(section, std::move(both));
   if (!vm::OrderAndLimit(section, strings, nullptr, &rows).ok()) return false;
-  const RowBatch batch = vm::DecodeRows(rows, columns, 0, std::min<size_t>(rows.rows, 100), strings);
+  const Result<RowBatch> batch = vm::DecodeRows(rows, columns, 0, std::min<size_t>(rows.rows, 100), strings, nullptr);
+  if (!batch.ok()) return false;
   std::string text;
-  for (size_t r = 0; r < batch.rows; ++r) {
-    for (const ColumnVector& c : batch.columns) AppendText(c, r, &text);
+  for (size_t r = 0; r < batch->rows; ++r) {
+    for (const ColumnVector& c : batch->columns) AppendText(c, r, &text);
   }
   return true;
 }

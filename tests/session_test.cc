@@ -106,6 +106,28 @@ TEST(ResultText, EveryRowOfManyBatches) {
   }
 }
 
+TEST(ResultText, SeveralThreadsWriteWhatOneWrites) {
+  const std::unique_ptr<Session> session = Open();
+  const std::string sql =
+      "SELECT g, CASE WHEN g % 3 > 0 THEN 'text, ' || chr(230) || g END AS t, CASE WHEN g % 5 > 0 THEN g / 8.0 END AS "
+      "f, "
+      "g % 7 = 0 AS b, CAST(g AS DECIMAL(9,2)) / 4 AS d, DATE '2000-01-01' + g AS day, repeat('|\"', g % 4) AS q FROM "
+      "generate_series(1, 40000) s(g)";
+  for (const ResultFormat format :
+       {ResultFormat::kCsv, ResultFormat::kJson, ResultFormat::kMarkdown, ResultFormat::kLine}) {
+    ResultTextOptions options;
+    options.format = format;
+    for (const char* null_text : {"", "2000-01-06"}) {
+      options.null_text = null_text;
+      Answer(session.get(), "SET threads = 1");
+      const std::string one = Answer(session.get(), sql, options);
+      EXPECT_GT(std::count(one.begin(), one.end(), '\n'), 39'999);
+      Answer(session.get(), "SET threads = 3");
+      EXPECT_TRUE(Answer(session.get(), sql, options) == one) << ResultFormatName(format);
+    }
+  }
+}
+
 TEST(ResultText, ErrorOfTheReaderEndsTheStatement) {
   const std::unique_ptr<Session> session = Open();
   auto writer = MakeResultText({}, [](std::string_view) { return Status(ErrorCode::kIo, "nobody there"); }, {});

@@ -50,9 +50,10 @@ Status MergeRuns(const Section& section, const std::vector<size_t>& starts, cons
                  RowSet* rows);
 /// Sorts rows by one column as JoinSpec::order requires: ascending, NULL last. Equal rows keep their order.
 Status SortRows(int column, const StringPool& strings, ThreadPool* pool, RowSet* rows);
-/// Decodes rows [first, first + count) of the first `columns.size()` columns to the result's types.
-RowBatch DecodeRows(const RowSet& rows, const std::vector<ResultColumn>& columns, size_t first, size_t count,
-                    const StringPool& strings);
+/// Decodes rows [first, first + count) of the first `columns.size()` columns to the result's types. Uses the threads of
+/// `pool`, if not nullptr, for many texts. Errors: as ThreadPool::Run.
+Result<RowBatch> DecodeRows(const RowSet& rows, const std::vector<ResultColumn>& columns, size_t first, size_t count,
+                            const StringPool& strings, ThreadPool* pool);
 
 /// One step of the hash of a key: a multiplication and a shift per word spread the low bits upward and back.
 inline uint64_t HashWord(uint64_t hash, int64_t word) {

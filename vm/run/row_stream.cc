@@ -42,8 +42,9 @@ Status RowStream::Forward(const RowSet& rows, size_t first, size_t count) {
   const auto start = Clock::now();
   for (size_t at = 0; at < count; at += kBatchRows) {
     if (state_.IsCancelled()) return Cancelled();
-    TESSERA_TRY(consume_(
-        DecodeRows(rows, state_.program.columns, first + at, std::min(kBatchRows, count - at), state_.strings)));
+    TESSERA_ASSIGN(RowBatch batch, DecodeRows(rows, state_.program.columns, first + at,
+                                              std::min(kBatchRows, count - at), state_.strings, state_.pool));
+    TESSERA_TRY(consume_(std::move(batch)));
   }
   milliseconds_ += MillisecondsSince(start);
   return Status::Ok();
