@@ -83,7 +83,7 @@ class GpuRun final : public vm::DeviceRun {
     const ProfilerRange range(context.statistics->label);
     TESSERA_TRY(Start(context));
     SectionRun& run = running_->section;
-    run.groups().set_parts();
+    if (!context.program->sections[static_cast<size_t>(context.section)].co_located) run.groups().set_parts();
     if (Status status = Caught([&] { return run.AllTablets(); }); !status.ok()) return Abandon(run.launched(), status);
     return run.groups().used();
   }
@@ -292,7 +292,7 @@ class GpuBackend final : public Gpu {
     std::lock_guard<std::mutex> lock(gpu_.mutex);
     if (!gpu_.is_open()) return Status::Ok();
     TESSERA_TRY(gpu_.Open());
-    gpu_.FreeSpare();
+    gpu_.cache.FreeSpare();
     return gpu_.cache.Clear();
   }
   Result<double> MeasureBandwidth() override {

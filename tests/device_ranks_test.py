@@ -56,6 +56,18 @@ def test_texts_are_told_once():
         check(done.stdout == alone.stdout, ranks, done.stdout, "instead of", alone.stdout, done.stderr)
 
 
+def test_groups_that_nobody_reads_stay_on_their_devices():
+    directory = made("unwanted", "SET tablet_rows = 1000; CREATE TABLE d (k INTEGER, v INTEGER) WITH (distribute_by = 'k');"
+               "INSERT INTO d SELECT i * 7919 % 3001, i FROM generate_series(1, 20000) g(i)")
+    # A group by the key is on one rank, whole. One by another column is a part of several, of which none is wanted by itself.
+    for key, most in (("k", 75000), ("v % 1500", 140000)):
+        query = f"SELECT {key} AS k, sum(v) AS s FROM d GROUP BY {key} HAVING sum(v) > {most} ORDER BY 1"
+        text = plan(directory, query, "off")
+        check("groups left on the device" in text, query, text)
+        for above in (0, 1000000):
+            same_rows(directory, query, f"SET exchange_above = {above}; ")
+
+
 def test_very_many_texts_go_through_the_hosts():
     data = os.path.join(WORK, "many.csv")
     with open(data, "w") as out:

@@ -426,6 +426,9 @@ TEST_F(DeviceRunTest, HavingTellsWhichGroupsNobodyReads) {
   EXPECT_EQ(unwanted("SELECT b FROM f GROUP BY b HAVING max(c) >= 3 AND min(c) < 9"), (Texts{"1:  to 2", "2: 9 to "}));
   EXPECT_EQ(unwanted("SELECT b FROM f GROUP BY b HAVING max(c) <= 3"), Texts{"1: 4 to "});
   EXPECT_EQ(unwanted("SELECT b, n FROM (SELECT b, count(*) AS n FROM f GROUP BY b) x WHERE n > 7"), Texts{"1:  to 7"});
+  // A sum that BIGINT does not hold is an error.
+  EXPECT_EQ(unwanted("SELECT b FROM f GROUP BY b HAVING sum(a) > 3"), Texts{"1: -9223372036854775808 to 3"});
+  EXPECT_EQ(unwanted("SELECT b FROM f GROUP BY b HAVING sum(a) < 3"), Texts{"1: 3 to 9223372036854775807"});
   // What is no comparison of a value as it is ends the list: behind it, a row may raise an error.
   EXPECT_EQ(unwanted("SELECT b FROM f GROUP BY b HAVING count(*) > 3 AND 10 / count(a) > 1 AND max(c) > 5"),
             Texts{"1:  to 3"});

@@ -196,8 +196,8 @@ class DeviceRun {
   /// out to be unable to run the section; the host can.
   virtual Result<RowSet> RunSection(const SectionContext& context) = 0;
   /// With other ranks: finds the groups of a section with sink kGroups and keys, and leaves them on the device until
-  /// TakeGroups or the next section. Returns how many there are. Groups of other ranks may have the same keys, so
-  /// SectionContext::unwanted is left alone until ExchangeGroups.
+  /// TakeGroups or the next section. Returns how many there are. Unless they are co-located, groups of other ranks may
+  /// have the same keys; so SectionContext::unwanted is left alone until ExchangeGroups.
   virtual Result<uint64_t> FindGroups(const SectionContext& context) = 0;
   /// What the others must know before groups go to the ranks of their keys, from device to device. REQUIRES, here and
   /// below: FindGroups, of the latest section.

@@ -1,5 +1,5 @@
-// Only the filters at the head of the reader's code count. What stands before them are loads and range checks, so no row
-// that is left out can have raised an error, if the values outside the checked range are kept.
+// Only the filters at the head of the reader's code count. What stands before them are loads and range checks (WToI is
+// one, too), so no row that is left out can have raised an error, if the values outside the checked range are kept.
 
 #include "vm/run/unwanted_groups.h"
 
@@ -76,6 +76,11 @@ std::vector<UnwantedGroups> FindUnwanted(const Program& program, int number) {
       if (!least || !most) break;
       low = std::max(low, *least);
       high = std::min(high, *most);
+      continue;
+    }
+    if (in.op == Opcode::WToI) {
+      low = std::max<int128_t>(low, INT64_MIN);
+      high = std::min<int128_t>(high, INT64_MAX);
       continue;
     }
     const std::optional<int128_t> than =
