@@ -126,23 +126,29 @@ TEST(TextRanks, AreTheOrderOfTheStrings) {
   check();
 }
 
-/// Many texts, which threads share: in order, in none, and nearly all behind the last one of a sample.
+/// Many texts, which threads share: in order, in none, nearly all behind the last one of a sample; alike for 8 and 24 bytes but
+/// for one, and one of these ends there.
 TEST(TextRanks, ThreadsShareTexts) {
-  ThreadPool threads(3);
+  ThreadPool threads(3), many(16);
   constexpr size_t kTexts = 300'000, kSampleEvery = 781;
-  for (const std::string_view shape : {"in order", "in no order", "behind a sample"}) {
+  for (const std::string_view shape :
+       {"in order", "in no order", "behind a sample", "all but one alike", "alike for long", "one ends"}) {
     SCOPED_TRACE(shape);
+    const bool alike = shape == "all but one alike" || shape == "alike for long" || shape == "one ends";
     std::vector<std::string> texts;
-    for (size_t i = 0; i < kTexts; ++i) {
-      const size_t number = shape == "in no order" ? i * 7919 % 1'000'003 : i;
+    for (size_t i = 0; i < (alike ? kTexts / 10 : kTexts); ++i) {
+      const size_t number = shape == "in order" ? i : i * 7919 % 1'000'003;
       const bool first = shape != "behind a sample" || i % kSampleEvery < 2;
-      texts.push_back((first ? "name " : "z ") + std::to_string(1'000'000 + number));
+      texts.push_back((alike ? "Supplier" : first ? "name " : "z ") + std::to_string(1'000'000 + number));
+      if (shape == "alike for long") texts.back().insert(8, i == 7 ? "12345678" : "1234567812345678");
     }
+    if (alike) texts[100] = "CANADA";
+    if (shape == "one ends") texts[200] = "Supplier";
     const std::vector<std::string_view> views(texts.begin(), texts.end());
-    const Result<std::vector<uint32_t>> order = OrderOf(views, &threads);
+    const Result<std::vector<uint32_t>> order = OrderOf(views, alike ? &many : &threads);
     ASSERT_TRUE(order.ok()) << order.status().message();
-    ASSERT_EQ(order->size(), kTexts);
-    for (size_t i = 1; i < kTexts; ++i) ASSERT_LT(texts[(*order)[i - 1]], texts[(*order)[i]]) << i;
+    ASSERT_EQ(order->size(), texts.size());
+    for (size_t i = 1; i < texts.size(); ++i) ASSERT_LT(texts[(*order)[i - 1]], texts[(*order)[i]]) << i;
   }
   std::atomic<bool> cancelled{true};
   const InterruptScope scope(&cancelled);

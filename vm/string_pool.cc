@@ -16,6 +16,8 @@
 #include <span>
 #include <vector>
 
+#include "base/thread_pool.h"
+
 namespace tessera::vm {
 
 /// By identifier.
@@ -191,6 +193,16 @@ void StringPool::Intern(std::span<const std::string_view> texts, int64_t* ids) {
       s.Add(texts[i], hash, id++, entries_.get());
     }
   }
+}
+
+Status StringPool::Intern(ThreadPool* threads, std::span<const std::string_view> texts, int64_t* ids) {
+  constexpr size_t kPart = 2048;
+  const size_t parts = (texts.size() + kPart - 1) / kPart;
+  return ForEach(parts < 2 ? nullptr : threads, parts, [&](size_t part) {
+    const size_t first = part * kPart;
+    Intern(texts.subspan(first, std::min(kPart, texts.size() - first)), ids + first);
+    return Status::Ok();
+  });
 }
 
 size_t StringPool::count() const { return entries_->count.load(std::memory_order_relaxed); }

@@ -10,6 +10,12 @@
 #include <span>
 #include <string_view>
 
+#include "base/status.h"
+
+namespace tessera {
+class ThreadPool;
+}
+
 namespace tessera::vm {
 
 class StringPool {
@@ -24,6 +30,8 @@ class StringPool {
   /// The same for many: ids[i] is the identifier of texts[i]. Threads that do this at the same time wait for each other
   /// much less than if each asked for string after string. REQUIRES: as many ids as texts.
   void Intern(std::span<const std::string_view> texts, int64_t* ids);
+  /// The same by all threads of `threads`, which may be nullptr. Errors: as ThreadPool::Run.
+  Status Intern(ThreadPool* threads, std::span<const std::string_view> texts, int64_t* ids);
   /// The string of an identifier that Intern returned, valid as long as the pool. Any other value gives "".
   std::string_view Get(int64_t id) const;
   /// Identifiers are less than this. Some may stand for no string: Get gives "".

@@ -10,10 +10,14 @@ namespace {
 
 /// Up to so many strings are compared with each other.
 constexpr size_t kFew = 8;
-/// From so many on, threads share them, in some buckets for each. (Two threads take as long as one for 150,000 numbered names, and
-/// 0.8 of it for 1.5 M comments.) A sample has kSampled texts for each bucket.
+/// Threads share texts if these are so many times their number, in some buckets for each. (Two threads take as long as one for
+/// 150,000 numbered names, and 0.8 of it for 1.5 M comments.) A sample has kSampled texts for each bucket.
 constexpr size_t kLeastShared = 1 << 18, kBucketsEach = 4, kMostBuckets = 128, kSampled = 32;
-static_assert(kMostBuckets * kSampled <= kLeastShared);
+static_assert(2 * kMostBuckets <= UINT8_MAX + 1);
+
+bool IsShared(const ThreadPool* threads, size_t texts) {
+  return Workers(threads) > 1 && texts >= std::max(kLeastShared / Workers(threads), kMostBuckets * kSampled);
+}
 
 /// Eight bytes of a string from `depth` on as a big-endian number, filled up with zeros.
 uint64_t HeadAt(std::string_view s, size_t depth) {
@@ -70,41 +74,46 @@ void SortFrom(size_t depth, std::span<Sorting> texts) {
   SortByHeads(depth, texts);
 }
 
-/// Sorts texts that are all different. Threads share buckets that follow each other: a sample of heads behind what all texts
-/// have in common cuts them.
-Status SortShared(ThreadPool* threads, std::vector<Sorting>* texts) {
-  const size_t workers = Workers(threads), buckets = std::min(workers * kBucketsEach, kMostBuckets), n = texts->size();
+/// Sorts texts that are all different and alike up to `alike`. Threads share buckets that follow each other: a sample of heads
+/// behind what all texts have in common cuts them. Every head that cuts has a bucket of its own, which is large where most
+/// texts begin alike and some do not; threads share it in turn.
+Status SortShared(ThreadPool* threads, size_t alike, std::span<Sorting> texts) {
+  const size_t workers = Workers(threads), n = texts.size();
   const auto each_of = [&](size_t worker, const auto& f) {
     for (size_t i = n * worker / workers; i < n * (worker + 1) / workers; ++i) {
       ThrowIfInterrupted(i);
       f(i);
     }
   };
-  const std::string_view one = texts->front().text;
+  const std::string_view one = texts.front().text;
   std::vector<size_t> common(workers, one.size());
   TESSERA_TRY(ForEach(threads, workers, [&](size_t w) {
     size_t most = one.size();
-    each_of(w, [&](size_t i) { most = CommonPrefix(one, (*texts)[i].text, most); });
+    each_of(w, [&](size_t i) { most = CommonPrefix(one, texts[i].text, most); });
     common[w] = most;
     return Status::Ok();
   }));
-  const size_t depth = std::ranges::min(common);
+  const size_t depth = std::max(alike, std::ranges::min(common));
+  const size_t samples = std::min(workers * kBucketsEach, kMostBuckets) * kSampled;
   std::vector<uint64_t> sample;
-  for (size_t i = 0; i < buckets * kSampled; ++i)
-    sample.push_back(HeadAt((*texts)[i * n / (buckets * kSampled)].text, depth));
+  for (size_t i = 0; i < samples; ++i) sample.push_back(HeadAt(texts[i * n / samples].text, depth));
   std::ranges::sort(sample);
-  std::vector<uint64_t> bounds;  ///< of all buckets but the last one: no head in it is greater
-  for (size_t b = 0; b + 1 < buckets; ++b) bounds.push_back(sample[(b + 1) * kSampled - 1]);
+  std::vector<uint64_t> cuts;
+  for (size_t i = kSampled; i < samples; i += kSampled) cuts.push_back(sample[i]);
+  cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
+  // Those less than the first cut, those equal to it, those between it and the second one, and so on.
+  const size_t buckets = 2 * cuts.size() + 1;
   std::vector<uint8_t> bucket_of(n);
   std::vector<size_t> places((buckets + 1) *
                              workers);  ///< by bucket: how many each worker has; then where its next one goes
   TESSERA_TRY(ForEach(threads, workers, [&](size_t w) {
     std::vector<size_t> counts(buckets);
     each_of(w, [&](size_t i) {
-      Sorting& s = (*texts)[i];
+      Sorting& s = texts[i];
       s.head = HeadAt(s.text, depth);
-      const auto bound = std::ranges::lower_bound(bounds, s.head);
-      bucket_of[i] = static_cast<uint8_t>(bound - bounds.begin());
+      const auto cut = std::ranges::lower_bound(cuts, s.head);
+      const bool equal = cut != cuts.end() && *cut == s.head;
+      bucket_of[i] = static_cast<uint8_t>(2 * (cut - cuts.begin()) + (equal ? 1 : 0));
       ++counts[bucket_of[i]];
     });
     for (size_t b = 0; b < buckets; ++b) places[b * workers + w] = counts[b];
@@ -114,15 +123,23 @@ Status SortShared(ThreadPool* threads, std::vector<Sorting>* texts) {
   const std::vector<size_t> firsts = places;
   std::vector<Sorting> moved(n);
   TESSERA_TRY(ForEach(threads, workers, [&](size_t w) {
-    each_of(w, [&](size_t i) { moved[places[bucket_of[i] * workers + w]++] = (*texts)[i]; });
+    each_of(w, [&](size_t i) { moved[places[bucket_of[i] * workers + w]++] = texts[i]; });
     return Status::Ok();
   }));
+  std::ranges::copy(moved, texts.begin());
+  const auto bucket = [&](size_t b) {
+    return texts.subspan(firsts[b * workers], firsts[(b + 1) * workers] - firsts[b * workers]);
+  };
+  std::vector<size_t> large;  // (It is deeper there; where nothing is left of a text, zeros may be another one's own.)
+  for (size_t b = 1; b < buckets; b += 2) {
+    const auto goes_on = [&](const Sorting& s) { return s.text.size() >= depth + 8; };
+    if (IsShared(threads, bucket(b).size()) && std::ranges::all_of(bucket(b), goes_on)) large.push_back(b);
+  }
   TESSERA_TRY(ForEach(threads, buckets, [&](size_t b) {
-    const size_t first = firsts[b * workers];
-    SortByHeads(depth, std::span(moved).subspan(first, firsts[(b + 1) * workers] - first));
+    if (std::ranges::find(large, b) == large.end()) SortByHeads(depth, bucket(b));
     return Status::Ok();
   }));
-  texts->swap(moved);
+  for (const size_t b : large) TESSERA_TRY(SortShared(threads, depth + 8, bucket(b)));
   return Status::Ok();
 }
 
@@ -132,10 +149,10 @@ Result<std::vector<uint32_t>> OrderOf(std::span<const std::string_view> texts, T
   std::vector<Sorting> sorting;
   sorting.reserve(texts.size());
   for (const std::string_view text : texts) sorting.push_back({text, 0, static_cast<uint32_t>(sorting.size())});
-  if (texts.size() < kLeastShared || Workers(threads) == 1) {
-    SortFrom(0, sorting);
+  if (IsShared(threads, texts.size())) {
+    TESSERA_TRY(SortShared(threads, 0, sorting));
   } else {
-    TESSERA_TRY(SortShared(threads, &sorting));
+    SortFrom(0, sorting);
   }
   std::vector<uint32_t> order;
   order.reserve(texts.size());

@@ -183,7 +183,7 @@ Status ExchangeGroups(GpuDevice* gpu, RankLinks* links, vm::Exchange* exchange,
   GroupExchange moved(gpu, ranks, own, what);
   std::vector<uint64_t> text_bytes;
   for (const vm::GroupOffer& offer : offers) text_bytes.push_back(offer.text_bytes);
-  const Status told = what.texts->Tell(text_bytes, exchange, what.strings);
+  const Status told = what.texts->Tell(text_bytes, exchange, what.strings, what.pool);
   if (mine.ok()) mine = told;
   if (mine.ok()) mine = moved.Cut();
   TESSERA_ASSIGN(const std::vector<std::vector<uint32_t>> all, vm::TellRanks(exchange, mine, moved.counts()));

@@ -25,6 +25,7 @@ struct GroupsToExchange {
   GroupStore* groups = nullptr;
   GroupTexts* texts = nullptr;
   vm::StringPool* strings = nullptr;
+  ThreadPool* pool = nullptr;
 };
 
 /// What this rank tells the others. Its groups can be exchanged if all are in the device's table, their states can be added

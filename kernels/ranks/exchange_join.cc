@@ -36,16 +36,17 @@ Status ClearPadding(const PackedRows& packed, uint8_t* base, cudaStream_t stream
 
 }  // namespace
 
-JoinExchange::JoinExchange(GpuDevice* gpu, RankLinks* links, RankTexts* texts, vm::Exchange* exchange,
-                           vm::StringPool* strings, size_t keys, std::array<JoinSide, 2> sides)
+JoinExchange::JoinExchange(GpuDevice* gpu, RankLinks* links, RankTexts* texts, const vm::SectionContext& context,
+                           size_t keys, std::array<JoinSide, 2> sides)
     : gpu_(*gpu),
       links_(*links),
       texts_(*texts),
-      exchange_(*exchange),
-      strings_(*strings),
+      exchange_(*context.exchange),
+      strings_(*context.strings),
+      threads_(context.pool),
       keys_(keys),
-      ranks_(static_cast<size_t>(exchange->ranks())),
-      own_(static_cast<size_t>(exchange->rank())),
+      ranks_(static_cast<size_t>(exchange_.ranks())),
+      own_(static_cast<size_t>(exchange_.rank())),
       sides_(std::move(sides)),
       outgoing_(ranks_),
       incoming_(ranks_) {}
@@ -234,7 +235,7 @@ Status JoinExchange::Pack(Which side, const std::vector<std::vector<uint32_t>>& 
 }
 
 Status JoinExchange::Move() {
-  Status mine = texts_.Tell(text_bytes_, &exchange_, &strings_);
+  Status mine = texts_.Tell(text_bytes_, &exchange_, &strings_, threads_);
   RunBuffer lists[2];
   std::vector<uint32_t> counts;  // of both sides, by part
   for (const Which side : {kBuild, kProbe}) {

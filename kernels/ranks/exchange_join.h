@@ -43,9 +43,9 @@ struct CameRows {
 class JoinExchange {
  public:
   enum Which { kBuild, kProbe };
-  /// `keys`: how many.
-  JoinExchange(GpuDevice* gpu, RankLinks* links, RankTexts* texts, vm::Exchange* exchange, vm::StringPool* strings,
-               size_t keys, std::array<JoinSide, 2> sides);
+  /// `context`: of the section that probes the table. `keys`: how many.
+  JoinExchange(GpuDevice* gpu, RankLinks* links, RankTexts* texts, const vm::SectionContext& context, size_t keys,
+               std::array<JoinSide, 2> sides);
 
   /// Decides where rows go. `can`: this rank's rows are on its device. `spread_build`: see PlanBuckets. `mine`: an error of
   /// this rank, which then is that of all. false on all ranks: some cannot, or have too little room, and nothing has
@@ -91,6 +91,7 @@ class JoinExchange {
   RankTexts& texts_;
   vm::Exchange& exchange_;
   vm::StringPool& strings_;
+  ThreadPool* const threads_;
   const size_t keys_, ranks_, own_;
   std::array<JoinSide, 2> sides_;
   KeyBuckets by_;

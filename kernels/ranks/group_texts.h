@@ -47,7 +47,7 @@ class GroupTexts {
   uint64_t untold_bytes() const { return untold_.size(); }
   /// All ranks: each tells these texts, and all have numbers then. `bytes`: untold_bytes of all ranks. An error is this
   /// rank's.
-  Status Tell(const std::vector<uint64_t>& bytes, vm::Exchange* exchange, vm::StringPool* strings);
+  Status Tell(const std::vector<uint64_t>& bytes, vm::Exchange* exchange, vm::StringPool* strings, ThreadPool* threads);
   /// Device memory that an exchange takes at most, in bytes.
   uint64_t MostBytes(uint64_t identifiers, uint64_t ranks) const {
     return sizeof(uint32_t) * (identifiers + ids_.size() + ranks * kMostTold);
@@ -64,11 +64,16 @@ class GroupTexts {
  private:
   static constexpr uint32_t kNoNumber = UINT32_MAX;
 
-  Status Learn(const std::string& told, vm::StringPool* strings);
+  /// The identifiers of what a rank has told.
+  static tessera::Result<std::vector<int64_t>> Learn(const std::string& told, vm::StringPool* strings,
+                                                     ThreadPool* threads);
+  /// Gives numbers to texts that have none. `count`: identifiers are less.
+  void Number(const std::vector<int64_t>& ids, size_t count);
   static Status Translate(GpuDevice* gpu, const TextKeys& keys, const std::vector<GroupRecords>& groups,
                           const std::vector<uint32_t>& map);
 
-  std::string untold_;             ///< texts, one after the other: the length of each in 4 bytes, and its bytes
+  std::string untold_;  ///< texts, one after the other: the length of each in 4 bytes, and its bytes
+  std::vector<int64_t> untold_ids_;
   std::vector<uint32_t> numbers_;  ///< [identifier]; kNoNumber: it was not told
   std::vector<uint32_t> ids_;      ///< [number]
 };

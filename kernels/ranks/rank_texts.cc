@@ -53,7 +53,8 @@ uint64_t RankTexts::Prepare(const vm::StringPool& strings) {
   return untold_.size();
 }
 
-Status RankTexts::Learn(const std::string& told, vm::StringPool* strings, std::vector<int64_t>* ids) const {
+Status RankTexts::Learn(const std::string& told, vm::StringPool* strings, ThreadPool* threads,
+                        std::vector<int64_t>* ids) const {
   std::vector<uint32_t> theirs;
   std::vector<std::string_view> texts;
   for (std::string_view rest = told; !rest.empty();) {
@@ -67,7 +68,7 @@ Status RankTexts::Learn(const std::string& told, vm::StringPool* strings, std::v
     rest.remove_prefix(head.size);
   }
   std::vector<int64_t> mine(texts.size());
-  strings->Intern(texts, mine.data());
+  TESSERA_TRY(strings->Intern(threads, texts, mine.data()));
   for (size_t i = 0; i < theirs.size(); ++i) {
     if (ids->size() <= theirs[i]) ids->resize(theirs[i] + size_t{1});
     (*ids)[theirs[i]] = mine[i];
@@ -75,14 +76,15 @@ Status RankTexts::Learn(const std::string& told, vm::StringPool* strings, std::v
   return Status::Ok();
 }
 
-Status RankTexts::Tell(const std::vector<uint64_t>& bytes, vm::Exchange* exchange, vm::StringPool* strings) {
+Status RankTexts::Tell(const std::vector<uint64_t>& bytes, vm::Exchange* exchange, vm::StringPool* strings,
+                       ThreadPool* threads) {
   ids_.resize(bytes.size());
   if (std::ranges::all_of(bytes, [](uint64_t of_rank) { return of_rank == 0; })) return Status::Ok();
   told_ = marked_;
   TESSERA_ASSIGN(const std::vector<std::string> all, exchange->AllGatherBytes(untold_, bytes));
   return Caught([&]() -> Status {
     for (size_t r = 0; r < all.size(); ++r) {
-      if (r != static_cast<size_t>(exchange->rank())) TESSERA_TRY(Learn(all[r], strings, &ids_[r]));
+      if (r != static_cast<size_t>(exchange->rank())) TESSERA_TRY(Learn(all[r], strings, threads, &ids_[r]));
     }
     return Status::Ok();
   });

@@ -29,14 +29,14 @@ class RankTexts {
   /// Puts the texts together that were noted and not told. Returns their bytes.
   uint64_t Prepare(const vm::StringPool& strings);
   /// All ranks: each tells the texts that it has prepared. `bytes`: of all ranks'. An error is this rank's.
-  Status Tell(const std::vector<uint64_t>& bytes, vm::Exchange* exchange, vm::StringPool* strings);
+  Status Tell(const std::vector<uint64_t>& bytes, vm::Exchange* exchange, vm::StringPool* strings, ThreadPool* threads);
   /// Gives rows this rank's identifiers. rows_of[r]: those that came of rank r, which stand rank by rank; `own`: this
   /// rank.
   Status Translate(GpuDevice* gpu, const std::vector<SqlType>& columns, const std::vector<uint64_t>& rows_of,
                    size_t own, DeviceRows* rows) const;
 
  private:
-  Status Learn(const std::string& told, vm::StringPool* strings, std::vector<int64_t>* ids) const;
+  Status Learn(const std::string& told, vm::StringPool* strings, ThreadPool* threads, std::vector<int64_t>* ids) const;
 
   std::vector<uint32_t> marked_, told_;    ///< a bit for each identifier
   std::string untold_;                     ///< prepared

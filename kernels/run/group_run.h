@@ -82,7 +82,9 @@ class GroupRun {
   /// The groups of the launch that have a row.
   tessera::Result<uint32_t> CountDirectGroups(const Launch& launch);
 
-  GroupsToExchange ToExchange(GroupTexts* texts) { return {section_, lowered_, &store_, texts, context_.strings}; }
+  GroupsToExchange ToExchange(GroupTexts* texts) {
+    return {section_, lowered_, &store_, texts, context_.strings, context_.pool};
+  }
 
   GpuDevice& gpu_;
   const vm::SectionContext& context_;

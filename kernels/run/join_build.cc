@@ -282,7 +282,8 @@ Status Build::Gather(RankLinks* links, const Status& mine) {
   }
   Status here;
   if (!gathered.empty()) {
-    const Status told = texts ? texts_.Tell(text_bytes, exchange_, contexts_[0].strings) : Status::Ok();
+    const Status told =
+        texts ? texts_.Tell(text_bytes, exchange_, contexts_[0].strings, contexts_[0].pool) : Status::Ok();
     TESSERA_TRY(GatherRows(&gpu_, links, exchange_, told, &gathered));
     here = Caught([&]() -> Status {
       for (const RowsToGather& table : gathered)

@@ -26,7 +26,7 @@ tessera::Result<bool> WaitingTables::Exchange(const vm::SectionContext& context,
     probe.rows = results->rows(context.section);
     probe.summaries = results->summaries(context.section);
   }
-  JoinExchange exchange(&gpu_, links, texts, context.exchange, context.strings, static_cast<size_t>(builder.keys),
+  JoinExchange exchange(&gpu_, links, texts, context, static_cast<size_t>(builder.keys),
                         {std::move(build), std::move(probe)});
   TESSERA_ASSIGN(const bool agreed, exchange.Agree(std::move(mine), can, is_inner));
   if (!agreed) return false;
