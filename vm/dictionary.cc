@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstring>
 #include <functional>
 #include <map>
 #include <memory>
@@ -50,17 +51,45 @@ std::optional<ConstantPart> PartOf(const Program& program, const Section& s) {
   return part;
 }
 
-/// Numbers of texts of which the same few come again and again.
+/// Numbers of the parts of texts, of which the same few come again and again.
 class FewTexts {
  public:
   static constexpr size_t kLongest = sizeof(uint64_t);
 
-  /// `find`: gives the number, not below 0, of a text that may have come before.
+  explicit FewTexts(const ConstantPart& part) : part_(part) {
+    if (part.from != 1 || !part.bounded || part.length < 1 || part.length > static_cast<int64_t>(kLongest)) return;
+    prefix_ = static_cast<size_t>(part.length);
+    shift_ = static_cast<int>(64 - 8 * prefix_);
+  }
+
+  /// The number of the part of `text`. `find`: gives the number, not below 0, of a part that may have come before.
   template <class F>
   int64_t Of(std::string_view text, const F& find) {
+    if (prefix_ > 0 && text.size() >= kLongest) {
+      uint64_t bytes;
+      memcpy(&bytes, text.data(), sizeof bytes);
+      bytes = __builtin_bswap64(bytes) >> shift_;
+      constexpr uint64_t kNotAscii = 0x8080808080808080u;
+      if ((bytes & kNotAscii) == 0) return Find(bytes, text.substr(0, prefix_), find);  // a byte is a character
+    }
+    text = part_.Of(text);
     if (text.size() > kLongest) return find(text);
     uint64_t bytes = 0;
     for (const char c : text) bytes = bytes << 8 | static_cast<uint8_t>(c);
+    return Find(bytes, text, find);
+  }
+
+ private:
+  struct Known {
+    uint64_t bytes = 0;
+    size_t size = 0;
+    int64_t number = -1;
+  };
+  static constexpr size_t kSteps = 8;
+
+  /// `bytes`: those of the text, as a number.
+  template <class F>
+  int64_t Find(uint64_t bytes, std::string_view text, const F& find) {
     const size_t home = (bytes * 0x9E3779B97F4A7C15u + text.size()) >> 54;
     for (size_t step = 0; step < kSteps; ++step) {
       Known& known = known_[(home + step) % known_.size()];
@@ -71,13 +100,9 @@ class FewTexts {
     return known_[home].number;
   }
 
- private:
-  struct Known {
-    uint64_t bytes = 0;
-    size_t size = 0;
-    int64_t number = -1;
-  };
-  static constexpr size_t kSteps = 8;
+  const ConstantPart part_;
+  size_t prefix_ = 0;  ///< the part is so many of the first characters; 0: another one, or more than kLongest
+  int shift_ = 0;
   std::array<Known, 1024> known_;
 };
 
@@ -188,14 +213,14 @@ Result<std::optional<CodedParts>> CodeParts(const Program& program, int section,
   TESSERA_TRY(ForEntries(
       chunk.rows, loop,
       [&](uint32_t first, uint32_t end) {
-        FewTexts texts;
+        FewTexts texts(*part);
         const auto find = [&](std::string_view text) { return known.CodeOf(text); };
         for (uint32_t i = first; i < end; ++i) {
           if (out.has_nulls && chunk.null_bytes[i] != 0) {
             out.codes[i] = CodedParts::kNullCode;
             continue;
           }
-          const int64_t code = texts.Of(part->Of(chunk.Entry(i)), find);
+          const int64_t code = texts.Of(chunk.Entry(i), find);
           if (code == CodedParts::kMostTexts) too_many = true;
           if (too_many.load(std::memory_order_relaxed)) break;
           out.codes[i] = static_cast<uint8_t>(code);
@@ -220,9 +245,9 @@ Result<DictionaryMap> MapDictionary(const Program& program, int section, const C
   }
   if (const std::optional<ConstantPart> part = PartOf(program, s)) {
     const Status status = ForEntries(chunk.entries, loop, [&](uint32_t first, uint32_t end) {
-      FewTexts texts;
+      FewTexts texts(*part);
       const auto intern = [&](std::string_view text) { return strings->Intern(text); };
-      for (uint32_t i = first; i < end; ++i) map.values[i] = texts.Of(part->Of(chunk.Entry(i)), intern);
+      for (uint32_t i = first; i < end; ++i) map.values[i] = texts.Of(chunk.Entry(i), intern);
       std::fill(map.kept.begin() + first, map.kept.begin() + end, uint8_t{1});
       std::fill(map.null.begin() + first, map.null.begin() + end, uint8_t{0});
       return Status::Ok();
