@@ -111,7 +111,10 @@ Status ColumnCache::DropAll(TabletPieces* of) {
 }
 
 Status ColumnCache::MakeRoom(uint64_t bytes) {
-  if (bytes_ + claimed_ + bytes <= budget_) return Status::Ok();
+  const uint64_t wanted = bytes_ + claimed_ + bytes;
+  if (wanted + spare_.bytes() <= budget_) return Status::Ok();
+  spare_.Free(wanted + spare_.bytes() - budget_);
+  if (wanted <= budget_) return Status::Ok();
   // (A tablet that a launch reads has not expired.)
   for (auto t = tablets_.begin(); t != tablets_.end();) {
     if (!t->second.tablet.expired()) {
@@ -865,6 +868,7 @@ Status ColumnCache::Clear() {
 }
 
 Status ColumnCache::Trim() {
+  FreeSpare();
   TESSERA_TRY(Clear());
   CUDA_TRY(cudaMemPoolTrimTo(pool_, 0));
   FreeSpareOnHost();

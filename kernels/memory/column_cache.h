@@ -34,6 +34,7 @@
 #include "kernels/kernels.h"
 #include "kernels/memory/cuda_memory.h"
 #include "kernels/memory/pinned_pages.h"
+#include "kernels/memory/spare_memory.h"
 #include "kernels/unpack/unpack.h"
 #include "tablet/tablet.h"
 
@@ -123,6 +124,19 @@ class ColumnCache {
   /// leaves too little.
   Status Claim(uint64_t bytes);
   void Release(uint64_t bytes) { claimed_ -= bytes; }
+  /// Memory that an earlier run has put here is claimed and taken; data is nullptr if there is none of about this size. It
+  /// is free until then: what is claimed, and columns, make it go.
+  SpareMemory::Piece TakeSpare(uint64_t bytes) {
+    const SpareMemory::Piece piece = spare_.Take(bytes);
+    claimed_ += piece.bytes;
+    return piece;
+  }
+  /// The piece was claimed.
+  void PutSpare(const SpareMemory::Piece& piece) {
+    Release(piece.bytes);
+    spare_.Put(piece, budget_);
+  }
+  void FreeSpare() { spare_.Free(UINT64_MAX); }
   /// CUDA had no memory although the budget had room, because others use the device as well: what is held now becomes
   /// the budget, until Renew.
   void LiveWithLess() { budget_ = bytes_ + claimed_; }
@@ -300,6 +314,7 @@ class ColumnCache {
   cudaStream_t stream_ = nullptr;         ///< of copies
   cudaStream_t unpack_stream_ = nullptr;  ///< of the kernels that unpack what came
   cudaMemPool_t pool_ = nullptr;
+  SpareMemory spare_;
   int device_ = 0;
   Staging own_;  // of the caller
   std::vector<Pending> pending_;

@@ -14,9 +14,6 @@ namespace {
 /// (While it slept from 2 ms on, it saw the end of SSB's longer scans 130 microseconds late.)
 constexpr auto kSpin = std::chrono::milliseconds(2), kYield = std::chrono::milliseconds(20);
 constexpr int kPauses = 10;  ///< between two looks: half a microsecond
-/// Pieces of memory that are kept for the next run: how many, and bytes of one (nor more than this part of the budget).
-constexpr size_t kMostSpare = 32;
-constexpr uint64_t kSpareBytes = uint64_t{256} << 20, kSpareShare = 256;
 /// Encodings that are kept, and slots of one: 200 bytes each.
 constexpr size_t kMostEncodings = 4096, kMostEncodedSlots = 32;
 /// The most that a tablet has: TableSchema::tablet_rows.
@@ -28,7 +25,7 @@ GpuDevice::~GpuDevice() {
   // (Open may have come to half of it.)
   if (stream == nullptr) return;
   IgnoreError(cudaSetDevice(ordinal_));
-  FreeSpare();
+  cache.FreeSpare();
   IgnoreError(cudaStreamSynchronize(stream));
   for (cudaEvent_t e : {begin, end, zero_}) {
     if (e != nullptr) IgnoreError(cudaEventDestroy(e));
@@ -124,10 +121,7 @@ Status GpuDevice::ReserveEvicting(DeviceBuffer* buffer, size_t bytes) {
   cache.Release(buffer->bytes());
   buffer->Free();
   const uint64_t taken = DeviceBuffer::Rounded(bytes);
-  if (!cache.Claim(taken).ok()) {
-    FreeSpare();
-    TESSERA_TRY(cache.Claim(taken));
-  }
+  TESSERA_TRY(cache.Claim(taken));
   const Status status = Evicting([&] { return buffer->Reserve(bytes); });
   if (!status.ok()) cache.Release(taken);
   return status;
@@ -144,31 +138,6 @@ tessera::Result<const uint8_t*> GpuDevice::RowNumbers() {
     numbered_ = true;
   }
   return row_numbers_.As<const uint8_t>();
-}
-
-bool GpuDevice::TakeSpare(uint64_t bytes, void** data, uint64_t* got) {
-  auto best = spare_.end();
-  for (auto s = spare_.begin(); s != spare_.end(); ++s) {
-    if (s->bytes >= bytes && s->bytes / 4 <= bytes && (best == spare_.end() || s->bytes < best->bytes)) best = s;
-  }
-  if (best == spare_.end()) return false;
-  *data = best->data;
-  *got = best->bytes;
-  spare_.erase(best);
-  return true;
-}
-
-void GpuDevice::GiveBack(void* data, uint64_t bytes) {
-  if (bytes > std::min(kSpareBytes, cache.budget() / kSpareShare)) {
-    IgnoreError(cudaFreeAsync(data, stream));
-    cache.Release(bytes);
-    return;
-  }
-  spare_.push_back({data, bytes});
-  if (spare_.size() <= kMostSpare) return;
-  IgnoreError(cudaFreeAsync(spare_.front().data, stream));
-  cache.Release(spare_.front().bytes);
-  spare_.erase(spare_.begin());
 }
 
 vm::TabletEncoding GpuDevice::TakeEncoding() {
@@ -189,14 +158,6 @@ void GpuDevice::KeepEncoding(vm::TabletEncoding encoding) {
   if (spare_encodings_.size() == spare_encodings_.capacity()) return;  // (destructors call this)
   encoding.Clear();
   spare_encodings_.push_back(std::move(encoding));
-}
-
-void GpuDevice::FreeSpare() {
-  for (const Spare& s : spare_) {
-    IgnoreError(cudaFreeAsync(s.data, stream));
-    cache.Release(s.bytes);
-  }
-  spare_.clear();
 }
 
 tessera::Result<int> GpuDevice::AskForBlocks(const void* kernel, int threads, uint32_t shared_bytes) {

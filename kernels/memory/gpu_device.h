@@ -67,18 +67,12 @@ class GpuDevice {
   Status Evicting(F f) {
     Status status = f();
     if (status.ok() || status.code() != ErrorCode::kResource) return status;
-    FreeSpare();
     TESSERA_TRY(cache.Trim());
     return f();
   }
   /// Memory that launches and what they fill may still take. A sixteenth of the budget is left to what is small, and to
   /// pieces on their way to the host.
   uint64_t Room() const { return cache.budget() - std::min(cache.budget(), cache.claimed() + cache.budget() / 16); }
-  /// Memory of runs: what one gives back, the next may take without asking CUDA, which takes a microsecond each time.
-  /// All of it was claimed from the cache's budget. false: none of about this size is left.
-  bool TakeSpare(uint64_t bytes, void** data, uint64_t* got);
-  void GiveBack(void* data, uint64_t bytes);
-  void FreeSpare();
   /// Encodings of tablets that are done with: to make room for others takes as long as to fill it.
   vm::TabletEncoding TakeEncoding();
   void KeepEncoding(vm::TabletEncoding encoding);
@@ -119,11 +113,6 @@ class GpuDevice {
   cudaStream_t cancel_stream_ = nullptr;
   std::vector<std::unique_ptr<Arena>> arenas_;
   std::map<std::pair<const void*, uint32_t>, int> blocks_;  ///< by kernel and bytes of shared memory
-  struct Spare {
-    void* data;
-    uint64_t bytes;
-  };
-  std::vector<Spare> spare_;
   std::vector<vm::TabletEncoding> spare_encodings_;
   DeviceBuffer row_numbers_;
   bool numbered_ = false;  ///< row_numbers_ is filled

@@ -10,12 +10,18 @@ uint64_t Rounded(uint64_t bytes) { return (std::max<uint64_t>(bytes, 1) + 127) /
 
 }  // namespace
 
+bool RunBuffer::TakeSpare(GpuDevice* gpu, uint64_t bytes) {
+  const SpareMemory::Piece spare = gpu->cache.TakeSpare(bytes);
+  if (spare.data == nullptr) return false;
+  gpu_ = gpu;
+  data_ = spare.data;
+  bytes_ = spare.bytes;
+  return true;
+}
+
 bool RunBuffer::TryAllocate(GpuDevice* gpu, uint64_t bytes) {
   bytes = Rounded(bytes);
-  if (gpu->TakeSpare(bytes, &data_, &bytes_)) {
-    gpu_ = gpu;
-    return true;
-  }
+  if (TakeSpare(gpu, bytes)) return true;
   ColumnCache& cache = gpu->cache;
   if (cache.bytes() + cache.claimed() + bytes > cache.budget() || !cache.Claim(bytes).ok()) return false;
   if (cudaMallocFromPoolAsync(&data_, bytes, cache.pool(), gpu->stream) != cudaSuccess) {  // others use the device, too
@@ -31,16 +37,8 @@ bool RunBuffer::TryAllocate(GpuDevice* gpu, uint64_t bytes) {
 
 Status RunBuffer::Allocate(GpuDevice* gpu, uint64_t bytes) {
   bytes = Rounded(bytes);
-  if (gpu->TakeSpare(bytes, &data_, &bytes_)) {
-    gpu_ = gpu;
-    return Status::Ok();
-  }
-  Status claimed = gpu->cache.Claim(bytes);
-  if (!claimed.ok()) {
-    gpu->FreeSpare();
-    claimed = gpu->cache.Claim(bytes);
-  }
-  TESSERA_TRY(claimed);
+  if (TakeSpare(gpu, bytes)) return Status::Ok();
+  TESSERA_TRY(gpu->cache.Claim(bytes));
   const Status taken = gpu->Evicting([&]() -> Status {
     CUDA_TRY(cudaMallocFromPoolAsync(&data_, bytes, gpu->cache.pool(), gpu->stream));
     return Status::Ok();
@@ -58,7 +56,7 @@ Status RunBuffer::Allocate(GpuDevice* gpu, uint64_t bytes) {
 
 void RunBuffer::Free() {
   if (data_ == nullptr) return;
-  gpu_->GiveBack(data_, bytes_);
+  gpu_->cache.PutSpare({data_, bytes_, gpu_->stream});
   data_ = nullptr;
   bytes_ = 0;
 }

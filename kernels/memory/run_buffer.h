@@ -42,6 +42,8 @@ class RunBuffer {
   }
 
  private:
+  bool TakeSpare(GpuDevice* gpu, uint64_t bytes);
+
   GpuDevice* gpu_ = nullptr;
   void* data_ = nullptr;
   uint64_t bytes_ = 0;
