@@ -21,7 +21,7 @@ inline constexpr TableCost kTableCosts[] = {
     {std::numeric_limits<double>::infinity(), 8, 20},
 };
 
-/// A table of keys alone, which are numbers, is a set of bits. It costs this part of a table with rows.
+/// A table of keys alone, which most often are numbers, is a set of bits. It costs this part of a table with rows.
 inline constexpr double kBitsCost = 0.5;
 
 /// For a join table of so many rows.

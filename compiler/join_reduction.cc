@@ -104,7 +104,8 @@ class SideRestriction {
       ForEachSource(probe, driver, joins, number, [&](const Keys& found) {
         const double left = side.side_rows * std::min(1.0, found.rows / DistinctOf(*plan_.query, key));
         const TableCost& table = CostOfTable(found.rows);
-        const double made = IsMade(found, probe) ? 0 : found.cost + kBitsCost * table.build * found.rows;
+        const bool is_made = IsMade(found, probe, IsStored(found, driver, *stored));
+        const double made = is_made ? 0 : found.cost + kBitsCost * table.build * found.rows;
         const double cost = made + kBitsCost * table.probe * scanned + SideCost(side, left);
         if (cost >= best_cost) return;
         best_cost = cost;
@@ -116,12 +117,10 @@ class SideRestriction {
     }
     if (best_key == nullptr || restricted_ == kMostSides) return false;
     ++restricted_;
-    made_.push_back({best.driver, best.joins.size(), best.key});
     JoinStep semi;
-    if (best.driver == driver && (*stored == 0 || *stored == best.joins.size()) && IsWorthStoring(best)) {
-      *stored = best.joins.size();
-      semi.of_stored = true;
-    }
+    semi.of_stored = IsStored(best, driver, *stored);
+    if (semi.of_stored) *stored = best.joins.size();
+    made_.push_back({best.driver, best.joins.size(), best.key, semi.of_stored});
     semi.relation = best.driver;
     semi.joins = std::move(best.joins);
     semi.kind = JoinKind::kSemi;
@@ -134,10 +133,14 @@ class SideRestriction {
     return true;
   }
 
-  /// Whether an earlier side has a semi join with the same keys: their table is made once.
-  bool IsMade(const Keys& keys, const Expr& key) const {
+  /// Whether the rows of these keys are stored, in a pipeline of that driver that stores those of `stored` joins, or none.
+  bool IsStored(const Keys& keys, int driver, size_t stored) const {
+    return keys.driver == driver && (stored == 0 || stored == keys.joins.size()) && IsWorthStoring(keys);
+  }
+  /// Whether an earlier side has a semi join with the same keys, of stored rows or not: their table is made once.
+  bool IsMade(const Keys& keys, const Expr& key, bool of_stored) const {
     return std::ranges::any_of(made_, [&](const MadeKeys& m) {
-      return m.driver == keys.driver && m.joins == keys.joins.size() && m.key->SameAs(key);
+      return m.driver == keys.driver && m.joins == keys.joins.size() && m.of_stored == of_stored && m.key->SameAs(key);
     });
   }
 
@@ -233,11 +236,12 @@ class SideRestriction {
   const JoinGraph& graph_;
   const Plan& plan_;
   size_t restricted_ = 0;
-  /// Keys that sides are restricted by. A relation is in one pipeline, so its driver and the number of joins name a start.
+  /// Keys that sides are restricted by. A relation drives one pipeline, so the driver and the number of joins name a start.
   struct MadeKeys {
     int driver;
     size_t joins;
     const Expr* key;
+    bool of_stored;
   };
   std::vector<MadeKeys> made_;
 };

@@ -17,6 +17,9 @@ class RowForwarder {
  public:
   RowForwarder(SessionState* state, const std::vector<vm::ResultColumn>& columns, ResultWriter* out)
       : state_(*state), columns_(columns), out_(out) {}
+  ~RowForwarder() { out_->SetHelpers(nullptr); }
+  RowForwarder(const RowForwarder&) = delete;
+  RowForwarder& operator=(const RowForwarder&) = delete;
 
   Status Rows(RowBatch&& batch) {
     TESSERA_TRY(Begin());

@@ -80,7 +80,8 @@ struct Analysis {
 class ResultWriter {
  public:
   virtual ~ResultWriter() = default;
-  /// Threads that have nothing to do while Rows runs, and may help it. Before Begin; nullptr: none.
+  /// Threads that have nothing to do while Rows runs, and may help it. Called before Begin, and again with nullptr when they
+  /// are no longer there.
   virtual void SetHelpers(ThreadPool*) {}
   virtual Status Begin(const std::vector<vm::ResultColumn>& columns) = 0;
   virtual Status Rows(RowBatch&& batch) = 0;

@@ -18,9 +18,9 @@ namespace {
 
 /// Text is handed on in pieces of about this many bytes.
 constexpr size_t kPiece = 1 << 16;
-/// So many rows of a batch are written by one of several threads. Those that have written theirs hold their text until it is
-/// its turn, so batches with more bytes of text are written piece by piece.
-constexpr size_t kRowsEach = 1024, kMostBytesShared = size_t{16} << 20;
+/// Threads write a batch in parts of up to so many rows, if the first row says that these have not much more than kPiece bytes,
+/// and so many parts each before their text is handed on. A batch with more bytes of TEXT is not shared.
+constexpr size_t kMostRowsEach = 1024, kPartsEach = 4, kMostBytesShared = size_t{16} << 20;
 
 struct FormatName {
   ResultFormat format;
@@ -74,16 +74,16 @@ class RowText : public TextWriter {
   using TextWriter::TextWriter;
 
   Status Rows(RowBatch&& batch) final {
-    Look(batch);
+    LookAt(batch);
     size_t bytes = 0;
     for (const ColumnVector& column : batch.columns) bytes += column.bytes.size();
-    if (Workers(helpers()) == 1 || batch.rows < 2 * kRowsEach || bytes > kMostBytesShared) {
+    if (Workers(helpers()) > 1 && batch.rows > kMostRowsEach && bytes <= kMostBytesShared) {
+      TESSERA_TRY(Share(batch));
+    } else {
       for (size_t row = 0; row < batch.rows; ++row) {
         AppendRow(batch, row, &buffer_);
         TESSERA_TRY(Flush());
       }
-    } else {
-      TESSERA_TRY(Share(batch));
     }
     rows_ += batch.rows;
     return Status::Ok();
@@ -91,26 +91,31 @@ class RowText : public TextWriter {
 
  protected:
   /// Before the rows of a batch.
-  virtual void Look(const RowBatch&) {}
+  virtual void LookAt(const RowBatch&) {}
   /// Any thread.
   virtual void AppendRow(const RowBatch& batch, size_t row, std::string* out) const = 0;
   /// Whether it is the first of all rows.
   bool IsFirst(size_t row) const { return rows_ + row == 0; }
 
  private:
-  /// Threads write parts of the rows; their texts are handed on in order.
+  /// Threads write the rows part by part. What they have written is handed on in order.
   Status Share(const RowBatch& batch) {
-    std::vector<std::string> parts((batch.rows + kRowsEach - 1) / kRowsEach);
-    TESSERA_TRY(ForEach(helpers(), parts.size(), [&](size_t part) {
-      const size_t first = part * kRowsEach, end = std::min(batch.rows, first + kRowsEach);
-      std::string text;  // (Those of two threads in one cache line would be slow.)
-      for (size_t row = first; row < end; ++row) AppendRow(batch, row, &text);
-      parts[part] = std::move(text);
-      return Status::Ok();
-    }));
-    for (const std::string& part : parts) {
-      buffer_ += part;
-      TESSERA_TRY(Flush());
+    std::string one;
+    AppendRow(batch, 0, &one);
+    const size_t rows_each = std::clamp<size_t>(kPiece / std::max<size_t>(one.size(), 1), 1, kMostRowsEach);
+    std::vector<std::string> parts(Workers(helpers()) * kPartsEach);
+    for (size_t at = 0; at < batch.rows; at += parts.size() * rows_each) {
+      TESSERA_TRY(ForEach(helpers(), parts.size(), [&](size_t part) {
+        const size_t first = std::min(batch.rows, at + part * rows_each), end = std::min(batch.rows, first + rows_each);
+        std::string text;  // (Those of two threads in one cache line would be slow.)
+        for (size_t row = first; row < end; ++row) AppendRow(batch, row, &text);
+        parts[part] = std::move(text);
+        return Status::Ok();
+      }));
+      for (const std::string& part : parts) {
+        buffer_ += part;
+        TESSERA_TRY(Flush());
+      }
     }
     return Status::Ok();
   }
@@ -134,7 +139,7 @@ class CsvText final : public RowText {
   }
 
  private:
-  void Look(const RowBatch& batch) override {
+  void LookAt(const RowBatch& batch) override {
     // Most columns have no such character: to look at all their texts at once takes less time than at one after the other.
     has_special_.clear();
     for (const ColumnVector& column : batch.columns) has_special_.push_back(HasSpecial(column.bytes));

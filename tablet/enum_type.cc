@@ -1,6 +1,7 @@
 #include "tablet/enum_type.h"
 
 #include <algorithm>
+#include <array>
 #include <deque>
 #include <mutex>
 
@@ -44,10 +45,20 @@ int32_t EnumNumber(const EnumType& type) {
 
 const EnumType& EnumOf(const SqlType& type) {
   static const EnumType none;
+  if (type.id != TypeId::kEnum || type.length < 1) return none;
+  // It is asked for each value that is printed: threads that took the lock each time would wait for each other.
+  struct Met {
+    int32_t number = 0;
+    const EnumType* type = nullptr;
+  };
+  thread_local std::array<Met, 16> met;
+  Met& last = met[static_cast<size_t>(type.length) % met.size()];
+  if (last.number == type.length) return *last.type;
   Known& all = All();
   const std::lock_guard lock(all.mutex);
-  if (type.id != TypeId::kEnum || type.length < 1 || static_cast<size_t>(type.length) > all.types.size()) return none;
-  return all.types[static_cast<size_t>(type.length) - 1];
+  if (static_cast<size_t>(type.length) > all.types.size()) return none;
+  last = {type.length, &all.types[static_cast<size_t>(type.length) - 1]};
+  return *last.type;
 }
 
 std::string EnumText(const EnumType& type) {

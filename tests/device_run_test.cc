@@ -429,6 +429,13 @@ TEST_F(DeviceRunTest, HavingTellsWhichGroupsNobodyReads) {
   // A sum that BIGINT does not hold is an error.
   EXPECT_EQ(unwanted("SELECT b FROM f GROUP BY b HAVING sum(a) > 3"), Texts{"1: -9223372036854775808 to 3"});
   EXPECT_EQ(unwanted("SELECT b FROM f GROUP BY b HAVING sum(a) < 3"), Texts{"1: 3 to 9223372036854775807"});
+  EXPECT_EQ(unwanted("SELECT b FROM f GROUP BY b HAVING sum(a) > 3 AND sum(a) < 9"),
+            (Texts{"1: -9223372036854775808 to 3", "1: 9 to 9223372036854775807"}));
+  // Its group must be there to say so, whatever other columns say; what was said before counts.
+  EXPECT_EQ(unwanted("SELECT b FROM f GROUP BY b HAVING sum(a) > 3 AND max(c) > 5"),
+            Texts{"1: -9223372036854775808 to 3"});
+  EXPECT_EQ(unwanted("SELECT b FROM f GROUP BY b HAVING max(c) > 5 AND sum(a) > 3"),
+            (Texts{"1:  to 5", "2: -9223372036854775808 to 3"}));
   // What is no comparison of a value as it is ends the list: behind it, a row may raise an error.
   EXPECT_EQ(unwanted("SELECT b FROM f GROUP BY b HAVING count(*) > 3 AND 10 / count(a) > 1 AND max(c) > 5"),
             Texts{"1:  to 3"});

@@ -287,6 +287,27 @@ TEST_F(GpuMemory, EveryTransfer) {
   }
 }
 
+/// What a run gave back is free to the columns of the next one: those that fit beside what it needs stay.
+TEST_F(GpuMemory, ColumnsDisplaceWhatEarlierRunsGaveBack) {
+  std::vector<std::pair<const char*, ColumnVector>> columns;
+  columns.emplace_back("a", Integers(300000, Sparse));
+  columns.emplace_back("b", Integers(300000, [](uint64_t i) { return static_cast<int64_t>(Mix(i) % 200); }));
+  snapshot_ = MakeSnapshot({Table(1, "w", std::move(columns))});
+  const char* groups = "SELECT count(*) FROM (SELECT a % 3000 AS k, count(*) FROM w GROUP BY k) g";
+  const char* sums = "SELECT count(*), sum(b), min(a) FROM w WHERE a % 3 <> 1";
+  const std::unique_ptr<Gpu> gpu =
+      Open(4'900'000);  // the columns have 4.8 MB; a table of groups is larger than what is left
+  for (int i = 0; i < 3; ++i) {
+    Same(groups, Run(groups, gpu.get()));
+    Same(sums, Run(sums, gpu.get()));
+    const CacheReport before = gpu->Cache();
+    EXPECT_EQ(before.bytes, 4'800'000u);
+    Same(sums, Run(sums, gpu.get()));
+    EXPECT_EQ(gpu->Cache().evictions, before.evictions);
+    EXPECT_EQ(gpu->Cache().misses, before.misses);
+  }
+}
+
 /// Whether that comes true soon.
 template <class F>
 bool Becomes(F f) {

@@ -260,14 +260,30 @@ TEST_F(PlanTest, LargeSidesAreRestrictedToKeysThatAreLookedUp) {
 TEST_F(PlanTest, KeysThatALargerSideHasCostASmallerOneNothing) {
   const std::string from = "SELECT count(*) FROM orders o, customer WHERE customer = customer.id AND nation = 3 AND ",
                     larger = "EXISTS (SELECT * FROM item a WHERE a.orders = o.id AND a.part < o.day)",
-                    smaller = "NOT EXISTS (SELECT * FROM item b WHERE b.orders = o.id AND b.part < 40 AND b.n > o.day)";
+                    smaller =
+                        "NOT EXISTS (SELECT * FROM item b WHERE b.orders = o.id AND b.part < 40 AND b.n * 9 > o.day)";
   const std::vector<std::string> restricted = {"Build: Hash semi join on b.orders = o.id", "Scan item b"};
   EXPECT_TRUE(Has(from + larger + " AND " + smaller, restricted));
   EXPECT_FALSE(Has(from + smaller, restricted));
-  EXPECT_EQ(Answer(from + larger + " AND " + smaller),
-            Answer("SELECT count(*) FROM orders o WHERE customer IN (SELECT id FROM customer WHERE nation = 3) AND "
-                   "(SELECT min(part) FROM item WHERE orders = o.id) < day AND NOT coalesce((SELECT max(n) FROM item "
-                   "WHERE orders = o.id AND part < 40) > day, false)"));
+  EXPECT_EQ(
+      Answer(from + larger + " AND " + smaller),
+      Answer("SELECT count(*) FROM orders o WHERE customer IN (SELECT id FROM customer WHERE nation = 3) AND "
+             "(SELECT min(part) FROM item WHERE orders = o.id) < day AND NOT coalesce((SELECT max(n) * 9 FROM item "
+             "WHERE orders = o.id AND part < 40) > day, false)"));
+  EXPECT_NE(Answer(from + larger + " AND " + smaller), Answer(from + larger));
+  // Their table is made once.
+  const std::vector<std::string> sections = SectionsOf(from + larger + " AND " + smaller);
+  EXPECT_EQ(std::count(sections.begin(), sections.end(), "scan orders o -> rows"), 1);
+  EXPECT_EQ(std::ranges::count_if(
+                sections, [](const std::string& s) { return s.starts_with("stored rows of orders o -> build"); }),
+            1);
+  // One that is made of stored rows inside a side is not that of the pipeline around it.
+  Answer("CREATE TABLE fact AS SELECT item.* FROM item, digit WHERE x < 3");
+  EXPECT_FALSE(Has(
+      "SELECT count(*) FROM fact i, orders o, customer c WHERE i.orders = o.id AND o.customer = c.id AND c.nation = 3 "
+      "AND EXISTS (SELECT * FROM item a WHERE a.orders = o.id AND a.part < o.day) AND NOT EXISTS (SELECT * FROM item b "
+      "WHERE b.orders = o.id AND b.part < 40 AND b.n > i.part)",
+      restricted));
 }
 
 TEST_F(PlanTest, RowsWhoseKeysRestrictALargeSideAreMadeOnce) {

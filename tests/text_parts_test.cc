@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/thread_pool.h"
 #include "compiler/compiler.h"
@@ -72,6 +73,59 @@ class TextParts : public testing::Test {
   vm::StringPool strings_;
   std::optional<vm::CodedParts> parts_;
 };
+
+/// A part of `length` characters, or fewer where the text ends, has up to as many bytes as its code stands for, or more.
+TEST(FewParts, OfCharactersOfSeveralBytes) {
+  const std::vector<std::string> words = {"",
+                                          "a",
+                                          "ab",
+                                          "\u00e6",
+                                          "a\u00e6b",
+                                          "abcdefg",
+                                          "abcdefgh",
+                                          "abcdefghi",
+                                          "\u20acuro",
+                                          "\u20ac",
+                                          "ab\u00e6cdefgh",
+                                          "abcdefg\u00e6",
+                                          "\U0001F600x",
+                                          std::string("a\0b", 3),
+                                          std::string(9, 'z')};
+  ColumnVector texts;
+  texts.type = SqlType::Text();
+  for (uint32_t i = 0; i < 5000; ++i) texts.Append(Value::Text(words[i % words.size()]));
+  const auto table = test::MakeMemoryTable(1, "t", {{"s", texts, {{Encoding::kPlain, 0, {}, {}}}}}, 5000);
+  ASSERT_TRUE(table.ok()) << table.status().message();
+  const auto snapshot = test::MakeSnapshot({*table});
+  for (int length = 0; length < 10; ++length) {
+    const std::string sql = fmt::format("SELECT substring(s FROM 1 FOR {}) AS p, count(*) FROM t GROUP BY p", length);
+    const Result<Compiled> compiled = Compile(sql, *snapshot, {});
+    ASSERT_TRUE(compiled.ok()) << compiled.status().message();
+    int map = -1;
+    for (const vm::Section& s : compiled->program->sections) {
+      for (const vm::Slot& slot : s.slots) map = std::max(map, slot.map);
+    }
+    if (map < 0) continue;
+    const Result<ChunkPointer> chunk = (*table)->tablets[0]->Chunk(0);
+    ASSERT_TRUE(chunk.ok());
+    vm::StringPool strings;
+    const Result<std::optional<vm::CodedParts>> parts = vm::CodeParts(
+        *compiled->program, map, **chunk, &strings, [](size_t n, const auto& f) { return ForEach(nullptr, n, f); });
+    ASSERT_TRUE(parts.ok()) << parts.status().message();
+    if (length == 0) continue;                            // may be a constant
+    ASSERT_EQ(parts->has_value(), length < 8) << length;  // of a longer part more bytes than a code stands for
+    if (!parts->has_value()) continue;
+    for (uint32_t i = 0; i < 5000; ++i) {
+      const std::string_view word = words[i % words.size()];
+      size_t end = 0;  // of so many characters
+      for (int left = length; left > 0 && end < word.size(); --left) {
+        do ++end;
+        while (end < word.size() && (static_cast<unsigned char>(word[end]) & 0xC0) == 0x80);
+      }
+      ASSERT_EQ(strings.Get((*parts)->ids[(*parts)->codes[i]]), word.substr(0, end)) << length << " of " << word;
+    }
+  }
+}
 
 TEST_F(TextParts, AsManyAsThereAreCodes) {
   for (const bool nulls : {false, true}) {

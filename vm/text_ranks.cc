@@ -10,7 +10,7 @@ namespace {
 
 /// Up to so many strings are compared with each other.
 constexpr size_t kFew = 8;
-/// Threads share texts if these are so many times their number, in some buckets for each. (Two threads take as long as one for
+/// Threads share texts if these, times the threads, are so many, in some buckets for each thread. (Two threads take as long as one for
 /// 150,000 numbered names, and 0.8 of it for 1.5 M comments.) A sample has kSampled texts for each bucket.
 constexpr size_t kLeastShared = 1 << 18, kBucketsEach = 4, kMostBuckets = 128, kSampled = 32;
 static_assert(2 * kMostBuckets <= UINT8_MAX + 1);
@@ -126,7 +126,12 @@ Status SortShared(ThreadPool* threads, size_t alike, std::span<Sorting> texts) {
     each_of(w, [&](size_t i) { moved[places[bucket_of[i] * workers + w]++] = texts[i]; });
     return Status::Ok();
   }));
-  std::ranges::copy(moved, texts.begin());
+  TESSERA_TRY(ForEach(threads, workers, [&](size_t w) {
+    each_of(w, [&](size_t i) { texts[i] = moved[i]; });
+    return Status::Ok();
+  }));
+  moved = {};
+  bucket_of = {};
   const auto bucket = [&](size_t b) {
     return texts.subspan(firsts[b * workers], firsts[(b + 1) * workers] - firsts[b * workers]);
   };

@@ -154,10 +154,14 @@ __global__ void CountDirectGroups(const __grid_constant__ Launch launch, uint32_
   if (threadIdx.x % 32 == 0 && mine != 0) atomicAdd(count, mine);
 }
 
-__device__ __forceinline__ bool LeavesOut(const GroupTest& test, const uint64_t* record, const uint64_t* state) {
-  bool null = false, fits = true;
-  const int128_t value = ReadValue(test.value, record, state, &null, &fits);
-  return null || (fits && test.low <= value && value <= test.high);
+__device__ __forceinline__ bool LeavesOut(const GroupTests& tests, const uint64_t* record, const uint64_t* state) {
+  bool leaves_out = false, null = false, fits = true;
+  for (uint32_t t = 0; t < tests.count; ++t) {
+    const int128_t value = ReadValue(tests.tests[t].value, record, state, &null, &fits);
+    leaves_out = leaves_out || null || (tests.tests[t].low <= value && value <= tests.tests[t].high);
+  }
+  for (uint32_t s = 0; s < tests.sum_count; ++s) ReadValue(tests.sums[s], record, state, &null, &fits);
+  return leaves_out && fits;
 }
 
 __global__ void ListGroups(const DeviceGroups table, uint32_t groups, const __grid_constant__ GroupTests tests,
@@ -167,7 +171,7 @@ __global__ void ListGroups(const DeviceGroups table, uint32_t groups, const __gr
   if (listed) {
     const uint64_t* record = table.records + static_cast<uint64_t>(g) * table.record_words;
     const uint64_t* state = table.states + static_cast<uint64_t>(g) * table.state_words;
-    for (uint32_t t = 0; t < tests.count; ++t) listed = listed && !LeavesOut(tests.tests[t], record, state);
+    listed = !LeavesOut(tests, record, state);
   }
   // One addition for all lanes: a single counter takes about one addition per clock.
   const uint32_t lanes = __ballot_sync(0xFFFFFFFFu, listed), lane = threadIdx.x & 31;

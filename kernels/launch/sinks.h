@@ -50,6 +50,9 @@ inline constexpr uint32_t kMaxGroupTests = 4;
 struct GroupTests {
   GroupTest tests[kMaxGroupTests];
   uint32_t count = 0;
+  /// Sums that 128 bits may not hold: an error, whatever the tests say.
+  GroupValue sums[kMaxGroupTests];
+  uint32_t sum_count = 0;
 };
 
 /// A column that groups become.

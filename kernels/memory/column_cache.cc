@@ -583,6 +583,12 @@ Result<ColumnCache::TabletPieces*> ColumnCache::Find(const std::shared_ptr<const
 Result<uint8_t*> ColumnCache::Allocate(uint64_t bytes) {
   void* memory = nullptr;
   cudaError_t error = cudaMallocFromPoolAsync(&memory, bytes, pool_, stream_);
+  if (error == cudaErrorMemoryAllocation && spare_.bytes() > 0) {
+    cudaGetLastError();
+    CUDA_TRY(spare_.FreeAndWait());
+    CUDA_TRY(cudaMemPoolTrimTo(pool_, 0));
+    error = cudaMallocFromPoolAsync(&memory, bytes, pool_, stream_);
+  }
   if (error == cudaErrorMemoryAllocation) {  // others use the device as well: live with less
     cudaGetLastError();
     budget_ = claimed_ + std::max<uint64_t>(bytes_ / 2, bytes);
@@ -868,7 +874,7 @@ Status ColumnCache::Clear() {
 }
 
 Status ColumnCache::Trim() {
-  FreeSpare();
+  CUDA_TRY(spare_.FreeAndWait());
   TESSERA_TRY(Clear());
   CUDA_TRY(cudaMemPoolTrimTo(pool_, 0));
   FreeSpareOnHost();

@@ -314,7 +314,7 @@ class ColumnCache {
   cudaStream_t stream_ = nullptr;         ///< of copies
   cudaStream_t unpack_stream_ = nullptr;  ///< of the kernels that unpack what came
   cudaMemPool_t pool_ = nullptr;
-  SpareMemory spare_;
+  SpareMemory spare_;  ///< empty when the pool goes: of GpuDevice's stream, which empties it
   int device_ = 0;
   Staging own_;  // of the caller
   std::vector<Pending> pending_;

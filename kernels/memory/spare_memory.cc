@@ -20,6 +20,8 @@ bool Fits(uint64_t piece, uint64_t bytes) {
 
 }  // namespace
 
+SpareMemory::SpareMemory() { pieces_.reserve(kMostPieces + 1); }
+
 SpareMemory::Piece SpareMemory::Take(uint64_t bytes) {
   auto best = pieces_.end();
   for (auto p = pieces_.begin(); p != pieces_.end(); ++p) {
@@ -47,7 +49,25 @@ void SpareMemory::Put(const Piece& piece, uint64_t budget) {
 
 void SpareMemory::Free(uint64_t bytes) {
   const uint64_t kept = bytes_ - std::min(bytes_, bytes);
-  while (bytes_ > kept) GiveBack(std::ranges::max_element(pieces_, {}, [](const Piece& p) { return p.bytes; }));
+  while (bytes_ > kept) {
+    const uint64_t needed = bytes_ - kept;
+    GiveBack(std::ranges::min_element(pieces_, [needed](const Piece& a, const Piece& b) {
+      const bool a_does = a.bytes >= needed, b_does = b.bytes >= needed;
+      return a_does != b_does ? a_does : a_does ? a.bytes < b.bytes : a.bytes > b.bytes;
+    }));
+  }
+}
+
+cudaError_t SpareMemory::FreeAndWait() {
+  std::vector<cudaStream_t> streams;
+  for (const Piece& p : pieces_) {
+    if (std::ranges::find(streams, p.stream) == streams.end()) streams.push_back(p.stream);
+  }
+  Free(UINT64_MAX);
+  for (const cudaStream_t s : streams) {
+    if (const cudaError_t error = cudaStreamSynchronize(s); error != cudaSuccess) return error;
+  }
+  return cudaSuccess;
 }
 
 }  // namespace tessera::kernels

@@ -13,8 +13,9 @@ namespace tessera::kernels {
 
 class SpareMemory {
  public:
+  SpareMemory();
+  /// REQUIRES: it is empty, or the streams and the pool of its pieces are still there.
   ~SpareMemory() { Free(UINT64_MAX); }
-  SpareMemory() = default;
   SpareMemory(const SpareMemory&) = delete;
   SpareMemory& operator=(const SpareMemory&) = delete;
 
@@ -29,8 +30,11 @@ class SpareMemory {
   Piece Take(uint64_t bytes);
   /// Keeps a piece of a pool's memory. What is kept is at most a part of `budget`; more is given back to the pool.
   void Put(const Piece& piece, uint64_t budget);
-  /// Gives at least so many bytes back to the pool, or all that there are; the largest pieces first.
+  /// Gives at least so many bytes back to the pool, or all that there are: the smallest piece that will do, or else the
+  /// largest ones.
   void Free(uint64_t bytes);
+  /// Gives all back, and waits until nothing uses them.
+  cudaError_t FreeAndWait();
   /// Of all pieces.
   uint64_t bytes() const { return bytes_; }
 

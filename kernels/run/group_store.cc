@@ -95,9 +95,14 @@ Status Decode(const Section& section, const LoweredProgram& lowered, const Group
   return fits ? Status::Ok() : SumOverflow();
 }
 
-/// The tests that leave out `unwanted`, or some of it.
+/// The tests that leave out `unwanted`, or some of it; none if there are more sums than can be looked at.
 GroupTests GroupTestsOf(const std::vector<vm::UnwantedGroups>& unwanted, const std::vector<GroupValue>& values) {
   GroupTests out;
+  for (const GroupValue& v : values) {
+    if (v.kind != GroupValue::Kind::kParts) continue;
+    if (out.sum_count == kMaxGroupTests) return {};
+    out.sums[out.sum_count++] = v;
+  }
   for (const vm::UnwantedGroups& u : unwanted) {
     if (out.count == kMaxGroupTests) break;
     out.tests[out.count++] = {values[static_cast<size_t>(u.column)], u.low, u.high};

@@ -209,7 +209,7 @@ SectionContext DeviceSections::ContextOf(int number, SectionStatistics* stats) {
     context.rank = state_.options.exchange->rank();
     context.ranks = state_.options.exchange->ranks();
   }
-  // (With other ranks a group here is a part of one.)
+  // (With other ranks a group here may be a part of one: see FindGroups.)
   if (state_.section(number).sink == Section::Sink::kGroups && state_.options.exchange == nullptr)
     context.unwanted = FindUnwanted(state_.program, number);
   return context;

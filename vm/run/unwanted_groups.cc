@@ -1,5 +1,6 @@
 // Only the filters at the head of the reader's code count. What stands before them are loads and range checks (WToI is
-// one, too), so no row that is left out can have raised an error, if the values outside the checked range are kept.
+// one, too), so no row that is left out can have raised an error, if the values outside the checked range are kept: behind
+// a check, what another column says does not count.
 
 #include "vm/run/unwanted_groups.h"
 
@@ -59,13 +60,17 @@ std::vector<UnwantedGroups> FindUnwanted(const Program& program, int number) {
   if (reader == nullptr) return {};
   std::vector<UnwantedGroups> out;
   int column = -1;  // that the accumulator holds
+  bool is_checked = false;
   int128_t low = kInt128Min, high = kInt128Max;
   for (const Instruction& in : reader->code) {
     if (in.op == Opcode::SkipIfNone) continue;
     if (in.op == Opcode::Load || in.op == Opcode::LoadW) {
       const Operand from = Operand::Unpack(in.p2);
       if (from.kind != OperandKind::kSlot) break;
-      column = reader->slots[from.index].column;
+      const int loaded = reader->slots[from.index].column;
+      if (loaded == column) continue;
+      if (is_checked) break;
+      column = loaded;
       low = kInt128Min;
       high = kInt128Max;
       continue;
@@ -74,11 +79,13 @@ std::vector<UnwantedGroups> FindUnwanted(const Program& program, int number) {
     if (in.op == Opcode::CheckI || in.op == Opcode::CheckW) {
       const std::optional<int128_t> least = IntegerOf(program, in.p2), most = IntegerOf(program, in.p3);
       if (!least || !most) break;
+      is_checked = true;
       low = std::max(low, *least);
       high = std::min(high, *most);
       continue;
     }
     if (in.op == Opcode::WToI) {
+      is_checked = true;
       low = std::max<int128_t>(low, INT64_MIN);
       high = std::min<int128_t>(high, INT64_MAX);
       continue;
