@@ -33,8 +33,7 @@ constexpr uint64_t kRowsToStart = uint64_t{32} << 20;
 constexpr size_t kLooks = 16;
 /// Tablets that one thread binds before the copies of the first start, and that a launch makes room for at once.
 constexpr size_t kBoundTogether = 64, kExpectedTablets = 4096;
-/// So many tablets are bound by several threads where nothing can start before they all are, or while the device is at work:
-/// one thread prepares them no faster than it reads some columns of them.
+/// So many tablets are bound by several threads where nothing can start before they all are.
 constexpr size_t kManyTablets = 128;
 /// What several threads read of tablets before the copies of the first start: 64 MiB are checked in some milliseconds,
 /// and keep the link busy for one.
@@ -153,20 +152,17 @@ void TabletFeed::ForgetEncoded() {
 
 bool TabletFeed::AtEnd() const { return next_ == tablets(); }
 
-tessera::Result<vm::TabletEncoding>& TabletFeed::Encode(size_t number, const vm::TabletEncoding* like,
-                                                        UnderWay others) {
+tessera::Result<vm::TabletEncoding>& TabletFeed::Encode(size_t number, const vm::TabletEncoding* like) {
   const TableInfo& table = *context_.table;
   if (number >= encoded_from_ && number < encoded_from_ + encoded_.size()) return encoded_[number - encoded_from_];
   ForgetEncoded();
   encoded_from_ = number;
   const size_t threads = static_cast<size_t>(Threads(context_)), left = table.tablets.size() - number;
-  const bool are_waited_for = may_cut_.has_value() && !*may_cut_;
-  const bool is_shared =
-      encoding_is_slow_ || (left >= kManyTablets && (are_waited_for || others == UnderWay::kRunning));
+  const bool are_waited_for = may_cut_.has_value() && !*may_cut_ && left >= kManyTablets;
   const size_t count =
                    encoding_is_slow_ ? SharedTablets(number, threads) : std::min(left, threads * kBoundTogether / 2),
                workers = std::min(threads, count);
-  if (!is_shared || workers == 1) {
+  if ((!encoding_is_slow_ && !are_waited_for) || workers == 1) {
     encoding_is_slow_ =
         EncodeTablets(&gpu_, encoder_, table, number, kBoundTogether, like, ahead_.get(), context_.pool, &encoded_);
     return encoded_[0];
@@ -253,10 +249,9 @@ tessera::Result<bool> TabletFeed::Collect(const ColumnBudget& budget, UnderWay o
       if (!batch->tablets.empty()) break;
       if (any_under_way) return false;
     }
-    const vm::TabletEncoding* const like = !batch->tablets.empty() ? &batch->tablets.back()
-                                           : last_.has_value()     ? &*last_
-                                                                   : nullptr;
-    tessera::Result<vm::TabletEncoding>& result = Encode(next_, like, others);
+    tessera::Result<vm::TabletEncoding>& result = Encode(next_, !batch->tablets.empty() ? &batch->tablets.back()
+                                                                : last_.has_value()     ? &*last_
+                                                                                        : nullptr);
     TESSERA_TRY(result.status());
     vm::TabletEncoding& encoded = *result;
     if (encoded.skip) {

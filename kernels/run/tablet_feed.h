@@ -87,9 +87,9 @@ class TabletFeed {
   struct Needs {
     bool codes = false, nulls = false;
   };
-  /// Tablet `number`, encoded. If encoding takes long, or the device could wait for it, several threads encode others behind
-  /// it at the same time. The tablet is moved from once it has its place in a launch.
-  tessera::Result<vm::TabletEncoding>& Encode(size_t number, const vm::TabletEncoding* like, UnderWay others);
+  /// Tablet `number`, encoded. If encoding takes long, several threads encode others behind it at the same time. The tablet
+  /// is moved from once it has its place in a launch.
+  tessera::Result<vm::TabletEncoding>& Encode(size_t number, const vm::TabletEncoding* like);
   /// Up to `count` tablets from `number` on, by several threads: as many as were begun before one took long, if none had.
   void EncodeShared(size_t number, size_t count, size_t workers, const vm::TabletEncoding* like);
   /// Leaves encoded_ empty.
