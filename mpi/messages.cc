@@ -67,9 +67,10 @@ TextColumn TextOf(const vm::RowColumn& column, const vm::StringPool& strings) {
 }
 
 /// The identifiers of the rows' texts. False if a row that is not NULL has an index that no value has.
-bool Intern(const TextColumn& text, vm::StringPool* strings, vm::RowColumn* column) {
+bool Intern(const TextColumn& text, vm::StringPool* strings, ThreadPool* pool, vm::RowColumn* column) {
   std::vector<int64_t> identifiers(text.values.size());
-  strings->Intern(text.values, identifiers.data());
+  // (Where threads cannot be started, this one does it.)
+  if (!strings->Intern(pool, text.values, identifiers.data()).ok()) strings->Intern(text.values, identifiers.data());
   column->low.reserve(text.numbers.size());
   for (size_t r = 0; r < text.numbers.size(); ++r) {
     const uint32_t number = text.numbers[r];
@@ -145,7 +146,7 @@ Result<vm::Shipment> ReadShipment(std::string_view bytes, const std::vector<SqlT
     TextColumn text;
     ColumnFields(in, out.rows.rows, c, text);
     if (in.failed() || c.type.storage() != type.storage()) return DamagedRows();
-    if (type.storage() == StorageClass::kText && !Intern(text, strings, &c)) return DamagedRows();
+    if (type.storage() == StorageClass::kText && !Intern(text, strings, pool, &c)) return DamagedRows();
     if (!IsWellFormed(c, out.rows.rows)) return DamagedRows();
     out.rows.columns.push_back(std::move(c));
   }
