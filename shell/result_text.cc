@@ -32,6 +32,15 @@ constexpr std::array<FormatName, 5> kFormats = {{{ResultFormat::kBox, "box"},
                                                  {ResultFormat::kMarkdown, "markdown"},
                                                  {ResultFormat::kLine, "line"}}};
 
+/// A value of a batch, or what stands for NULL.
+void AppendValue(const ColumnVector& column, size_t row, std::string_view null_text, std::string* out) {
+  if (column.IsNull(row)) {
+    *out += null_text;
+  } else {
+    AppendText(column, row, out);
+  }
+}
+
 /// What the formats share: names, buffer, text and command tags.
 class TextWriter : public ResultWriter {
  public:
@@ -208,11 +217,11 @@ class JsonText final : public RowText {
     for (size_t i = 0; i < batch.columns.size(); ++i) {
       if (i > 0) *out += ',';
       *out += keys_[i];
-      AppendValue(batch.columns[i], row, out);
+      AppendJson(batch.columns[i], row, out);
     }
     *out += '}';
   }
-  static void AppendValue(const ColumnVector& column, size_t row, std::string* out) {
+  static void AppendJson(const ColumnVector& column, size_t row, std::string* out) {
     if (column.IsNull(row)) {
       *out += "null";
     } else if (column.type.id == TypeId::kText) {
@@ -256,11 +265,7 @@ class MarkdownText final : public RowText {
     *out += '|';
     for (const ColumnVector& column : batch.columns) {
       text.clear();
-      if (column.IsNull(row)) {
-        text = null_text_;
-      } else {
-        AppendText(column, row, &text);
-      }
+      AppendValue(column, row, null_text_, &text);
       Cell(text, out);
     }
     *out += '\n';
@@ -302,11 +307,7 @@ class LineText final : public RowText {
     if (!IsFirst(row)) *out += '\n';
     for (size_t i = 0; i < batch.columns.size(); ++i) {
       *out += names_[i];
-      if (batch.columns[i].IsNull(row)) {
-        *out += null_text_;
-      } else {
-        AppendText(batch.columns[i], row, out);
-      }
+      AppendValue(batch.columns[i], row, null_text_, out);
       *out += '\n';
     }
   }
@@ -345,11 +346,7 @@ class BoxText final : public TextWriter {
       cells.reserve(batch.columns.size());
       for (const ColumnVector& column : batch.columns) {
         text.clear();
-        if (column.IsNull(row)) {
-          text = null_text;
-        } else {
-          AppendText(column, row, &text);
-        }
+        AppendValue(column, row, null_text, &text);
         cells.push_back(column.type.storage() == StorageClass::kText || column.IsNull(row) ? Printable(text) : text);
       }
       if (head_.size() < head) {

@@ -26,6 +26,26 @@ std::string TextOf(uint32_t row, uint32_t different, int width) {
 }
 bool IsNull(uint32_t row, bool nulls) { return nulls && row % 7 == 3; }
 
+/// The parts of the first `length` characters of texts that are stored plain, by several threads; nullopt: they have no codes.
+/// The status is not OK if they could not be asked for.
+Result<std::optional<vm::CodedParts>> PartsOf(const ColumnVector& texts, uint32_t rows, int length,
+                                              vm::StringPool* strings) {
+  TESSERA_ASSIGN(const auto table,
+                 test::MakeMemoryTable(1, "t", {{"s", texts, {{Encoding::kPlain, 0, {}, {}}}}}, rows));
+  const auto snapshot = test::MakeSnapshot({table});
+  const std::string sql = fmt::format("SELECT substring(s FROM 1 FOR {}) AS p, count(*) FROM t GROUP BY p", length);
+  TESSERA_ASSIGN(const Compiled compiled, Compile(sql, *snapshot, {}));
+  int map = -1;
+  for (const vm::Section& s : compiled.program->sections) {
+    for (const vm::Slot& slot : s.slots) map = std::max(map, slot.map);
+  }
+  if (map < 0) return Status(ErrorCode::kInternal, "no section gives the parts");
+  TESSERA_ASSIGN(const ChunkPointer chunk, table->tablets[0]->Chunk(0));
+  ThreadPool pool(4);
+  return vm::CodeParts(*compiled.program, map, *chunk, strings,
+                       [&](size_t n, const auto& f) { return ForEach(&pool, n, f); });
+}
+
 class TextParts : public testing::Test {
  protected:
   /// The codes of the first `width` characters, by several threads; each code stands for its text.
@@ -35,23 +55,7 @@ class TextParts : public testing::Test {
     texts.type = SqlType::Text();
     for (uint32_t i = 0; i < kRows; ++i)
       texts.Append(IsNull(i, nulls) ? Value::Null(texts.type) : Value::Text(TextOf(i, different, width)));
-    const auto table = test::MakeMemoryTable(1, "t", {{"s", texts, {{Encoding::kPlain, 0, {}, {}}}}}, kRows);
-    ASSERT_TRUE(table.ok()) << table.status().message();
-    const auto snapshot = test::MakeSnapshot({*table});
-    const std::string sql = fmt::format("SELECT substring(s FROM 1 FOR {}) AS p, count(*) FROM t GROUP BY p", width);
-    const Result<Compiled> compiled = Compile(sql, *snapshot, {});
-    ASSERT_TRUE(compiled.ok()) << compiled.status().message();
-    const vm::Program& program = *compiled->program;
-    int map = -1;
-    for (const vm::Section& s : program.sections) {
-      for (const vm::Slot& slot : s.slots) map = std::max(map, slot.map);
-    }
-    ASSERT_GE(map, 0);
-    const Result<ChunkPointer> chunk = (*table)->tablets[0]->Chunk(0);
-    ASSERT_TRUE(chunk.ok());
-    ThreadPool pool(4);
-    Result<std::optional<vm::CodedParts>> parts =
-        vm::CodeParts(program, map, **chunk, &strings_, [&](size_t n, const auto& f) { return ForEach(&pool, n, f); });
+    Result<std::optional<vm::CodedParts>> parts = PartsOf(texts, kRows, width, &strings_);
     ASSERT_TRUE(parts.ok()) << parts.status().message();
     parts_ = std::move(*parts);
     if (!parts_) return;
@@ -94,25 +98,10 @@ TEST(FewParts, OfCharactersOfSeveralBytes) {
   ColumnVector texts;
   texts.type = SqlType::Text();
   for (uint32_t i = 0; i < 5000; ++i) texts.Append(Value::Text(words[i % words.size()]));
-  const auto table = test::MakeMemoryTable(1, "t", {{"s", texts, {{Encoding::kPlain, 0, {}, {}}}}}, 5000);
-  ASSERT_TRUE(table.ok()) << table.status().message();
-  const auto snapshot = test::MakeSnapshot({*table});
-  for (int length = 0; length < 10; ++length) {
-    const std::string sql = fmt::format("SELECT substring(s FROM 1 FOR {}) AS p, count(*) FROM t GROUP BY p", length);
-    const Result<Compiled> compiled = Compile(sql, *snapshot, {});
-    ASSERT_TRUE(compiled.ok()) << compiled.status().message();
-    int map = -1;
-    for (const vm::Section& s : compiled->program->sections) {
-      for (const vm::Slot& slot : s.slots) map = std::max(map, slot.map);
-    }
-    if (map < 0) continue;
-    const Result<ChunkPointer> chunk = (*table)->tablets[0]->Chunk(0);
-    ASSERT_TRUE(chunk.ok());
+  for (int length = 1; length < 10; ++length) {
     vm::StringPool strings;
-    const Result<std::optional<vm::CodedParts>> parts = vm::CodeParts(
-        *compiled->program, map, **chunk, &strings, [](size_t n, const auto& f) { return ForEach(nullptr, n, f); });
+    const Result<std::optional<vm::CodedParts>> parts = PartsOf(texts, 5000, length, &strings);
     ASSERT_TRUE(parts.ok()) << parts.status().message();
-    if (length == 0) continue;                            // may be a constant
     ASSERT_EQ(parts->has_value(), length < 8) << length;  // of a longer part more bytes than a code stands for
     if (!parts->has_value()) continue;
     for (uint32_t i = 0; i < 5000; ++i) {
