@@ -114,7 +114,7 @@ Status ColumnCache::MakeRoom(uint64_t bytes) {
   const uint64_t wanted = bytes_ + claimed_ + bytes;
   if (wanted + spare_.bytes() <= budget_) return Status::Ok();
   spare_.Free(wanted + spare_.bytes() - budget_);
-  if (wanted <= budget_) return Status::Ok();
+  if (wanted + spare_.bytes() <= budget_) return Status::Ok();
   // (A tablet that a launch reads has not expired.)
   for (auto t = tablets_.begin(); t != tablets_.end();) {
     if (!t->second.tablet.expired()) {
@@ -124,8 +124,9 @@ Status ColumnCache::MakeRoom(uint64_t bytes) {
     TESSERA_TRY(DropAll(&t->second));
     t = tablets_.erase(t);
   }
-  // Those that are passed over come again, at the front of the list: once each.
-  for (size_t left = 2 * pieces_.size(); left > 0 && bytes_ + claimed_ + bytes > budget_; --left) {
+  // Those that are passed over come again, at the front of the list: once each. (Spare memory that is left lies beside what
+  // a run uses.)
+  for (size_t left = 2 * pieces_.size(); left > 0 && bytes_ + claimed_ + bytes + spare_.bytes() > budget_; --left) {
     const auto last = std::prev(pieces_.end());
     if (std::exchange(last->was_used, false) || last->pins != 0) {
       pieces_.splice(pieces_.begin(), pieces_, last);

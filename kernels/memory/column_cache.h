@@ -124,9 +124,10 @@ class ColumnCache {
   /// leaves too little.
   Status Claim(uint64_t bytes);
   void Release(uint64_t bytes) { claimed_ -= bytes; }
-  /// Memory that an earlier run has put here is claimed and taken; data is nullptr if there is none of about this size. It
-  /// is free until then: what is claimed, and columns, make it go.
+  /// Memory that an earlier run has put here is claimed and taken; data is nullptr if there is none. It is free until then:
+  /// what is claimed, and columns, make it go. REQUIRES: as SpareMemory::Take.
   SpareMemory::Piece TakeSpare(uint64_t bytes) {
+    if (bytes_ + claimed_ + bytes > budget_) return {};
     const SpareMemory::Piece piece = spare_.Take(bytes);
     claimed_ += piece.bytes;
     return piece;

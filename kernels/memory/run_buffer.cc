@@ -6,7 +6,10 @@ namespace tessera::kernels {
 
 namespace {
 
-uint64_t Rounded(uint64_t bytes) { return (std::max<uint64_t>(bytes, 1) + 127) / 128 * 128; }
+uint64_t Rounded(uint64_t bytes) {
+  constexpr uint64_t kUnit = SpareMemory::kAlignment;
+  return (std::max<uint64_t>(bytes, 1) + kUnit - 1) / kUnit * kUnit;
+}
 
 }  // namespace
 

@@ -1,0 +1,76 @@
+#include "base/slab_ranges.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace tessera {
+
+SlabRanges::SlabRanges(size_t most_slabs) : most_slabs_(most_slabs) {
+  slabs_.reserve(most_slabs);
+  free_.reserve(most_slabs);
+}
+
+std::vector<SlabRanges::Slab>::iterator SlabRanges::Find(const uint8_t* at) {
+  return std::ranges::find_if(slabs_, [at](const Slab& s) { return s.Holds(at); });
+}
+
+bool SlabRanges::Holds(const uint8_t* at) const {
+  return std::ranges::any_of(slabs_, [at](const Slab& s) { return s.Holds(at); });
+}
+
+void SlabRanges::Touch(std::vector<Slab>::iterator slab) { std::rotate(slab, slab + 1, slabs_.end()); }
+
+uint8_t* SlabRanges::Take(uint64_t bytes) {
+  free_.reserve(taken_ + 1 + most_slabs_);  // between two free ranges of a slab lies a piece: Put finds room
+  auto best = free_.end();
+  for (auto r = free_.begin(); r != free_.end(); ++r) {
+    if (r->bytes >= bytes && (best == free_.end() || r->bytes < best->bytes)) best = r;
+  }
+  if (best == free_.end()) return nullptr;
+  uint8_t* const data = best->data;
+  best->data += bytes;
+  best->bytes -= bytes;
+  if (best->bytes == 0) free_.erase(best);
+  ++taken_;
+  free_bytes_ -= bytes;
+  const auto slab = Find(data);
+  slab->free_bytes -= bytes;
+  Touch(slab);
+  return data;
+}
+
+void SlabRanges::Put(Range range) {
+  auto slab = Find(range.data);
+  if (slab == slabs_.end()) {
+    slabs_.push_back({range, 0});
+    slab = std::prev(slabs_.end());
+  } else {
+    --taken_;
+  }
+  free_bytes_ += range.bytes;
+  slab->free_bytes += range.bytes;
+  auto next = std::ranges::lower_bound(free_, range.data, {}, &Range::data);
+  if (next != free_.end() && next->data == range.end() && slab->Holds(next->data)) {
+    range.bytes += next->bytes;
+    next = free_.erase(next);
+  }
+  const auto before = next == free_.begin() ? free_.end() : std::prev(next);
+  if (before != free_.end() && before->end() == range.data && slab->Holds(before->data)) {
+    before->bytes += range.bytes;
+  } else {
+    free_.insert(next, range);
+  }
+  Touch(slab);
+}
+
+SlabRanges::Range SlabRanges::RemoveSlab() {
+  const auto slab = std::ranges::find_if(slabs_, [](const Slab& s) { return s.free_bytes == s.whole.bytes; });
+  if (slab == slabs_.end()) return {};
+  const Range whole = slab->whole;
+  free_.erase(std::ranges::lower_bound(free_, whole.data, {}, &Range::data));
+  free_bytes_ -= whole.bytes;
+  slabs_.erase(slab);
+  return whole;
+}
+
+}  // namespace tessera
