@@ -9,7 +9,7 @@ Environment variables choose what to do. Their defaults:
     RANKS="1 2"            the first is what the others are compared with
     MODE=strong            or weak: data grow with the ranks
     SCALE=1                of SSB and TPC-H
-    ROWS=8000000           of the table of the SELECT suite
+    ROWS=8000000           of the table of the SELECT suite; above 400 M rounded up to a multiple of 2, 4, 8 ...
     PAIRS="1x2 2x2 2x3 2x4 3x4 2x7 4x4"   tablets of the two sides of the JOIN suite
     TABLET=5000            rows of such a tablet
     DEVICE=host            or gpu, auto
@@ -42,6 +42,8 @@ PARTS = [part + "_ms" for part in ("compile", "scatter", "read", "transfer", "ke
                                    "merge", "print")]
 
 NUMBERS = ["statement", "rank", "total_ms", *PARTS, "bytes_sent", "bytes_received", "rows_scanned", "memory_peak"]
+
+MOST_GENERATED = 400_000_000  # rows of the table of the SELECT suite; a larger one has them several times
 
 # Five shapes, each on integers and on floats: after the queries of the papers on VMs for GPUs, counted.
 SHAPES = [("two filters", "count(*), sum(id)", "uniform{0} > 60 AND normal{0}5 < 0"),
@@ -92,8 +94,12 @@ class Scaling:
         return getattr(self, "suite_" + name)(times if self.weak else 1)
 
     def suite_select(self, times):
-        rows = int(environment("ROWS", "8000000")) * times
-        _, database = generate(self.build, f"scaling-select-{rows}", "join_gen", ["--build", "1000", "--probe", str(rows)])
+        rows = generated = int(environment("ROWS", "8000000")) * times
+        doubled = 0
+        while generated > MOST_GENERATED:  # text of 50 bytes a row lies beside the tablets until the end
+            generated, doubled = (generated + 1) // 2, doubled + 1
+        _, database = generate(self.build, f"scaling-select-{rows}", "join_gen", ["--build", "1000", "--probe", str(generated)],
+                               ["INSERT INTO s SELECT * FROM s"] * doubled)
         queries = [(f"{shape}, {kind}", f"SELECT {what.format(letter)} FROM s WHERE {where.format(letter)}")
                    for letter, kind in (("i", "integers"), ("f", "floats")) for shape, what, where in SHAPES]
         return Suite("select", database, queries, "s WHERE id")
