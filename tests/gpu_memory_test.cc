@@ -647,13 +647,14 @@ TEST_F(GpuMemory, JoinTablesInParts) {
   }
 }
 
-/// Room is taken for all rows of tables that nobody would wait for if they were smaller: most of them are filled, half, few
-/// and none.
+/// Room is taken for all rows of tables that nobody would wait for if they were smaller, and for all matches of rows: most of it
+/// is filled, half, few and none.
 TEST_F(GpuMemory, RoomForRowsThatMayNotCome) {
   for (const uint64_t budget : {kBudget, 8 * kBudget, 64 * kBudget}) {
     GpuOptions options;
     options.memory_bytes = budget;
     options.deferred_build_rows = 1000;
+    options.first_build_rows = 1000;
     options.given_back_bytes = 1000;
     const std::unique_ptr<Gpu> gpu = Open(options);
     for (const char* sql : {

@@ -10,8 +10,6 @@ namespace {
 
 using vm::Section;
 
-constexpr uint64_t kFirstBuildRows = 1 << 20;
-
 }  // namespace
 
 SectionRun::SectionRun(GpuDevice* gpu, const vm::SectionContext& context, DeviceJoins* joins, const RowSource* rows,
@@ -154,9 +152,9 @@ Status SectionRun::StartBuild() {
   TESSERA_TRY(Collect(&batch.input).status());
   const uint64_t rows = batch.input.rows();
   BuildRows& build = sink_.build();
-  const bool all = feed_.AtEnd() && !lowered_.repeats && passes_.count() <= 1;
+  const bool once = feed_.AtEnd() && passes_.count() <= 1, all = once && !lowered_.repeats;
   if (!all || rows > gpu_.options().deferred_build_rows || rows * build.row_bytes() > build.most_bytes())
-    return RunBuild(all ? rows : 0);
+    return RunBuild(all ? rows : once ? RowsWithMatches() : 0);
   // No row more than there are can come: nothing can run full, and nobody has to wait here.
   TESSERA_TRY(sink_.AllocateBuild(std::max<uint64_t>(rows, 1)));
   memset(launcher_.HostControl(batch), 0, sizeof(Control));
@@ -166,12 +164,22 @@ Status SectionRun::StartBuild() {
   return launcher_.Start(&batch);
 }
 
+uint64_t SectionRun::RowsWithMatches() const {
+  uint64_t rows = 0;
+  for (const vm::Instruction& in : section_.code) {
+    if (in.op == vm::Opcode::Next && joins_.shapes()[static_cast<size_t>(in.p1)] != nullptr)
+      rows = std::max<uint64_t>(rows, joins_.rows(in.p1).rows());
+  }
+  return rows > gpu_.options().first_build_rows ? rows : 0;
+}
+
 Status SectionRun::RunBuild(uint64_t room) {
   Batch& batch = batches_[0];
   BuildRows& build = sink_.build();
-  if (room == 0 || !build.TryAllocate(room))
-    TESSERA_TRY(
-        sink_.AllocateBuild(std::clamp<uint64_t>(build.most_bytes() / build.row_bytes(), kSliceRows, kFirstBuildRows)));
+  if (room == 0 || !build.TryAllocate(room)) {
+    const uint64_t most = std::max<uint64_t>(gpu_.options().first_build_rows, kSliceRows);
+    TESSERA_TRY(sink_.AllocateBuild(std::clamp<uint64_t>(build.most_bytes() / build.row_bytes(), kSliceRows, most)));
+  }
   for (uint64_t pass = 0;;) {
     if (!batch.input.tablets.empty()) {
       TESSERA_TRY(BuildLaunch(0));
