@@ -192,24 +192,30 @@ int64_t LateTexts::Add(const ChunkPointer& chunk) {
   return at->second;
 }
 
-/// (A NULL may have any number.)
-std::string_view LateTexts::Text(int64_t number) const {
-  const auto chunk = std::prev(chunks_.upper_bound(number));
-  const auto entry = static_cast<uint64_t>(number - chunk->first);
-  return entry < chunk->second->entries ? chunk->second->Entry(static_cast<uint32_t>(entry)) : std::string_view();
+std::pair<const Chunk*, uint32_t> LateTexts::Find(int64_t number) const {
+  const auto& [first, chunk] = *std::prev(chunks_.upper_bound(number));
+  const auto entry = static_cast<uint64_t>(number - first);
+  return {entry < chunk->entries ? chunk.get() : nullptr, static_cast<uint32_t>(entry)};
 }
 
 Status LateTexts::Resolve(StringPool* strings, ThreadPool* pool, std::span<int64_t> values) const {
   if (next_ == kFirst) return Status::Ok();
-  constexpr size_t kPart = 4096;
+  constexpr size_t kPart = 512;  // a text takes a microsecond, if no cache has it
   const size_t parts = (values.size() + kPart - 1) / kPart;
   return ForEach(parts < 2 ? nullptr : pool, parts, [&](size_t part) {
     std::vector<size_t> places;
-    std::vector<std::string_view> texts;
+    std::vector<std::pair<const Chunk*, uint32_t>> entries;
     for (size_t i = part * kPart; i < std::min(values.size(), (part + 1) * kPart); ++i) {
       if (values[i] < kFirst) continue;
       places.push_back(i);
-      texts.push_back(Text(values[i]));
+      entries.push_back(Find(values[i]));
+      if (const auto [chunk, entry] = entries.back(); chunk != nullptr)
+        __builtin_prefetch(chunk->entry_offsets + entry);
+    }
+    std::vector<std::string_view> texts;
+    for (const auto& [chunk, entry] : entries) {
+      texts.push_back(chunk == nullptr ? std::string_view() : chunk->Entry(entry));
+      __builtin_prefetch(texts.back().data());
     }
     std::vector<int64_t> ids(texts.size());
     strings->Intern(texts, ids.data());

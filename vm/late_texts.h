@@ -10,6 +10,7 @@
 #include <map>
 #include <mutex>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/thread_pool.h"
@@ -52,7 +53,8 @@ class LateTexts {
   Status Resolve(StringPool* strings, ThreadPool* pool, std::span<int64_t> values) const;
 
  private:
-  std::string_view Text(int64_t number) const;
+  /// The chunk and its entry; nullptr for what is the number of none, which a NULL may have.
+  std::pair<const Chunk*, uint32_t> Find(int64_t number) const;
 
   /// Greater than every identifier.
   static constexpr int64_t kFirst = int64_t{1} << 40;
