@@ -20,17 +20,21 @@ bool SlabRanges::Holds(const uint8_t* at) const {
 
 void SlabRanges::Touch(std::vector<Slab>::iterator slab) { std::rotate(slab, slab + 1, slabs_.end()); }
 
+std::vector<SlabRanges::FreeRange>::iterator SlabRanges::FindFree(const uint8_t* at) {
+  return std::ranges::lower_bound(free_, at, {}, [](const FreeRange& f) { return f.range.data; });
+}
+
 uint8_t* SlabRanges::Take(uint64_t bytes) {
   free_.reserve(taken_ + 1 + most_slabs_);  // between two free ranges of a slab lies a piece: Put finds room
   auto best = free_.end();
-  for (auto r = free_.begin(); r != free_.end(); ++r) {
-    if (r->bytes >= bytes && (best == free_.end() || r->bytes < best->bytes)) best = r;
+  for (auto f = free_.begin(); f != free_.end(); ++f) {
+    if (f->range.bytes < bytes || (f->is_slab && bytes < f->range.bytes / kLeastPart)) continue;
+    if (best == free_.end() || f->range.bytes < best->range.bytes) best = f;
   }
   if (best == free_.end()) return nullptr;
-  uint8_t* const data = best->data;
-  best->data += bytes;
-  best->bytes -= bytes;
-  if (best->bytes == 0) free_.erase(best);
+  uint8_t* const data = best->range.data;
+  *best = {{data + bytes, best->range.bytes - bytes}, false};
+  if (best->range.bytes == 0) free_.erase(best);
   ++taken_;
   free_bytes_ -= bytes;
   const auto slab = Find(data);
@@ -49,17 +53,19 @@ void SlabRanges::Put(Range range) {
   }
   free_bytes_ += range.bytes;
   slab->free_bytes += range.bytes;
-  auto next = std::ranges::lower_bound(free_, range.data, {}, &Range::data);
-  if (next != free_.end() && next->data == range.end() && slab->Holds(next->data)) {
-    range.bytes += next->bytes;
+  auto next = FindFree(range.data);
+  if (next != free_.end() && next->range.data == range.end() && slab->Holds(next->range.data)) {
+    range.bytes += next->range.bytes;
     next = free_.erase(next);
   }
-  const auto before = next == free_.begin() ? free_.end() : std::prev(next);
-  if (before != free_.end() && before->end() == range.data && slab->Holds(before->data)) {
-    before->bytes += range.bytes;
-  } else {
-    free_.insert(next, range);
+  if (next != free_.begin()) {
+    const auto before = std::prev(next);
+    if (before->range.end() == range.data && slab->Holds(before->range.data)) {
+      range = {before->range.data, before->range.bytes + range.bytes};
+      next = free_.erase(before);
+    }
   }
+  free_.insert(next, {range, slab->free_bytes == slab->whole.bytes});
   Touch(slab);
 }
 
@@ -67,7 +73,7 @@ SlabRanges::Range SlabRanges::RemoveSlab() {
   const auto slab = std::ranges::find_if(slabs_, [](const Slab& s) { return s.free_bytes == s.whole.bytes; });
   if (slab == slabs_.end()) return {};
   const Range whole = slab->whole;
-  free_.erase(std::ranges::lower_bound(free_, whole.data, {}, &Range::data));
+  free_.erase(FindFree(whole.data));
   free_bytes_ -= whole.bytes;
   slabs_.erase(slab);
   return whole;

@@ -21,9 +21,11 @@ class SlabRanges {
 
   explicit SlabRanges(size_t most_slabs);
 
-  /// A piece of so many bytes at the beginning of the smallest free range that has them, or nullptr. Bytes should be multiples
-  /// of what pieces are aligned to.
+  /// A piece of so many bytes at the beginning of the smallest free range that has them, or nullptr. A slab that is free as a
+  /// whole is not cut for less than 1/kLeastPart of it: it could not be removed then. Bytes should be multiples of what pieces
+  /// are aligned to.
   uint8_t* Take(uint64_t bytes);
+  static constexpr uint64_t kLeastPart = 8;
   /// A piece that Take gave comes back, or a slab comes: whatever lies in no slab. Allocates nothing. REQUIRES: a slab is not
   /// one too many.
   void Put(Range range);
@@ -44,14 +46,21 @@ class SlabRanges {
     bool Holds(const uint8_t* at) const { return at >= whole.data && at < whole.end(); }
   };
 
+  struct FreeRange {
+    Range range;
+    bool is_slab;  ///< a whole one
+  };
+
   std::vector<Slab>::iterator Find(const uint8_t* at);
+  /// The first free range that begins there or behind.
+  std::vector<FreeRange>::iterator FindFree(const uint8_t* at);
   /// The slab was used last.
   void Touch(std::vector<Slab>::iterator slab);
 
   const size_t most_slabs_;
-  std::vector<Slab> slabs_;  ///< what was used longest ago first
-  std::vector<Range> free_;  ///< by address; no two in one slab touch
-  size_t taken_ = 0;         ///< pieces
+  std::vector<Slab> slabs_;      ///< what was used longest ago first
+  std::vector<FreeRange> free_;  ///< by address; no two in one slab touch
+  size_t taken_ = 0;             ///< pieces
   uint64_t free_bytes_ = 0;
 };
 

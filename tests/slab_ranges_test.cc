@@ -62,6 +62,19 @@ TEST(SlabRanges, TheSmallestRangeThatFitsIsTaken) {
   EXPECT_EQ(ranges.Take(2048), at);
 }
 
+TEST(SlabRanges, NoSlabIsCutForLittle) {
+  std::vector<uint8_t> memory(2 * 8192);
+  uint8_t* const at = memory.data();
+  SlabRanges ranges(2);
+  ranges.Put({at, 8192});
+  EXPECT_EQ(ranges.Take(512), nullptr);
+  EXPECT_EQ(ranges.Take(1024), at);
+  EXPECT_EQ(ranges.Take(512), at + 1024) << "it is cut already";
+  ranges.Put({at, 1024});
+  ranges.Put({at + 1024, 512});
+  EXPECT_EQ(ranges.Take(512), nullptr);
+}
+
 /// Beside a map of which byte belongs to whom.
 TEST(SlabRanges, AnyOrder) {
   constexpr size_t kUnit = 512, kSlabUnits = 64, kSlabs = 4;
@@ -78,19 +91,20 @@ TEST(SlabRanges, AnyOrder) {
       taken[unit] = is_taken;
     }
   };
-  /// Units of the longest run of free ones within a slab.
-  const auto longest = [&] {
-    size_t most = 0, run = 0;
-    for (size_t u = 0; u < taken.size(); ++u) {
+  /// Whether a slab has a run of so many free ones, and is not cut for less.
+  const auto has_room = [&](size_t units) {
+    for (size_t u = 0, run = 0; u < taken.size(); ++u) {
       run = taken[u] ? 0 : u % kSlabUnits == 0 ? 1 : run + 1;
-      most = std::max(most, run);
+      if (run == units && units * SlabRanges::kLeastPart >= kSlabUnits) return true;
+      const auto slab = taken.begin() + static_cast<ptrdiff_t>(u / kSlabUnits * kSlabUnits);
+      if (run == units && std::count(slab, slab + kSlabUnits, true) > 0) return true;
     }
-    return most;
+    return false;
   };
   for (int step = 0; step < 20000; ++step) {
     if (pieces.empty() || random() % 2 == 0) {
       const size_t units = 1 + random() % (kSlabUnits / 2);
-      const bool fits = units <= longest();
+      const bool fits = has_room(units);
       uint8_t* const data = ranges.Take(units * kUnit);
       ASSERT_EQ(data != nullptr, fits);
       if (data == nullptr) continue;
