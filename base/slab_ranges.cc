@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <new>
 
 namespace tessera {
 
@@ -25,7 +26,14 @@ std::vector<SlabRanges::FreeRange>::iterator SlabRanges::FindFree(const uint8_t*
 }
 
 uint8_t* SlabRanges::Take(uint64_t bytes) {
-  free_.reserve(taken_ + 1 + most_slabs_);  // between two free ranges of a slab lies a piece: Put finds room
+  // Between two free ranges of a slab lies a piece, so there is room for what Put brings.
+  if (const size_t most = taken_ + 1 + most_slabs_; free_.capacity() < most) {
+    try {
+      free_.reserve(2 * most);
+    } catch (const std::bad_alloc&) {
+      return nullptr;
+    }
+  }
   auto best = free_.end();
   for (auto f = free_.begin(); f != free_.end(); ++f) {
     if (f->range.bytes < bytes || (f->is_slab && bytes < f->range.bytes / kLeastPart)) continue;
@@ -33,6 +41,7 @@ uint8_t* SlabRanges::Take(uint64_t bytes) {
   }
   if (best == free_.end()) return nullptr;
   uint8_t* const data = best->range.data;
+  if (best->is_slab) removable_bytes_ -= best->range.bytes;
   *best = {{data + bytes, best->range.bytes - bytes}, false};
   if (best->range.bytes == 0) free_.erase(best);
   ++taken_;
@@ -65,16 +74,18 @@ void SlabRanges::Put(Range range) {
       next = free_.erase(before);
     }
   }
-  free_.insert(next, {range, slab->free_bytes == slab->whole.bytes});
+  free_.insert(next, {range, slab->is_free()});
+  if (slab->is_free()) removable_bytes_ += range.bytes;
   Touch(slab);
 }
 
 SlabRanges::Range SlabRanges::RemoveSlab() {
-  const auto slab = std::ranges::find_if(slabs_, [](const Slab& s) { return s.free_bytes == s.whole.bytes; });
+  const auto slab = std::ranges::find_if(slabs_, [](const Slab& s) { return s.is_free(); });
   if (slab == slabs_.end()) return {};
   const Range whole = slab->whole;
   free_.erase(FindFree(whole.data));
   free_bytes_ -= whole.bytes;
+  removable_bytes_ -= whole.bytes;
   slabs_.erase(slab);
   return whole;
 }

@@ -21,11 +21,11 @@ class SlabRanges {
 
   explicit SlabRanges(size_t most_slabs);
 
-  /// A piece of so many bytes at the beginning of the smallest free range that has them, or nullptr. A slab that is free as a
-  /// whole is not cut for less than 1/kLeastPart of it: it could not be removed then. Bytes should be multiples of what pieces
-  /// are aligned to.
+  /// A piece of so many bytes at the beginning of the smallest free range that has them; nullptr if there is none, or no memory
+  /// to note it. A slab that is free as a whole is not cut for less than 1/kLeastPart of it: the rest would be held back. Bytes
+  /// should be multiples of what pieces are aligned to.
   uint8_t* Take(uint64_t bytes);
-  static constexpr uint64_t kLeastPart = 8;
+  static constexpr uint64_t kLeastPart = 4;
   /// A piece that Take gave comes back, or a slab comes: whatever lies in no slab. Allocates nothing. REQUIRES: a slab is not
   /// one too many.
   void Put(Range range);
@@ -37,6 +37,8 @@ class SlabRanges {
   bool is_full() const { return slabs_.size() == most_slabs_; }
   /// Of all free ranges.
   uint64_t free_bytes() const { return free_bytes_; }
+  /// Those of slabs that can't be removed, because pieces of them are taken.
+  uint64_t held_bytes() const { return free_bytes_ - removable_bytes_; }
 
  private:
   struct Slab {
@@ -44,6 +46,7 @@ class SlabRanges {
     uint64_t free_bytes;
 
     bool Holds(const uint8_t* at) const { return at >= whole.data && at < whole.end(); }
+    bool is_free() const { return free_bytes == whole.bytes; }
   };
 
   struct FreeRange {
@@ -61,7 +64,7 @@ class SlabRanges {
   std::vector<Slab> slabs_;      ///< what was used longest ago first
   std::vector<FreeRange> free_;  ///< by address; no two in one slab touch
   size_t taken_ = 0;             ///< pieces
-  uint64_t free_bytes_ = 0;
+  uint64_t free_bytes_ = 0, removable_bytes_ = 0;
 };
 
 }  // namespace tessera

@@ -7,6 +7,8 @@
 #include <random>
 #include <vector>
 
+#include "base/memory_budget.h"
+
 namespace tessera::test {
 namespace {
 
@@ -24,10 +26,12 @@ TEST(SlabRanges, PiecesAreCutAndGrowTogetherAgain) {
   EXPECT_EQ(ranges.Take(512), at + 1536);
   EXPECT_EQ(ranges.free_bytes(), 0u);
   ranges.Put({at, 512});
+  EXPECT_EQ(ranges.held_bytes(), 512u);
   ranges.Put({at + 1536, 512});
   EXPECT_EQ(ranges.Take(1024), nullptr) << "two ranges of 512";
   EXPECT_EQ(ranges.RemoveSlab().bytes, 0u) << "a piece is taken";
   ranges.Put({at + 512, 1024});
+  EXPECT_EQ(ranges.held_bytes(), 0u);
   EXPECT_EQ(ranges.Take(2048), at);
   ranges.Put({at, 2048});
   const Range slab = ranges.RemoveSlab();
@@ -67,12 +71,12 @@ TEST(SlabRanges, NoSlabIsCutForLittle) {
   uint8_t* const at = memory.data();
   SlabRanges ranges(2);
   ranges.Put({at, 8192});
-  EXPECT_EQ(ranges.Take(512), nullptr);
-  EXPECT_EQ(ranges.Take(1024), at);
-  EXPECT_EQ(ranges.Take(512), at + 1024) << "it is cut already";
-  ranges.Put({at, 1024});
-  ranges.Put({at + 1024, 512});
-  EXPECT_EQ(ranges.Take(512), nullptr);
+  EXPECT_EQ(ranges.Take(1024), nullptr);
+  EXPECT_EQ(ranges.Take(2048), at);
+  EXPECT_EQ(ranges.Take(512), at + 2048) << "it is cut already";
+  ranges.Put({at, 2048});
+  ranges.Put({at + 2048, 512});
+  EXPECT_EQ(ranges.Take(1024), nullptr);
 }
 
 /// Beside a map of which byte belongs to whom.
@@ -84,6 +88,14 @@ TEST(SlabRanges, AnyOrder) {
   for (size_t s = 0; s < kSlabs; ++s) ranges.Put({memory.data() + s * kSlabUnits * kUnit, kSlabUnits * kUnit});
   std::vector<bool> taken(kSlabUnits * kSlabs);
   std::vector<Range> pieces;
+  const auto slab_at = [&](size_t s) {
+    return std::pair(taken.begin() + static_cast<ptrdiff_t>(s * kSlabUnits),
+                     taken.begin() + static_cast<ptrdiff_t>((s + 1) * kSlabUnits));
+  };
+  const auto is_cut = [&](size_t s) {
+    const auto [begin, end] = slab_at(s);
+    return std::find(begin, end, true) != end;
+  };
   const auto mark = [&](const Range& piece, bool is_taken) {
     for (size_t u = 0; u < piece.bytes / kUnit; ++u) {
       const size_t unit = static_cast<size_t>(piece.data - memory.data()) / kUnit + u;
@@ -95,9 +107,7 @@ TEST(SlabRanges, AnyOrder) {
   const auto has_room = [&](size_t units) {
     for (size_t u = 0, run = 0; u < taken.size(); ++u) {
       run = taken[u] ? 0 : u % kSlabUnits == 0 ? 1 : run + 1;
-      if (run == units && units * SlabRanges::kLeastPart >= kSlabUnits) return true;
-      const auto slab = taken.begin() + static_cast<ptrdiff_t>(u / kSlabUnits * kSlabUnits);
-      if (run == units && std::count(slab, slab + kSlabUnits, true) > 0) return true;
+      if (run == units && (units * SlabRanges::kLeastPart >= kSlabUnits || is_cut(u / kSlabUnits))) return true;
     }
     return false;
   };
@@ -113,9 +123,25 @@ TEST(SlabRanges, AnyOrder) {
     } else {
       std::swap(pieces[random() % pieces.size()], pieces.back());
       mark(pieces.back(), false);
+      SetAllocationFault([] { return true; });
       ranges.Put(pieces.back());
+      SetAllocationFault(nullptr);
       pieces.pop_back();
     }
+    if (random() % 16 == 0) {
+      if (const Range slab = ranges.RemoveSlab(); slab.bytes > 0) {
+        EXPECT_EQ(slab.bytes, kSlabUnits * kUnit);
+        EXPECT_FALSE(is_cut(static_cast<size_t>(slab.data - memory.data()) / slab.bytes));
+        EXPECT_FALSE(ranges.Holds(slab.data));
+        ranges.Put(slab);
+      }
+    }
+    uint64_t held = 0;
+    for (size_t s = 0; s < kSlabs; ++s) {
+      const auto [begin, end] = slab_at(s);
+      if (is_cut(s)) held += kUnit * static_cast<size_t>(std::count(begin, end, false));
+    }
+    ASSERT_EQ(ranges.held_bytes(), held);
     ASSERT_EQ(ranges.free_bytes(), kUnit * static_cast<size_t>(std::ranges::count(taken, false)));
   }
   for (const Range& piece : pieces) ranges.Put(piece);

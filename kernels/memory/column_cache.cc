@@ -110,11 +110,13 @@ Status ColumnCache::DropAll(TabletPieces* of) {
   return Status::Ok();
 }
 
+void ColumnCache::MakeSpareRoom(uint64_t bytes) {
+  if (!Fits(bytes)) spare_.Free(taken() + spare_.bytes() + bytes - budget_);
+}
+
 Status ColumnCache::MakeRoom(uint64_t bytes) {
-  const uint64_t wanted = bytes_ + claimed_ + bytes;
-  if (wanted + spare_.bytes() <= budget_) return Status::Ok();
-  spare_.Free(wanted + spare_.bytes() - budget_);
-  if (wanted + spare_.bytes() <= budget_) return Status::Ok();
+  MakeSpareRoom(bytes);
+  if (Fits(bytes)) return Status::Ok();
   // (A tablet that a launch reads has not expired.)
   for (auto t = tablets_.begin(); t != tablets_.end();) {
     if (!t->second.tablet.expired()) {
@@ -124,9 +126,8 @@ Status ColumnCache::MakeRoom(uint64_t bytes) {
     TESSERA_TRY(DropAll(&t->second));
     t = tablets_.erase(t);
   }
-  // Those that are passed over come again, at the front of the list: once each. (Spare memory that is left lies beside what
-  // a run uses.)
-  for (size_t left = 2 * pieces_.size(); left > 0 && bytes_ + claimed_ + bytes + spare_.bytes() > budget_; --left) {
+  // Those that are passed over come again, at the front of the list: once each.
+  for (size_t left = 2 * pieces_.size(); left > 0 && !Fits(bytes); --left) {
     const auto last = std::prev(pieces_.end());
     if (std::exchange(last->was_used, false) || last->pins != 0) {
       pieces_.splice(pieces_.begin(), pieces_, last);
@@ -558,7 +559,7 @@ void ColumnCache::Abandon(CopiesList* copies) {
 
 Status ColumnCache::Claim(uint64_t bytes) {
   TESSERA_TRY(MakeRoom(bytes));
-  if (bytes_ + claimed_ + bytes > budget_) {
+  if (!Fits(bytes)) {
     return {ErrorCode::kResource,
             "the GPU's memory budget of " + std::to_string(budget_) + " bytes has no room for " +
                 std::to_string(bytes) + " more",
@@ -566,6 +567,13 @@ Status ColumnCache::Claim(uint64_t bytes) {
   }
   claimed_ += bytes;
   return Status::Ok();
+}
+
+bool ColumnCache::ClaimFree(uint64_t bytes) {
+  MakeSpareRoom(bytes);
+  if (!Fits(bytes)) return false;
+  claimed_ += bytes;
+  return true;
 }
 
 Result<ColumnCache::TabletPieces*> ColumnCache::Find(const std::shared_ptr<const Tablet>& tablet) {
@@ -584,7 +592,7 @@ Result<ColumnCache::TabletPieces*> ColumnCache::Find(const std::shared_ptr<const
 Result<uint8_t*> ColumnCache::Allocate(uint64_t bytes) {
   void* memory = nullptr;
   cudaError_t error = cudaMallocFromPoolAsync(&memory, bytes, pool_, stream_);
-  if (error == cudaErrorMemoryAllocation && spare_.bytes() > 0) {
+  if (error == cudaErrorMemoryAllocation && spare_.bytes() > spare_.held_bytes()) {
     cudaGetLastError();
     CUDA_TRY(spare_.FreeAndWait());
     CUDA_TRY(cudaMemPoolTrimTo(pool_, 0));
@@ -592,7 +600,7 @@ Result<uint8_t*> ColumnCache::Allocate(uint64_t bytes) {
   }
   if (error == cudaErrorMemoryAllocation) {  // others use the device as well: live with less
     cudaGetLastError();
-    budget_ = claimed_ + std::max<uint64_t>(bytes_ / 2, bytes);
+    budget_ = claimed() + std::max<uint64_t>(bytes_ / 2, bytes);
     TESSERA_TRY(MakeRoom(bytes));
     CUDA_TRY(cudaStreamSynchronize(stream_));
     CUDA_TRY(cudaMemPoolTrimTo(pool_, 0));

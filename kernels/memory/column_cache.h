@@ -123,30 +123,32 @@ class ColumnCache {
   /// Counts `bytes` of a run's own memory against the budget; makes room for them. Errors: kResource, what is pinned
   /// leaves too little.
   Status Claim(uint64_t bytes);
+  /// The same if no column has to make room. false: one would have to.
+  bool ClaimFree(uint64_t bytes);
   void Release(uint64_t bytes) { claimed_ -= bytes; }
-  /// Memory that an earlier run has put here is claimed and taken; data is nullptr if there is none. It is free until then:
-  /// what is claimed, and columns, make it go. REQUIRES: as SpareMemory::Take.
-  SpareMemory::Piece TakeSpare(uint64_t bytes) {
-    if (bytes_ + claimed_ + bytes > budget_) return {};
-    const SpareMemory::Piece piece = spare_.Take(bytes);
-    claimed_ += piece.bytes;
-    return piece;
+  /// Memory that an earlier run has put here is claimed and taken; nullptr if there is none. It is free until then: what is
+  /// claimed, and columns, make it go, but for what lies beside a piece that is taken. REQUIRES: as SpareMemory::Take.
+  void* TakeSpare(uint64_t bytes) {
+    void* const data = spare_.Take(bytes);
+    if (data != nullptr) claimed_ += bytes;
+    return data;
   }
-  /// The piece was claimed.
-  void PutSpare(const SpareMemory::Piece& piece) {
-    Release(piece.bytes);
-    spare_.Put(piece, budget_);
+  /// The piece was claimed, and work on `stream` used it.
+  void PutSpare(void* data, uint64_t bytes, cudaStream_t stream) {
+    Release(bytes);
+    spare_.Put(data, bytes, stream, budget_);
   }
   void FreeSpare() { spare_.Free(UINT64_MAX); }
   /// CUDA had no memory although the budget had room, because others use the device as well: what is held now becomes
   /// the budget, until Renew.
-  void LiveWithLess() { budget_ = bytes_ + claimed_; }
+  void LiveWithLess() { budget_ = taken() + spare_.bytes(); }
   /// The budget that Open gave.
   void Renew() { budget_ = whole_budget_; }
   cudaMemPool_t pool() const { return pool_; }
 
   uint64_t bytes() const { return bytes_; }
-  uint64_t claimed() const { return claimed_; }
+  /// What runs have, and what only they can take, because it lies beside that.
+  uint64_t claimed() const { return claimed_ + spare_.held_bytes(); }
   uint64_t budget() const { return budget_; }
 
  private:
@@ -270,6 +272,12 @@ class ColumnCache {
   Result<uint8_t*> Allocate(uint64_t bytes);
   Result<uint8_t*> AllocateOnHost(uint64_t bytes);
   void FreeSpareOnHost();
+  /// Gives spare memory back where columns, what is claimed and `bytes` more leave it no room.
+  void MakeSpareRoom(uint64_t bytes);
+  /// Whether `bytes` fit beside all that is there.
+  bool Fits(uint64_t bytes) const { return taken() + spare_.bytes() + bytes <= budget_; }
+  /// By columns and runs.
+  uint64_t taken() const { return bytes_ + claimed_; }
   /// Nothing is copied while the kernels that read these columns run.
   Status WaitForReaders();
   static void Gather(const Way& way, uint8_t* to);

@@ -14,11 +14,10 @@ uint64_t Rounded(uint64_t bytes) {
 }  // namespace
 
 bool RunBuffer::TakeSpare(GpuDevice* gpu, uint64_t bytes) {
-  const SpareMemory::Piece spare = gpu->cache.TakeSpare(bytes);
-  if (spare.data == nullptr) return false;
+  data_ = gpu->cache.TakeSpare(bytes);
+  if (data_ == nullptr) return false;
   gpu_ = gpu;
-  data_ = spare.data;
-  bytes_ = spare.bytes;
+  bytes_ = bytes;
   return true;
 }
 
@@ -26,7 +25,7 @@ bool RunBuffer::TryAllocate(GpuDevice* gpu, uint64_t bytes) {
   bytes = Rounded(bytes);
   if (TakeSpare(gpu, bytes)) return true;
   ColumnCache& cache = gpu->cache;
-  if (cache.bytes() + cache.claimed() + bytes > cache.budget() || !cache.Claim(bytes).ok()) return false;
+  if (!cache.ClaimFree(bytes)) return false;
   if (cudaMallocFromPoolAsync(&data_, bytes, cache.pool(), gpu->stream) != cudaSuccess) {  // others use the device, too
     cudaGetLastError();
     data_ = nullptr;
@@ -59,7 +58,7 @@ Status RunBuffer::Allocate(GpuDevice* gpu, uint64_t bytes) {
 
 void RunBuffer::Free() {
   if (data_ == nullptr) return;
-  gpu_->cache.PutSpare({data_, bytes_, gpu_->stream});
+  gpu_->cache.PutSpare(data_, bytes_, gpu_->stream);
   data_ = nullptr;
   bytes_ = 0;
 }

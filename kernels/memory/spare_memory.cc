@@ -15,21 +15,16 @@ constexpr uint64_t kSlabShare = 16, kShare = 8;
 
 SpareMemory::SpareMemory() : ranges_(kMostSlabs) {}
 
-SpareMemory::Piece SpareMemory::Take(uint64_t bytes) {
-  uint8_t* const data = ranges_.Take(bytes);
-  return data == nullptr ? Piece{} : Piece{data, bytes, stream_};
-}
-
-void SpareMemory::Put(const Piece& piece, uint64_t budget) {
-  stream_ = piece.stream;
-  auto* const data = static_cast<uint8_t*>(piece.data);
-  const bool is_new = !ranges_.Holds(data);
-  if (is_new && (piece.bytes > budget / kSlabShare || (ranges_.is_full() && !GiveBackSlab()))) {
+void SpareMemory::Put(void* data, uint64_t bytes, cudaStream_t stream, uint64_t budget) {
+  stream_ = stream;
+  const SlabRanges::Range piece{static_cast<uint8_t*>(data), bytes};
+  const bool is_new = !ranges_.Holds(piece.data);
+  if (is_new && (bytes > budget / kSlabShare || (ranges_.is_full() && !GiveBackSlab()))) {
     IgnoreError(cudaFreeAsync(data, stream_));
     return;
   }
-  ranges_.Put({data, piece.bytes});
-  while (bytes() > budget / kShare && GiveBackSlab()) continue;
+  ranges_.Put(piece);
+  while (this->bytes() - held_bytes() > budget / kShare && GiveBackSlab()) continue;
 }
 
 bool SpareMemory::GiveBackSlab() {
@@ -44,7 +39,7 @@ void SpareMemory::Free(uint64_t bytes) {
 }
 
 cudaError_t SpareMemory::FreeAndWait() {
-  if (bytes() == 0) return cudaSuccess;  // and there may be no stream
+  if (bytes() == held_bytes()) return cudaSuccess;  // there may be no stream
   Free(UINT64_MAX);
   return cudaStreamSynchronize(stream_);
 }

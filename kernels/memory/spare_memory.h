@@ -16,30 +16,27 @@ namespace tessera::kernels {
 class SpareMemory {
  public:
   SpareMemory();
-  /// REQUIRES: all pieces are back, and their stream and pool are still there; or there never was one.
+  /// REQUIRES: it is empty, or the stream and the pool of its slabs are still there.
   ~SpareMemory() { Free(UINT64_MAX); }
   SpareMemory(const SpareMemory&) = delete;
   SpareMemory& operator=(const SpareMemory&) = delete;
 
-  struct Piece {
-    void* data = nullptr;
-    uint64_t bytes = 0;
-    cudaStream_t stream = nullptr;  ///< of what uses it: the same for all pieces
-  };
   /// Pieces begin at multiples of so many bytes, as CUDA's own do.
   static constexpr uint64_t kAlignment = 512;
 
-  /// A piece of so many bytes; data is nullptr if there is none. REQUIRES: a multiple of kAlignment, not 0.
-  Piece Take(uint64_t bytes);
-  /// Keeps a piece that Take or the pool gave. What is kept is at most a part of `budget`, if no piece is taken; more is given
-  /// back to the pool. Allocates nothing.
-  void Put(const Piece& piece, uint64_t budget);
+  /// A piece of so many bytes, or nullptr. REQUIRES: a multiple of kAlignment, not 0.
+  void* Take(uint64_t bytes) { return ranges_.Take(bytes); }
+  /// Keeps a piece that Take or the pool gave, and that work on `stream` used, the same for all pieces. What is kept beside
+  /// pieces that are taken is at most a part of `budget`; more is given back to the pool. Allocates nothing.
+  void Put(void* data, uint64_t bytes, cudaStream_t stream, uint64_t budget);
   /// Gives slabs of which no piece is taken back to the pool, until `bytes` are given back or there are no more.
   void Free(uint64_t bytes);
   /// Gives back all of these, and waits until nothing uses them.
   cudaError_t FreeAndWait();
-  /// What is kept: what no piece is taken of.
+  /// What is kept.
   uint64_t bytes() const { return ranges_.free_bytes(); }
+  /// That part of it which Free can't give back, because it lies beside pieces that are taken.
+  uint64_t held_bytes() const { return ranges_.held_bytes(); }
 
  private:
   /// The slab that was used longest ago. false: of all slabs pieces are taken.
