@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -35,14 +36,17 @@ bool Wait(int fd, short events) {
 /// write(2) of what does not block where the file is ready. One call for all of it, if it can be: some virtual machines take
 /// microseconds for a call.
 ssize_t WriteReady(int fd, const void* bytes, size_t size) {
+  constexpr unsigned kMemoryDevices = 1;  // /dev/null
   struct stat info {};
   const bool is_known = fstat(fd, &info) == 0;
-  if (is_known && (S_ISREG(info.st_mode) || (S_ISCHR(info.st_mode) && isatty(fd) == 0))) return write(fd, bytes, size);
+  const bool is_memory = S_ISREG(info.st_mode) || (S_ISCHR(info.st_mode) && major(info.st_rdev) == kMemoryDevices);
+  if ((is_known && is_memory) || (fcntl(fd, F_GETFL) & O_NONBLOCK) != 0) return write(fd, bytes, size);
   if (is_known && S_ISFIFO(info.st_mode)) {
     iovec all{const_cast<void*>(bytes), size};
-    if (const ssize_t n = pwritev2(fd, &all, 1, -1, RWF_NOWAIT); n >= 0 || errno != EOPNOTSUPP) return n;
+    if (const ssize_t n = pwritev2(fd, &all, 1, -1, RWF_NOWAIT); n >= 0 || errno == EAGAIN) return n;
   }
-  // A pipe or a terminal takes this much without blocking, and may block for more. (Older kernels know RWF_NOWAIT for files.)
+  // A pipe or a terminal takes this much without blocking, and may block for more. (Pipes know RWF_NOWAIT since Linux 6.5, those
+  // with a name do not.)
   return write(fd, bytes, std::min<size_t>(size, PIPE_BUF));
 }
 
