@@ -24,7 +24,7 @@ struct GpuOptions {
   // For tests that have few rows:
   /// Join tables of up to this many rows are made without being waited for.
   uint64_t deferred_build_rows = uint64_t{1} << 26;
-  /// There is room for so many rows at first, or 512, where nobody knows how many come.
+  /// Where nobody knows how many rows come, there is room for so many at first, but at least 512.
   uint64_t first_build_rows = uint64_t{1} << 20;
   /// Memory that was taken for others and not filled is given back if it is so much.
   uint64_t given_back_bytes = uint64_t{64} << 20;

@@ -66,7 +66,7 @@ class DeviceJoins {
   /// By number of the join table; nullptr: it is not here.
   const std::vector<const JoinShape*>& shapes() const { return shapes_; }
   const std::vector<vm::KeyRange>& key_ranges() const { return key_ranges_; }
-  /// The rows of a table without keys, columns in order. REQUIRES: it is here.
+  /// The rows of a table without keys, columns in order; of another one only their number. REQUIRES: it is here.
   const DeviceRows& rows(int join) const { return tables_[static_cast<size_t>(join)]->rows; }
 
   /// A table that is too large for the device, as rows on the host; nullptr if it fits. A section that probes it does

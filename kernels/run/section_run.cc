@@ -6,12 +6,6 @@
 #include <utility>
 
 namespace tessera::kernels {
-namespace {
-
-using vm::Section;
-
-}  // namespace
-
 SectionRun::SectionRun(GpuDevice* gpu, const vm::SectionContext& context, DeviceJoins* joins, const RowSource* rows,
                        int build)
     : gpu_(*gpu),
@@ -154,7 +148,7 @@ Status SectionRun::StartBuild() {
   BuildRows& build = sink_.build();
   const bool once = feed_.AtEnd() && passes_.count() <= 1, all = once && !lowered_.repeats;
   if (!all || rows > gpu_.options().deferred_build_rows || rows * build.row_bytes() > build.most_bytes())
-    return RunBuild(all ? rows : once ? RowsWithMatches() : 0);
+    return RunBuild(all ? rows : once && rows > 0 ? RowsWithMatches() : 0);
   // No row more than there are can come: nothing can run full, and nobody has to wait here.
   TESSERA_TRY(sink_.AllocateBuild(std::max<uint64_t>(rows, 1)));
   memset(launcher_.HostControl(batch), 0, sizeof(Control));
@@ -167,7 +161,7 @@ Status SectionRun::StartBuild() {
 uint64_t SectionRun::RowsWithMatches() const {
   uint64_t rows = 0;
   for (const vm::Instruction& in : section_.code) {
-    if (in.op == vm::Opcode::Next && joins_.shapes()[static_cast<size_t>(in.p1)] != nullptr)
+    if (vm::Info(in.op).role == vm::Role::Next && joins_.shapes()[static_cast<size_t>(in.p1)] != nullptr)
       rows = std::max<uint64_t>(rows, joins_.rows(in.p1).rows());
   }
   return rows > gpu_.options().first_build_rows ? rows : 0;
