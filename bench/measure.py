@@ -343,8 +343,8 @@ class Ranks:
         with tempfile.TemporaryDirectory() as scratch:
             script, statistics_file = os.path.join(scratch, "q.sql"), os.path.join(scratch, "statistics")
             with open(script, "w") as out:
-                # A launcher forwards standard output in pieces of 4 KB, which takes longer than to make and write the rows.
-                out.write(f".output {os.path.join(scratch, 'rows')}\n" + "\n".join(statements))
+                # (A launcher forwards standard output in pieces of 4 KB, which takes longer than to make the rows.)
+                out.write("\n".join([".output /dev/null", *statements]))
             command = [*self.launcher, "-n", str(ranks), os.path.join(self.build, "tessera"), "-csv", "-readonly", "-bail",
                        *self.options, "--stats-file", statistics_file, "-f", script, database]
             done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,

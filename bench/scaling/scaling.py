@@ -96,7 +96,7 @@ class Scaling:
     def suite_select(self, times):
         rows = generated = int(environment("ROWS", "8000000")) * times
         doubled = 0
-        while generated > MOST_GENERATED:  # text of 50 bytes a row lies beside the tablets until the end
+        while generated > MOST_GENERATED:  # while they are loaded, text of 50 bytes a row is there
             generated, doubled = (generated + 1) // 2, doubled + 1
         _, database = generate(self.build, f"scaling-select-{rows}", "join_gen", ["--build", "1000", "--probe", str(generated)],
                                ["INSERT INTO s SELECT * FROM s"] * doubled)
