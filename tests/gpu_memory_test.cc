@@ -680,6 +680,29 @@ TEST_F(GpuMemory, RoomForRowsThatMayNotCome) {
   }
 }
 
+/// Tables that can't be parted, with one budget after the other: there is room for all, for the columns but not for the table
+/// beside them, for its rows but not to put them in order, and for less.
+TEST_F(GpuMemory, TablesThatDoNotFitAtAll) {
+  const char* const sql =
+      "SELECT count(*), sum(z.q % 1000) FROM (SELECT x FROM f WHERE x < -998) f JOIN d z ON f.x > z.p % 3000";
+  const Answer right = Run(sql, nullptr);
+  int refused = 0, ran = 0;
+  for (uint64_t budget = 200'000; budget < 12'000'000; budget += budget / 8) {
+    SCOPED_TRACE(budget);
+    const std::unique_ptr<Gpu> gpu = Open(budget);
+    const Answer answer = Run(sql, gpu.get());
+    if (answer.status.ok()) {
+      EXPECT_EQ(answer.rows, right.rows);
+      ++ran;
+    } else {
+      EXPECT_EQ(answer.status.code(), ErrorCode::kResource) << answer.status.message();
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, 3);
+  EXPECT_GT(ran, 3);
+}
+
 TEST_F(GpuMemory, PartsAndGroupsTogether) {
   const std::unique_ptr<Gpu> gpu = Open(kBudget);
   for (const char* sql : {

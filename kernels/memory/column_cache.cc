@@ -127,7 +127,7 @@ Status ColumnCache::MakeRoom(uint64_t bytes) {
     t = tablets_.erase(t);
   }
   // Those that are passed over come again, at the front of the list: once each.
-  for (size_t left = 2 * pieces_.size(); left > 0 && !Fits(bytes); --left) {
+  for (size_t left = 2 * pieces_.size(); left > 0 && !pieces_.empty() && !Fits(bytes); --left) {
     const auto last = std::prev(pieces_.end());
     if (std::exchange(last->was_used, false) || last->pins != 0) {
       pieces_.splice(pieces_.begin(), pieces_, last);
@@ -570,8 +570,8 @@ Status ColumnCache::Claim(uint64_t bytes) {
 }
 
 bool ColumnCache::ClaimFree(uint64_t bytes) {
+  if (bytes_ + claimed() + bytes > budget_) return false;
   MakeSpareRoom(bytes);
-  if (!Fits(bytes)) return false;
   claimed_ += bytes;
   return true;
 }
@@ -600,7 +600,7 @@ Result<uint8_t*> ColumnCache::Allocate(uint64_t bytes) {
   }
   if (error == cudaErrorMemoryAllocation) {  // others use the device as well: live with less
     cudaGetLastError();
-    budget_ = claimed() + std::max<uint64_t>(bytes_ / 2, bytes);
+    budget_ = std::min(budget_, claimed() + std::max<uint64_t>(bytes_ / 2, bytes));
     TESSERA_TRY(MakeRoom(bytes));
     CUDA_TRY(cudaStreamSynchronize(stream_));
     CUDA_TRY(cudaMemPoolTrimTo(pool_, 0));

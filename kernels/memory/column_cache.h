@@ -120,10 +120,10 @@ class ColumnCache {
   /// The same, and gives the memory back to CUDA.
   Status Trim();
 
-  /// Counts `bytes` of a run's own memory against the budget; makes room for them. Errors: kResource, what is pinned
-  /// leaves too little.
+  /// Counts `bytes` of a run's own memory against the budget; makes room for them. Errors: kResource, what is pinned or
+  /// claimed leaves too little.
   Status Claim(uint64_t bytes);
-  /// The same if no column has to make room. false: one would have to.
+  /// The same if no column has to make room. false: it does not fit so.
   bool ClaimFree(uint64_t bytes);
   void Release(uint64_t bytes) { claimed_ -= bytes; }
   /// Memory that an earlier run has put here is claimed and taken; nullptr if there is none. It is free until then: what is
@@ -139,7 +139,7 @@ class ColumnCache {
     spare_.Put(data, bytes, stream, budget_);
   }
   void FreeSpare() { spare_.Free(UINT64_MAX); }
-  /// CUDA had no memory although the budget had room, because others use the device as well: what is held now becomes
+  /// CUDA had no memory although the budget had room, because others use the device as well: what there is now becomes
   /// the budget, until Renew.
   void LiveWithLess() { budget_ = taken() + spare_.bytes(); }
   /// The budget that Open gave.

@@ -7,7 +7,7 @@
 namespace tessera::kernels {
 namespace {
 
-/// How many slabs are kept, and the part of the budget that one of them and all that is free may have.
+/// How many slabs are kept, and the part of the budget that one of them, and all that can be given back, may have.
 constexpr size_t kMostSlabs = 128;
 constexpr uint64_t kSlabShare = 16, kShare = 8;
 

@@ -26,8 +26,8 @@ class SpareMemory {
 
   /// A piece of so many bytes, or nullptr. REQUIRES: a multiple of kAlignment, not 0.
   void* Take(uint64_t bytes) { return ranges_.Take(bytes); }
-  /// Keeps a piece that Take or the pool gave, and that work on `stream` used, the same for all pieces. What is kept beside
-  /// pieces that are taken is at most a part of `budget`; more is given back to the pool. Allocates nothing.
+  /// Keeps a piece that Take or the pool gave, and that work on `stream` used, the same for all pieces. What Free could
+  /// give back is at most a part of `budget`; more is given back to the pool. Allocates nothing.
   void Put(void* data, uint64_t bytes, cudaStream_t stream, uint64_t budget);
   /// Gives slabs of which no piece is taken back to the pool, until `bytes` are given back or there are no more.
   void Free(uint64_t bytes);
