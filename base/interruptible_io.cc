@@ -33,20 +33,23 @@ bool Wait(int fd, short events) {
   }
 }
 
-/// write(2) of what does not block where the file is ready. One call for all of it, if it can be: some virtual machines take
-/// microseconds for a call.
+/// Writes as much as what is ready takes without blocking: by one call for all, if it can, because some virtual machines take
+/// microseconds for a call. (A terminal may block although it was ready.)
 ssize_t WriteReady(int fd, const void* bytes, size_t size) {
   constexpr unsigned kMemoryDevices = 1;  // /dev/null
   struct stat info {};
   const bool is_known = fstat(fd, &info) == 0;
-  const bool is_memory = S_ISREG(info.st_mode) || (S_ISCHR(info.st_mode) && major(info.st_rdev) == kMemoryDevices);
-  if ((is_known && is_memory) || (fcntl(fd, F_GETFL) & O_NONBLOCK) != 0) return write(fd, bytes, size);
+  if (is_known && (S_ISREG(info.st_mode) || (S_ISCHR(info.st_mode) && major(info.st_rdev) == kMemoryDevices)))
+    return write(fd, bytes, size);
   if (is_known && S_ISFIFO(info.st_mode)) {
     iovec all{const_cast<void*>(bytes), size};
-    if (const ssize_t n = pwritev2(fd, &all, 1, -1, RWF_NOWAIT); n >= 0 || errno == EAGAIN) return n;
+    const ssize_t n = pwritev2(fd, &all, 1, -1, RWF_NOWAIT);
+    const bool can = n >= 0 || (errno != EOPNOTSUPP && errno != ENOSYS && errno != EPERM);
+    if (can) return n;
+    // Pipes know RWF_NOWAIT since Linux 6.5, those with a name do not.
+    if ((fcntl(fd, F_GETFL) & O_NONBLOCK) != 0) return write(fd, bytes, size);
   }
-  // A pipe or a terminal takes this much without blocking, and may block for more. (Pipes know RWF_NOWAIT since Linux 6.5, those
-  // with a name do not.)
+  // A pipe takes this much, and may block for more.
   return write(fd, bytes, std::min<size_t>(size, PIPE_BUF));
 }
 
