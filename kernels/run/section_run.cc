@@ -6,6 +6,13 @@
 #include <utility>
 
 namespace tessera::kernels {
+namespace {
+
+/// Room for so many rows that may not come is taken at most: CUDA takes a millisecond to map a gigabyte.
+constexpr uint64_t kMostExpectedRows = uint64_t{1} << 26;
+
+}  // namespace
+
 SectionRun::SectionRun(GpuDevice* gpu, const vm::SectionContext& context, DeviceJoins* joins, const RowSource* rows,
                        int build)
     : gpu_(*gpu),
@@ -164,7 +171,7 @@ uint64_t SectionRun::RowsWithMatches() const {
     if (vm::Info(in.op).role == vm::Role::Next && joins_.shapes()[static_cast<size_t>(in.p1)] != nullptr)
       rows = std::max<uint64_t>(rows, joins_.rows(in.p1).rows());
   }
-  return rows > gpu_.options().first_build_rows ? rows : 0;
+  return rows > gpu_.options().first_build_rows ? std::min(rows, kMostExpectedRows) : 0;
 }
 
 Status SectionRun::RunBuild(uint64_t room) {

@@ -78,7 +78,7 @@ class SectionRun {
   Status FinishFirst();
   Status FinishAll();
   /// How many rows may come where a row comes once for each of its matches: as many as the table has that gives them, if each
-  /// of those matches one row. 0: no more than there is room for anyway.
+  /// of those matches one row, but not very many. 0: no more than there is room for anyway.
   uint64_t RowsWithMatches() const;
   /// Makes the rows of a join table one launch after the other, the first one over what was collected. `room`: for so many rows
   /// from the start, if there is that; 0: for some, and for more when they come.
