@@ -44,8 +44,7 @@ ssize_t WriteReady(int fd, const void* bytes, size_t size) {
   if (is_known && S_ISFIFO(info.st_mode)) {
     iovec all{const_cast<void*>(bytes), size};
     const ssize_t n = pwritev2(fd, &all, 1, -1, RWF_NOWAIT);
-    const bool can = n >= 0 || (errno != EOPNOTSUPP && errno != ENOSYS && errno != EPERM);
-    if (can) return n;
+    if (n >= 0 || (errno != EOPNOTSUPP && errno != ENOSYS && errno != EPERM)) return n;
     // Pipes know RWF_NOWAIT since Linux 6.5, those with a name do not.
     if ((fcntl(fd, F_GETFL) & O_NONBLOCK) != 0) return write(fd, bytes, size);
   }

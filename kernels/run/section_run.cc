@@ -154,8 +154,10 @@ Status SectionRun::StartBuild() {
   const uint64_t rows = batch.input.rows();
   BuildRows& build = sink_.build();
   const bool once = feed_.AtEnd() && passes_.count() <= 1, all = once && !lowered_.repeats;
-  if (!all || rows > gpu_.options().deferred_build_rows || rows * build.row_bytes() > build.most_bytes())
-    return RunBuild(all ? rows : once && rows > 0 ? RowsWithMatches() : 0);
+  if (!all || rows > gpu_.options().deferred_build_rows || rows * build.row_bytes() > build.most_bytes()) {
+    const uint64_t expected = lowered_.repeats ? RowsWithMatches() : rows;
+    return RunBuild(once && rows > 0 ? expected : 0);
+  }
   // No row more than there are can come: nothing can run full, and nobody has to wait here.
   TESSERA_TRY(sink_.AllocateBuild(std::max<uint64_t>(rows, 1)));
   memset(launcher_.HostControl(batch), 0, sizeof(Control));
