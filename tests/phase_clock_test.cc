@@ -6,6 +6,7 @@
 
 #include <thread>
 
+#include "base/version.h"
 #include "shell/rank_statistics_text.h"
 #include "shell/statement_name.h"
 
@@ -134,7 +135,7 @@ vm::RunStatistics OneRank() {
 TEST(RankStatisticsText, IsCsvWithOneLineForEachRankAndSection) {
   const std::string text = RankStatisticsText(StatisticsFormat::kCsv, {7, "q1", 2}, OneRank());
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2) << text;  // section 0 has done nothing
-  EXPECT_EQ(text.substr(0, text.find("0.1.0")), "7,q1,2,a\\b,\"GPU, large\",3,");
+  EXPECT_EQ(text.substr(0, text.find(kVersion)), "7,q1,2,a\\b,\"GPU, large\",3,");
   EXPECT_NE(text.find(",,,0,0,0,0,0,0,50,40,1:20 2:30,2:40,"), std::string::npos) << text;
   EXPECT_NE(text.find(",1,\"scan \"\"a, b\"\"\",0,4,2,"), std::string::npos) << text;
   const std::string header = RankStatisticsHeader(StatisticsFormat::kCsv);
