@@ -14,9 +14,8 @@
 //   Check         T Apply(T a, T low, T high, Lane&)
 //   Fold          State Identity(); void Apply(State&, T, Lane&); void Merge(State&, State, Lane&); kGroupState
 //
-// The State of a Fold is int64_t, double, int128_t, or a struct of up to three words of 64 bits that has a column for each
-// (kColumns) and whose third word is 0 at first. Nothing else has to be known of an aggregate: interpreters, group tables,
-// spilled groups and ranks get at it through WithFold.
+// The State of a Fold is int64_t, double, int128_t, or a struct of up to three words of 64 bits, each with a column
+// (kColumns), the third 0 at first. Interpreters, group tables, spilled groups and ranks get at it through WithFold.
 //
 // Apply also runs on rows that are masked off or NULL, with any bits in them: it must not trap or be undefined. It
 // reports through Lane, which the loop looks at for live rows that are not NULL only. No fast-math, no fused
@@ -71,7 +70,7 @@ struct Lane {
   LaneError error = LaneError::kNone;
 };
 
-/// Which part of a date or timestamp EXTRACT gives. The order is that of compiler/bound_query.h's DateField.
+/// Which part of a date or timestamp EXTRACT gives. The order is that of DateField in compiler/functions.def.
 enum class DatePart : uint8_t {
   kYear,
   kQuarter,

@@ -2,7 +2,8 @@
 // values, and the tablet encoding has the codes for them. An interpreter reads a record once per instruction and tile,
 // never per row. Both interpreters use these structs; for the GPU the pointers are device pointers.
 //
-// Start at: TabletEncoding. Plain data, shared read-only by the threads that run the tablet. Compiled by g++ and nvcc.
+// Start at: SlotEncoding, PredicateEncoding (section_encoder.h has those of a whole tablet). Plain data, shared read-only
+// by the threads that run the tablet. Compiled by g++ and nvcc.
 #pragma once
 
 #include <cstdint>

@@ -159,7 +159,7 @@ struct Machine {
   __device__ __forceinline__ uint32_t* QueueArray(uint32_t offset) const {
     return reinterpret_cast<uint32_t*>(shared + offset) + (thread >> 5) * kQueueEntries;
   }
-  /// REQUIRES: the launch is a product that is cut both ways.
+  /// REQUIRES: the launch is a grid.
   __device__ __forceinline__ const UnitHeader& Unit() const {
     return reinterpret_cast<const UnitHeader*>(
         shared + launch.layout.units)[tile - reinterpret_cast<const TileHeader*>(shared + launch.layout.headers)];

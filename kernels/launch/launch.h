@@ -22,7 +22,7 @@ struct Layout {
   uint32_t code = kNowhere;           ///< copy of the instructions; kNowhere: read from device memory
   uint32_t joins = 0;                 ///< JoinRecord[joins]
   uint32_t headers = 0;               ///< TileHeader[stages]
-  uint32_t units = kNowhere;          ///< UnitHeader[stages], if the launch is a product
+  uint32_t units = kNowhere;          ///< UnitHeader[stages], if the launch is a grid
   uint32_t barriers = 0;              ///< full[stages], empty[stages]
   uint32_t warps = 0;                 ///< WarpState[warps]
   uint32_t marks = kNowhere;          ///< Mark[warps][marks]
@@ -79,7 +79,7 @@ struct Launch {
   Mark* marks = nullptr;  ///< nullptr: nothing is measured
   const JoinRecord* join_records = nullptr;
 
-  // A grid: `tiles` counts units, each a tile and a range of the rows of join table `product`.
+  // A grid: `tiles` counts units, each a tile and a range of the rows of join table `grid_join`.
   uint32_t grid_join = kNowhere;
   uint32_t part_rows = 0;  ///< of the join table, in a part
   uint32_t parts = 1;

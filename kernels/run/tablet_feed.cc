@@ -31,15 +31,15 @@ constexpr size_t kMostAhead = 4096;
 constexpr uint64_t kRowsToStart = uint64_t{32} << 20;
 /// Tablets between two looks at whether the device is still busy.
 constexpr size_t kLooks = 16;
-/// Tablets that one thread binds before the copies of the first start, and that a launch makes room for at once.
-constexpr size_t kBoundTogether = 64, kExpectedTablets = 4096;
-/// So many tablets are bound by several threads where nothing can start before they all are.
+/// Tablets that one thread encodes before the copies of the first start, and that a launch makes room for at once.
+constexpr size_t kEncodedTogether = 64, kExpectedTablets = 4096;
+/// From this number of tablets on, several threads encode them where nothing can start before all are encoded.
 constexpr size_t kManyTablets = 128;
 /// What several threads read of tablets before the copies of the first start: 64 MiB are checked in some milliseconds,
 /// and keep the link busy for one.
 constexpr uint64_t kSharedBytes = uint64_t{64} << 20;
 
-/// Binds up to `most` tablets from `first` on. true: one took so long that several threads should do it, and it was the
+/// Encodes up to `most` tablets from `first` on. true: one took so long that several threads should do it, and it was the
 /// last one. `ahead` may be nullptr.
 bool EncodeTablets(GpuDevice* gpu, const vm::SectionEncoder& encoder, const TableInfo& table, size_t first, size_t most,
                    const vm::TabletEncoding* like, vm::ReadAhead* ahead, ThreadPool* pool,
@@ -135,10 +135,10 @@ Status TabletFeed::UseTablets(TabletsAhead ahead) {
   return Status::Ok();
 }
 
-void TabletFeed::StartPass(uint64_t pass, bool bind_again) {
+void TabletFeed::StartPass(uint64_t pass, bool encode_again) {
   first_pass_ = pass == 0;
   next_ = 0;
-  if (!bind_again) return;
+  if (!encode_again) return;
   ForgetEncoded();
   last_.reset();
 }
@@ -160,11 +160,11 @@ tessera::Result<vm::TabletEncoding>& TabletFeed::Encode(size_t number, const vm:
   const size_t threads = static_cast<size_t>(Threads(context_)), left = table.tablets.size() - number;
   const bool are_waited_for = may_cut_.has_value() && !*may_cut_ && left >= kManyTablets;
   const size_t count =
-                   encoding_is_slow_ ? SharedTablets(number, threads) : std::min(left, threads * kBoundTogether / 2),
+                   encoding_is_slow_ ? SharedTablets(number, threads) : std::min(left, threads * kEncodedTogether / 2),
                workers = std::min(threads, count);
   if ((!encoding_is_slow_ && !are_waited_for) || workers == 1) {
     encoding_is_slow_ =
-        EncodeTablets(&gpu_, encoder_, table, number, kBoundTogether, like, ahead_.get(), context_.pool, &encoded_);
+        EncodeTablets(&gpu_, encoder_, table, number, kEncodedTogether, like, ahead_.get(), context_.pool, &encoded_);
     return encoded_[0];
   }
   EncodeShared(number, count, workers, like);

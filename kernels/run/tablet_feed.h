@@ -30,7 +30,7 @@ struct TabletsAhead {
   std::vector<tessera::Result<vm::TabletEncoding>> tablets;
   bool slow = false;  ///< the last one took long
 };
-/// Binds tablets until there are enough for a launch to start with and the device has nothing more to do, or one takes so long
+/// Encodes tablets until there are enough for a launch to start with and the device has nothing more to do, or one takes so long
 /// that several threads should do it.
 TabletsAhead EncodeAhead(GpuDevice* gpu, const vm::SectionContext& context,
                          const std::vector<vm::KeyRange>& key_ranges);
@@ -65,8 +65,8 @@ class TabletFeed {
   /// Takes tablets of the same section and table over. REQUIRES: called first; none of the join tables is in
   /// partitions.
   Status UseTablets(TabletsAhead ahead);
-  /// Begins with the first tablet again. `bind_again`: the ranges of keys have changed since.
-  void StartPass(uint64_t pass, bool bind_again);
+  /// Begins with the first tablet again. `encode_again`: the ranges of keys have changed since.
+  void StartPass(uint64_t pass, bool encode_again);
   /// Whether all tablets of the pass have been collected.
   bool AtEnd() const;
   /// Collects tablets until the launch is large enough, or the device has nothing to do and they are enough to start with.
