@@ -1,7 +1,7 @@
 // The groups of a section: a table in device memory that grows with them. If the budget has no room for more, the
 // groups go to the host, are merged there with those that came before, and the table starts anew. Its slots, in which keys
 // are looked up, are made when somebody looks for a key: groups that are known to differ are put behind each other.
-// README.md, Sinks, and memory/README.md. Private to kernels/.
+// kernels/README.md, Sinks, and memory/README.md. Private to kernels/.
 //
 // Start at: GroupStore::Index, Grow, Rows.
 #pragma once

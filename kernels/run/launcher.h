@@ -1,5 +1,5 @@
 // Launches of a section: starts the VM kernel over a batch, waits, sees to what the launch asks for (a larger group
-// table, room for rows) and launches the same grid again, until the batch is done. README.md, Suspend and resume.
+// table, room for rows) and launches the same grid again, until the batch is done. kernels/README.md, Suspend and resume.
 // Private to kernels/.
 //
 // Start at: Launcher::Start, Finish. REQUIRES, of all functions: the device's mutex is held.

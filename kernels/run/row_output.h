@@ -1,5 +1,5 @@
 // The rows that a section with sink kRows makes: where the VM kernel writes them, how they are ordered and cut there,
-// and how they come to the host. README.md, Rows. Private to kernels/.
+// and how they come to the host. kernels/README.md, Sinks. Private to kernels/.
 //
 // Without an order rows leave the device whenever the output is full. With an order they stay, in an output that grows.
 // If few of them are wanted (LIMIT), a full output is cut to the best rows so far. Otherwise, when the output has all

@@ -1,5 +1,5 @@
 // Running a section on the GPU: its tablets are fed to launches of the VM kernel, some of which are prepared while
-// another one runs, and its sink is asked for what they made. README.md, Suspend and resume. Private to kernels/.
+// another one runs, and its sink is asked for what they made. kernels/README.md, Suspend and resume. Private to kernels/.
 //
 // Start at: SectionRun::AllTablets. The pieces, in the order in which a tablet meets them: join_passes.h,
 // tablet_feed.h, launch_builder.h (with grid_launch.h), launcher.h (with block_turns.h, join_profile.h),

@@ -1,5 +1,5 @@
 // Where the rows of a section go: groups, totals, rows of the result, or rows of a join table. What launches are told
-// of it, what they send back, and room for more. README.md, Sinks. Private to kernels/.
+// of it, what they send back, and room for more. kernels/README.md, Sinks. Private to kernels/.
 //
 // Start at: SectionSink::FillLaunch, MakeRoom. REQUIRES, of all functions: the device's mutex is held.
 #pragma once
