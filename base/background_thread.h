@@ -34,7 +34,7 @@ Status StartThread(std::thread* thread, F&& f, Arguments&&... arguments) noexcep
 class BackgroundThread {
  public:
   BackgroundThread() = default;
-  /// Waits for the end of what runs: whoever owns it must have told it to end.
+  /// Waits for the end of what runs: its owner must have told it to end.
   ~BackgroundThread() { (void)Join(); }
   BackgroundThread(const BackgroundThread&) = delete;
   BackgroundThread& operator=(const BackgroundThread&) = delete;

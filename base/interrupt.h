@@ -1,9 +1,9 @@
 // How a thread learns that its statement was cancelled, deep inside work that has no other reason to know of statements:
 // a sort, a merge, a hash table that grows.
 //
-// Whoever runs a statement opens an InterruptScope with its cancel flag; ThreadPool opens the same scope on its workers.
-// Long loops call ThrowIfInterrupted() at least every few milliseconds. What they throw ends, as std::bad_alloc does, in
-// StatusOfException(): where a thread's work, a statement or a query begins.
+// The code that runs a statement opens an InterruptScope with its cancel flag; ThreadPool opens the same scope on its
+// workers. Long loops call ThrowIfInterrupted() at least every few milliseconds. What they throw ends, as
+// std::bad_alloc does, in StatusOfException(): where a thread's work, a statement or a query begins.
 //
 // Start at: ThrowIfInterrupted. Any thread; each has its own scope.
 #pragma once
@@ -15,7 +15,7 @@
 
 namespace tessera {
 
-/// Thrown by ThrowIfInterrupted(). Not a std::exception, so that nobody catches it by accident.
+/// Thrown by ThrowIfInterrupted(). Not a std::exception, so that it is not caught by accident.
 class Interruption {};
 
 /// From here to its end, `flag` says whether the work of this thread shall stop; nullptr: never. The flag outlives it.

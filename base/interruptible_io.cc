@@ -16,7 +16,7 @@
 namespace tessera {
 namespace {
 
-/// How often the cancel flag is looked at, because nobody signals it: milliseconds.
+/// How often the cancel flag is looked at, because no signal announces it: milliseconds.
 constexpr int kPollInterval = 20;
 
 /// Waits until reading or writing does not block. False with errno.

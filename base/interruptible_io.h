@@ -10,7 +10,7 @@
 
 namespace tessera {
 
-/// open(2), also of a FIFO that nobody has open at its other end. Returns -1 with errno; ECANCELED if interrupted
+/// open(2), also of a FIFO that is not open at its other end. Returns -1 with errno; ECANCELED if interrupted
 /// meanwhile.
 int OpenInterruptible(const char* path, int flags, mode_t mode = 0);
 /// read(2) and write(2), where EINTR and EAGAIN are not errors, but ECANCELED is: the statement was interrupted.

@@ -70,7 +70,7 @@ class PhaseClock {
   /// Of this thread; may be nullptr.
   static PhaseClock* current() { return current_; }
 
-  /// Makes room for a program's sections and for traffic with so many ranks; what was measured stays.
+  /// Makes room for a program's sections and for traffic with this number of ranks; what was measured stays.
   void Reserve(size_t sections, size_t ranks);
   /// Up to now: of one section, or of the time outside all.
   const Account& Of(int section);

@@ -21,7 +21,8 @@ class SharedLoops {
   /// A LoopRunner whose calls are shared with the threads that help. Several threads may run loops at the same time. All
   /// calls are made, whether some fail or not. Errors: that of the least i that failed; exceptions become errors.
   Status Run(size_t n, const std::function<Status(size_t)>& f);
-  /// Takes part in the loops of other threads until `done` is true. Whoever makes it true calls Wake() afterwards.
+  /// Takes part in the loops of other threads until `done` is true. The thread that makes it true calls Wake()
+  /// afterwards.
   void HelpUntil(const std::function<bool()>& done);
   void Wake();
 
@@ -38,7 +39,7 @@ class SharedLoops {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::list<Loop*> open_;  ///< with calls that nobody has begun
+  std::list<Loop*> open_;  ///< with calls that have not begun
 };
 
 }  // namespace tessera

@@ -21,9 +21,9 @@ class SlabRanges {
 
   explicit SlabRanges(size_t most_slabs);
 
-  /// A piece of so many bytes at the beginning of the smallest free range that has them; nullptr if there is none, or no memory
-  /// to note it. A slab that is free as a whole is not cut for less than 1/kLeastPart of it: the rest would be held back. Bytes
-  /// should be multiples of what pieces are aligned to.
+  /// A piece of that many bytes at the beginning of the smallest free range that has them; nullptr if there is none, or
+  /// no memory to note it. A slab that is free as a whole is not cut for less than 1/kLeastPart of it: the rest would
+  /// be held back. Bytes should be multiples of what pieces are aligned to.
   uint8_t* Take(uint64_t bytes);
   static constexpr uint64_t kLeastPart = 4;
   /// A piece that Take gave comes back, or a slab comes: whatever lies in no slab. Allocates nothing. REQUIRES: a slab is not
@@ -55,7 +55,7 @@ class SlabRanges {
   };
 
   std::vector<Slab>::iterator Find(const uint8_t* at);
-  /// The first free range that begins there or behind.
+  /// The first free range that begins there or after.
   std::vector<FreeRange>::iterator FindFree(const uint8_t* at);
   /// The slab was used last.
   void Touch(std::vector<Slab>::iterator slab);

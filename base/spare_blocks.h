@@ -18,11 +18,11 @@ inline constexpr size_t kLeastSpare = size_t{64} << 10;
 
 /// Keeps a block of malloc's that is not in use any more. False: there would be more than `most` bytes.
 bool KeepSpare(void* block, size_t bytes, uint64_t most) noexcept;
-/// A block of at least so many bytes, and not many more, at a multiple of `alignment`; nullptr if there is none.
+/// A block of at least that many bytes, and not many more, at a multiple of `alignment`; nullptr if there is none.
 void* TakeSpare(size_t bytes, size_t alignment) noexcept;
 /// Bytes of the blocks that are kept.
 uint64_t SpareBytes() noexcept;
-/// Frees blocks, large ones first, until the others have at most so many bytes.
+/// Frees blocks, large ones first, until the others have at most that many bytes.
 void TrimSpares(uint64_t bytes) noexcept;
 
 }  // namespace tessera

@@ -49,7 +49,7 @@ bool HasRoom(int file, size_t bytes) {
   return free >= bytes && free - bytes >= all / kFreeShare;
 }
 
-/// A mapped file of so many bytes; nullptr if there cannot be one. It takes a millisecond on a busy disk.
+/// A mapped file of that many bytes; nullptr if there cannot be one. It takes a millisecond on a busy disk.
 uint8_t* MapFile(size_t bytes) {
   const int file = OpenTemporary();
   if (file < 0) return nullptr;
@@ -61,7 +61,7 @@ uint8_t* MapFile(size_t bytes) {
 }
 
 /// The files. Most are cut into units, and a block is some units in a row; a greater block has a file of its own. The
-/// table has a fixed size, because nothing here may allocate; pages of it that nobody has written to cost nothing.
+/// table has a fixed size, because nothing here may allocate; pages of it that have not been written cost nothing.
 class Files {
  public:
   static constexpr size_t kUnit = 64 << 10, kUnits = 1024, kMost = 1024;
