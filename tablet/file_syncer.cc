@@ -47,7 +47,7 @@ Status FileSyncer::Run() {
     Status status;
     try {
       status = SyncAndRename(file);
-    } catch (...) {  // whoever waits for the file must learn of it
+    } catch (...) {  // those that wait for the file must learn of it
       status = StatusOfException();
     }
     lock.lock();

@@ -1,5 +1,5 @@
 // Chunks whose streams are packed by trees of schemes (schemes/), and back. A packed chunk unpacks to the very streams
-// that chunk_encoder.h made, so whoever reads chunks sees no difference.
+// that chunk_encoder.h made, so readers of chunks see no difference.
 //
 // Start at: PackChunk, UnpackChunk. Pure functions; any thread.
 #pragma once
@@ -23,9 +23,9 @@ void PackChunk(CompressionGoal goal, EncodedChunk* chunk);
 /// Bytes that stream `s` has unpacked. REQUIRES: CheckDescriptor().
 uint64_t UnpackedBytes(const ChunkDescriptor& descriptor, uint32_t rows, Stream s);
 
-/// Unpacks the packed streams of a chunk (all, or all but its codes) behind one another into `out`, each from a multiple
-/// of kStreamAlignment on and padded to it with zeros, and points `chunk` there; returns why it cannot be done, or
-/// nullptr. `chunk` is ViewChunk() of the descriptor; `out` has UnpackedRoom() bytes.
+/// Unpacks the packed streams of a chunk (all, or all but its codes) one after the other into `out`, each from a
+/// multiple of kStreamAlignment on and padded to it with zeros, and points `chunk` there; returns why it cannot be
+/// done, or nullptr. `chunk` is ViewChunk() of the descriptor; `out` has UnpackedRoom() bytes.
 const char* UnpackChunk(const ChunkDescriptor& descriptor, const uint8_t* file, bool codes, uint8_t* out, Chunk* chunk);
 uint64_t UnpackedRoom(const ChunkDescriptor& descriptor, uint32_t rows, bool codes);
 

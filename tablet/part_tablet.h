@@ -15,9 +15,9 @@
 
 namespace tessera {
 
-/// Its chunks are those of the tablet without the rows before and behind, where they lie; what is packed is unpacked first.
-/// Least and greatest values are those of the tablet, so here they are bounds, also where all rows are NULL; the first text
-/// of a plain chunk does not begin at byte 0.
+/// Its chunks are those of the tablet without the rows before and after, where they lie; what is packed is unpacked
+/// first. Least and greatest values are those of the tablet, so here they are bounds, also where all rows are NULL; the
+/// first text of a plain chunk does not begin at byte 0.
 class PartTablet final : public Tablet {
  public:
   /// `of` has to outlive this. REQUIRES: 0 < rows, first + rows <= of.rows(); first, and the end if it is not the tablet's, are

@@ -18,7 +18,7 @@ uint64_t RunsOf(const Chunk& chunk, PackedTree* tree) {
   if (chunk.packed_codes == nullptr) return 0;
   const char* const reason =
       ParsePackedStream(chunk.packed_codes, chunk.packed_bytes, chunk.rows, chunk.width, chunk.type.IsFloat(), tree);
-  return reason == nullptr ? RunsIn(*tree) : 0;  // whoever unpacks it says why
+  return reason == nullptr ? RunsIn(*tree) : 0;  // unpacking it says why
 }
 
 /// Numbers of rows as a column: `least` to `greatest`.
@@ -235,7 +235,7 @@ Result<std::shared_ptr<const TableInfo>> MakeRuns(const TableInfo& table, int co
   return std::shared_ptr<const TableInfo>(std::move(out));
 }
 
-/// Whether the tablets may have so many runs.
+/// Whether the tablets may have that many runs.
 bool MayBeRuns(const TableInfo& table, const std::vector<int32_t>& runs) {
   if (runs.size() != table.tablets.size()) return false;
   for (size_t t = 0; t < runs.size(); ++t) {

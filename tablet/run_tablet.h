@@ -1,5 +1,6 @@
 // A tablet whose rows are the runs of one column of another: neighbours that are equal in it are one row, with their
-// number. Whoever reads no other column, and counts a row as often as that, need not unpack what is stored in runs.
+// number. A reader that needs no other column, and counts a row as often as that, need not unpack what is stored in
+// runs.
 //
 // Start at: RunTablet::Open. Any thread.
 #pragma once
@@ -19,7 +20,7 @@ namespace tessera {
 
 class RunTablet final : public Tablet {
  public:
-  /// `columns`: of `of`, which has to outlive this; the number of rows stands behind them. If `column` is not stored in
+  /// `columns`: of `of`, which has to outlive this; the number of rows comes after them. If `column` is not stored in
   /// runs, each row is one. `runs`: as of Tablet::Runs. Errors: as Tablet::Describe.
   static Result<std::unique_ptr<const RunTablet>> Open(const std::shared_ptr<const Tablet>& of, int column, int columns,
                                                        uint32_t runs);
@@ -31,8 +32,8 @@ class RunTablet final : public Tablet {
   uint64_t weight() const override { return of_.weight(); }
   /// REQUIRES, here and below: the column, or `columns`.
   Result<ChunkPointer> Chunk(int column) const override;
-  /// The parts of the stored stream that are the values of the runs and their numbers of rows. (Whoever unpacks one of them
-  /// does not see the other, so both are checked before, once.)
+  /// The parts of the stored stream that are the values of the runs and their numbers of rows. (A reader that unpacks
+  /// one of them does not see the other, so both are checked before, once.)
   Result<ChunkPointer> PackedChunk(int column) const override;
   Result<ChunkPointer> ChunkForTiles(int column) const override {
     return IsAsStored(column) ? of_.ChunkForTiles(column) : Chunk(column);

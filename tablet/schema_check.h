@@ -1,4 +1,4 @@
-// What a table's schema and a column's values may be, whoever made them: a statement, a catalog or a tablet file.
+// What a table's schema and a column's values may be, wherever they come from: a statement, a catalog or a tablet file.
 //
 // Start at: CheckSchema, StoredRangeOf. Pure functions; any thread.
 #pragma once

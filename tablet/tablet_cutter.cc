@@ -65,7 +65,7 @@ TabletCutter::TabletCutter(TabletTarget target, TableSchema schema, uint32_t tab
   made_.max.assign(columns, kInt128Min);
   made_.distinct.resize(columns);
   std::vector<int> order = schema_.cluster_by;
-  if (IsDistributed()) order.insert(order.begin(), static_cast<int>(columns));  // buckets are a column behind the last
+  if (IsDistributed()) order.insert(order.begin(), static_cast<int>(columns));  // buckets are a column after the last
   if (!order.empty()) clustered_.emplace(order);
 }
 
@@ -317,7 +317,7 @@ Status TabletCutter::WriteTablet(TabletJob* job) {
     const ColumnSchema& column = schema_.columns[c];
     const ChunkDescriptor& d = job->chunks[c].descriptor;
     if (column.type.storage() == StorageClass::kText || d.min > d.max) continue;
-    // Whoever reads the file would refuse it.
+    // Readers of the file would refuse it.
     if (const StoredRange range = StoredRangeOf(column.type); d.min < range.least || d.max > range.greatest) {
       return {ErrorCode::kInternal,
               "a value of column " + QuoteForMessage(column.name) + " is outside " + column.type.ToString()};

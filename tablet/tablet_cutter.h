@@ -5,7 +5,7 @@
 // a time. The thread that encodes a tablet's last column writes its file; another waits for the disk.
 //
 // WITH (cluster_by = ...) the rows are sorted before tablets are made of them: sorting a run of them is a task, and
-// behind the last row so is merging the rows of the next tablet, one thread at a time (clustered_rows.h).
+// after the last row so is merging the rows of the next tablet, one thread at a time (clustered_rows.h).
 //
 // WITH (distribute_by = ...) they are sorted by their buckets first (buckets.h), and a tablet ends with its bucket.
 //

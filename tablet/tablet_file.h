@@ -43,7 +43,7 @@ Result<int> WriteTabletFile(const std::string& path, const std::vector<uint8_t>&
 /// A tablet as a table's snapshot knows it. The file is opened and its header checked when a chunk is first asked for.
 ///
 /// If the file shrinks after it was opened (no process of ours does that), or the disk cannot read it, chunks may turn
-/// into zeros. Whoever has read chunks asks Intact() before the values are used for good. An error stays until the
+/// into zeros. A reader of chunks asks Intact() before the values are used for good. An error stays until the
 /// object is gone: somebody may hold what was read.
 class TabletFile final : public Tablet, public std::enable_shared_from_this<TabletFile> {
  public:
@@ -83,8 +83,8 @@ class TabletFile final : public Tablet, public std::enable_shared_from_this<Tabl
   Status Corrupt(const std::string& reason) const;
   /// `codes`: whether somebody wants them unpacked. REQUIRES: mutex_ held.
   Status Verify(int column, bool codes) const;
-  /// What is packed is checked as what it unpacks to, which is kept. Codes that nobody wants unpacked are left as they
-  /// are: a device unpacks and checks them faster, and a scan may skip the tablet. REQUIRES: as Verify.
+  /// What is packed is checked as what it unpacks to, which is kept. Codes that are not wanted unpacked are left as
+  /// they are: a device unpacks and checks them faster, and a scan may skip the tablet. REQUIRES: as Verify.
   const char* VerifyPacked(int column, bool codes, const ChunkDescriptor& d, tessera::Chunk* chunk) const;
   ChunkDescriptor DescriptorOf(int column) const;
   /// The disk begins to read bytes [begin, end). REQUIRES: mapping_ is set.

@@ -68,7 +68,7 @@ struct ChunkDescriptor {
   int128_t min;
   int128_t max;
   StreamExtent streams[kStreams];
-  uint64_t bytes;        ///< of all streams with padding; they lie behind one another from streams[0].offset
+  uint64_t bytes;        ///< of all streams with padding; they lie one after the other from streams[0].offset
   uint64_t checksum;     ///< XXH3-64 of these bytes
   uint64_t text_bytes;   ///< of entry_bytes unpacked, if these are packed; else 0
   uint8_t reserved2[8];  ///< 0

@@ -1,4 +1,4 @@
-// The tz database's files and the rules behind them.
+// The tz database's files and their rules.
 #include "tablet/time_zone.h"
 
 #include <dirent.h>
@@ -70,7 +70,7 @@ std::optional<Counts> ReadHeader(Reader* r, bool* long_form) {
   return c;
 }
 
-// ---- The rule behind the last transition, as the TZ variable of POSIX has it: "CET-1CEST,M3.5.0,M10.5.0/3"
+// ---- The rule after the last transition, as the TZ variable of POSIX has it: "CET-1CEST,M3.5.0,M10.5.0/3"
 
 bool TakeName(std::string_view* text) {
   const bool quoted = text->starts_with('<');

@@ -51,7 +51,7 @@ class TimeZone {
   std::string name_;
   int64_t first_offset_ = 0;  ///< before the first transition
   std::vector<Transition> transitions_;
-  // Behind the last transition: standard time, and daylight time between two changes of each year.
+  // After the last transition: standard time, and daylight time between two changes of each year.
   bool has_rule_ = false, has_daylight_ = false;
   int64_t standard_ = 0, daylight_ = 0;
   Change begin_, end_;

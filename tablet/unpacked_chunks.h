@@ -1,5 +1,5 @@
 // What packed chunks were unpacked to, kept for the next statement: up to a quarter of the memory limit, and the least
-// recently used go first. Whoever holds a ChunkPointer keeps its chunk beyond that.
+// recently used go first. A ChunkPointer keeps its chunk beyond that.
 //
 // Start at: KeepUnpacked. Any thread.
 #pragma once
@@ -44,12 +44,12 @@ struct UnpackedChunk {
 bool HasRoomForUnpacked(uint64_t bytes);
 /// It was used just now. Others may go.
 void KeepUnpacked(const std::shared_ptr<UnpackedChunk>& chunk);
-/// Nobody will ask for it again; may be nullptr.
+/// It will not be asked for again; may be nullptr.
 void ForgetUnpacked(const std::shared_ptr<UnpackedChunk>& chunk);
 CacheReport UnpackedReport();
-/// Forgets all that nobody holds.
+/// Forgets all that is not held.
 void DropUnpacked();
-/// From 1 on; another one behind each DropUnpacked().
+/// From 1 on; another one after each DropUnpacked().
 uint64_t UnpackedEpoch();
 
 }  // namespace tessera

@@ -38,8 +38,8 @@ void UnpackBlock(const uint8_t* from, uint64_t base, Value* out) {
 
 #if defined(__AVX2__)
 
-/// Where a vector finds values of `bits` bits that lie behind each other from bit `start` of some bytes: values of `lane` bytes,
-/// half of them in each half of the vector, whose bytes are loaded by themselves.
+/// Where a vector finds values of `bits` bits that lie one after the other from bit `start` of some bytes: values of
+/// `lane` bytes, half of them in each half of the vector, whose bytes are loaded by themselves.
 struct LaneMap {
   alignas(32) std::array<uint8_t, 32> bytes{};  ///< in the half's 16 bytes
   alignas(32) std::array<uint32_t, 8> shifts{};
@@ -99,7 +99,7 @@ void Store(__m256i values, uint64_t base, Value* out) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), values);
 }
 
-/// As UnpackBlock. REQUIRES: 16 bytes behind the block can be read.
+/// As UnpackBlock. REQUIRES: 16 bytes after the block can be read.
 template <int kBits, class Value>
 void UnpackBlockByLanes(const uint8_t* from, uint64_t base, Value* out) {
   constexpr size_t kEight = static_cast<size_t>(kBits);  // bytes of eight values

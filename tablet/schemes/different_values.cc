@@ -6,7 +6,7 @@
 namespace tessera {
 namespace {
 
-/// A map may always have so many words.
+/// A map may always have this many words.
 constexpr uint64_t kSmallMap = 1024;
 constexpr int kFirstSlotsLog2 = 10;
 

@@ -13,10 +13,10 @@
 namespace tessera {
 
 /// Values that lie close to each other are bits of a map, others slots of a hash table. (Sorting the values would take most
-/// of the time of whoever asks.)
+/// of the time of the caller.)
 class DifferentValues {
  public:
-  /// `most`: nothing but whether there are more than that has to be known; it is enough to find so many.
+  /// `most`: nothing but whether there are more than that has to be known; it is enough to find this many.
   explicit DifferentValues(std::span<const uint64_t> values, size_t most = SIZE_MAX);
 
   /// How many there are, or more than `most`.

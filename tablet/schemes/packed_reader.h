@@ -1,5 +1,5 @@
 // Some rows of a packed stream, without unpacking the others: of trees of schemes that tell where the values of a row are.
-// Whoever reads a stream once, tile by tile, or few of its rows, need not unpack it to memory first.
+// A reader of a stream that comes once, tile by tile, or few of its rows, need not unpack it to memory first.
 //
 // Start at: PackedReader::Open. Immutable; any thread.
 #pragma once
@@ -18,7 +18,7 @@ namespace tessera {
 class PackedReader {
  public:
   /// The most rows that are read at a time, and the values that what they are read to has room for: runs are written a
-  /// vector at a time, also behind the rows.
+  /// vector at a time, also after the rows.
   static constexpr uint32_t kMostRows = 2048, kRoom = kMostRows + kRunStep<uint8_t>;
   /// What values may be: up to `greatest`, and `null`.
   struct Bounds {
@@ -45,12 +45,13 @@ class PackedReader {
   struct Unpacked {
     size_t count = 0;                       ///< kDict: different values; kRle: runs
     std::unique_ptr<uint8_t[]> values;      ///< these, or those of the runs, in as many bytes each as they are read to
-    std::unique_ptr<uint32_t[]> ends = {};  ///< kRle: the row behind each run
+    std::unique_ptr<uint32_t[]> ends = {};  ///< kRle: the row after each run
   };
-  /// Sees to node `at` and those below it. Returns the node behind them; 0: they cannot be read.
+  /// Sees to node `at` and those below it. Returns the node after them; 0: they cannot be read.
   size_t Prepare(size_t at, int width);
   size_t PrepareRuns(size_t at, int width);
-  /// Unpacks the tree whose root is node `at`, to integers of `width` bytes. Returns the node behind it; 0: it is damaged.
+  /// Unpacks the tree whose root is node `at`, to integers of `width` bytes. Returns the node after it; 0: it is
+  /// damaged.
   size_t UnpackAll(size_t at, int width, uint8_t* out) const;
   template <class Rows>
   const char* Read(const Rows& rows, uint8_t* out) const;

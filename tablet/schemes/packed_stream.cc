@@ -356,7 +356,7 @@ class Unpacker {
         }
       }
     }
-    // Two values for one row and none for another would give a row that nobody has written.
+    // Two values for one row and none for another would give a row that was not written.
     if (found != node.values) return "a row without a value, or with two";
     for (uint64_t word = 0; word < words; ++word) {
       uint64_t all = 0;
@@ -617,7 +617,7 @@ const char* UnpackStream(const uint8_t* stream, const PackedTree& tree, int widt
   switch (width) {
     case 0: {
       const PackedNode& node = tree[0];
-      // zstd finds the end of its frame; the payload may have up to 7 zeros behind it.
+      // zstd finds the end of its frame; the payload may have up to 7 zeros after it.
       const size_t frame = ZSTD_findFrameCompressedSize(stream + node.offset, node.bytes);
       if (ZSTD_isError(frame) || Words(frame) * 8 != node.bytes) return "texts that zstd does not know";
       const size_t unpacked = ZSTD_decompress(out, node.parameter, stream + node.offset, frame);

@@ -1,7 +1,7 @@
 // A compressed stream: the tree of schemes that made it, and their bytes. FORMAT.md gives every byte.
 //
-// Whoever reads one that a stranger may have written asks ParsePackedStream first; unpacking then checks what depends on
-// values (numbers of dictionary entries, sums of run lengths), and never reads or writes out of bounds.
+// The reader of one that a stranger may have written asks ParsePackedStream first; unpacking then checks what depends
+// on values (numbers of dictionary entries, sums of run lengths), and never reads or writes out of bounds.
 //
 // Start at: PackIntegers, PackBytes, ParsePackedStream, UnpackStream. Pure functions; any thread.
 #pragma once
@@ -89,7 +89,7 @@ const char* ParsePackedStream(const uint8_t* stream, uint64_t bytes, uint64_t va
 const char* UnpackStream(const uint8_t* stream, const PackedTree& tree, int width, const ScaledCodes* scaled,
                          uint8_t* out);
 
-/// The node behind the tree whose root is node `at`. REQUIRES: `tree` was checked.
+/// The node after the tree whose root is node `at`. REQUIRES: `tree` was checked.
 size_t EndOfTree(const PackedTree& tree, size_t at);
 
 /// How many runs a stream has whose tree is kRle below any number of kFor; 0: it is another tree.

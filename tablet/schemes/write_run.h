@@ -9,7 +9,7 @@ namespace tessera {
 template <class Value>
 inline constexpr size_t kRunStep = 32 / sizeof(Value);
 
-/// Writes a run of `length` values, at least 1, and up to kRunStep - 1 behind it.
+/// Writes a run of `length` values, at least 1, and up to kRunStep - 1 after it.
 template <class Value>
 void WriteRun(Value value, size_t length, Value* out) {
   for (size_t at = 0; at < length; at += kRunStep<Value>) {
