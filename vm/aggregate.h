@@ -18,8 +18,8 @@ std::span<const AccumulatorSpec> ColumnClasses(Opcode aggregate);
 /// The type of a column that holds one word of a state of several, or a partial one of that class.
 SqlType WordType(AccumulatorSpec word);
 
-/// The first column of each aggregate among the section's columns, behind the keys, and one number more: how many columns
-/// there are. REQUIRES: the section's sink is kGroups.
+/// The first column of each aggregate among the section's columns, after the keys, and one number more: how many
+/// columns there are. REQUIRES: the section's sink is kGroups.
 std::vector<size_t> AggregateColumns(const Section& section);
 
 }  // namespace tessera::vm

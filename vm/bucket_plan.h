@@ -20,7 +20,8 @@ inline constexpr uint32_t kBuckets = 1024;
 /// Rows by bucket.
 using BucketRows = std::vector<uint32_t>;
 
-/// What stands in the place of a rank: the rows stay where they are; they go to the ranks in turn; each goes to all ranks.
+/// What stands in the place of a rank: the rows stay where they are; they are dealt out to the ranks; each goes to all
+/// ranks.
 inline constexpr uint16_t kStay = 0xFFFD, kDeal = 0xFFFE, kToAll = 0xFFFF;
 
 struct BucketPlan {

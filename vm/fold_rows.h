@@ -20,7 +20,7 @@ inline size_t PlaceOfQuantile(double fraction, size_t n) {
   return std::clamp<size_t>(static_cast<size_t>(std::ceil(fraction * static_cast<double>(n))), 1, n) - 1;
 }
 
-/// The values that that of kBetween lies between, among `n` > 0 in order, and how far behind the first.
+/// The values that that of kBetween lies between, among `n` > 0 in order, and how far after the first.
 struct PlaceBetween {
   size_t below, above;
   double fraction;

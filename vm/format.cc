@@ -52,7 +52,7 @@ std::string RomanOf(int64_t number) {
   return out;
 }
 
-/// A number in digits, with `behind` of them behind the point.
+/// A number in digits, with `behind` of them after the point.
 struct Digits {
   bool negative = false;
   bool is_number = true;  // neither infinite nor NaN
@@ -92,7 +92,7 @@ Digits DigitsOf(int128_t v, int scale, int behind) {
   return d;
 }
 
-/// A double has 15 digits that are its own; what is behind them is left out.
+/// A double has 15 digits that are its own; what is after them is left out.
 Digits DigitsOf(double v, int behind) {
   constexpr int kOwnDigits = 15;
   Digits d;
@@ -571,7 +571,7 @@ void Format::ReadNumber(std::string_view text) {
       text.remove_prefix(1);
     }
   }
-  // An S behind all digits stands behind the number.
+  // An S after all digits stands after the number.
   if (always_sign_ && sign_place_ == SignPlace::kBefore && sign_before == before_) sign_place_ = SignPlace::kBehind;
   constexpr int kMostDigits = 200;
   if (before_ + behind_ > kMostDigits) error_ = fmt::format("a format has at most {} digits", kMostDigits);
@@ -627,9 +627,9 @@ void Format::AppendNumber(const Value& v, std::string* out) const {
   const int blank = before_ - static_cast<int>(d.before.size());
   const bool zeros = zero_from_ >= 0;
   const bool brackets = brackets_ && !(fill_ && !d.negative);
-  // Without FM a 0 before the point is a blank; behind it zeros stay.
+  // Without FM a 0 before the point is a blank; after it zeros stay.
   const bool blank_zero = !zeros && d.before.starts_with('0') && behind_ > 0;
-  int shown = behind_;  // digits behind the point
+  int shown = behind_;  // digits after the point
   if (fill_ && point_) {
     shown = static_cast<int>(d.behind.find_last_not_of('0') + 1);
     shown = std::max(shown, std::min(zero_to_ - before_, static_cast<int>(d.behind.size())));
@@ -652,7 +652,7 @@ void Format::AppendNumber(const Value& v, std::string* out) const {
   bool begun = false;  // a digit is there
   int at = 0;
   const int count = before_ + behind_;
-  const auto end = [&] {  // behind the last digit
+  const auto end = [&] {  // after the last digit
     if (at < count) return;
     if (brackets) *out += d.negative ? '>' : ' ';
     if (sign_place_ == SignPlace::kBehind) *out += d.negative ? '-' : '+';

@@ -67,7 +67,7 @@ class Format {
   const std::string& error() const { return error_; }
   /// Whether it shows how far the clocks are from UTC.
   bool HasZone() const;
-  /// The digits before and behind the point that numbers have; false if it has none, or is a form that none are read in.
+  /// The digits before and after the point that numbers have; false if it has none, or is a form that none are read in.
   bool CountDigits(int* before, int* behind) const;
   /// Appends a value of the type that is not NULL.
   void Append(const Value& v, std::string* out) const;
@@ -135,9 +135,9 @@ class Format {
     std::string text;  // kText; else of the dotted and the undotted forms of AM and BC
     Part part = Part::kYear;
     Letters letters = Letters::kAsIs;
-    uint8_t digits = 0;  // at least so many, by zeros before them; of kFraction so many
-    uint8_t last = 0;    // the last so many digits of the number only; 0: all
-    bool padded = true;  // names have blanks behind them
+    uint8_t digits = 0;  // at least this many, by zeros before them; of kFraction this many
+    uint8_t last = 0;    // the last digits of the number only, this many; 0: all
+    bool padded = true;  // names have blanks after them
     char ordinal = 0;    // 't' or 'T': followed by th and its kin
   };
 
@@ -160,8 +160,8 @@ class Format {
   std::string error_;
   std::vector<Piece> pieces_;
   // Of numbers:
-  int before_ = 0, behind_ = 0;       // digits before and behind the point
-  int shift_ = 0;                     // digits behind V: the value is multiplied by so many tens
+  int before_ = 0, behind_ = 0;       // digits before and after the point
+  int shift_ = 0;                     // digits after V: the value is multiplied by this many tens
   int zero_from_ = -1, zero_to_ = 0;  // digits that a 0 asks for: from the first 0 to the last
   bool fill_ = false, exponent_ = false, brackets_ = false, roman_ = false, point_ = false;
   enum class SignPlace : uint8_t { kBefore, kBehind, kApart } sign_place_ = SignPlace::kBefore;

@@ -10,9 +10,9 @@
 namespace tessera::vm {
 namespace {
 
-/// A table of so many groups, of all workers, is looked at: more do not fit the caches.
+/// A table of this many groups, of all workers, is looked at: more do not fit the caches.
 constexpr size_t kManyGroups = 1 << 20, kLeastLooked = 1 << 16;
-/// ... and so many of a worker are put aside at a time from then on.
+/// ... and this many of a worker are put aside at a time from then on.
 constexpr size_t kPutAside = 1 << 15;
 /// Rows that share a group where putting aside does not pay.
 constexpr uint64_t kManyRows = 4;
@@ -20,7 +20,7 @@ constexpr uint64_t kManyRows = 4;
 constexpr uint64_t kMemoryShare = 8;
 /// From this number of groups on, counted over all workers, several threads merge them.
 constexpr size_t kManyMergedGroups = 1 << 16;
-/// ... and so many by one of them at a time. Their rows are blocks that may lie in temporary files; those of a single
+/// ... and this many by one of them at a time. Their rows are blocks that may lie in temporary files; those of a single
 /// partition may be too small for that.
 constexpr size_t kMergedTogether = 1 << 15;
 

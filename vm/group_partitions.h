@@ -39,7 +39,7 @@ class WorkerGroups {
   size_t groups() const { return aside_ + table.groups(); }
   /// Whether any are aside.
   bool has_partitions() const { return !runs_.empty(); }
-  /// Puts the table's groups aside, too. `room`: for so many groups there is memory then.
+  /// Puts the table's groups aside, too. `room`: for this many groups there is memory then.
   void PutAside(size_t room);
   /// How many groups of these partitions are aside; some may be the same.
   size_t GroupsOf(size_t begin, size_t end) const;

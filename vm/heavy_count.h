@@ -1,5 +1,5 @@
-// When keys have so many rows of an exchanged join that the rank of a key would get much more than its share. Private to the
-// interpreters (vm/ and kernels/).
+// When keys have enough rows of an exchanged join that the rank of a key would get much more than its share. Private to
+// the interpreters (vm/ and kernels/).
 //
 // Start at: HeavyCount. Pure functions; any thread.
 #pragma once
@@ -14,7 +14,7 @@ inline constexpr uint64_t kHeavyFraction = 4;
 /// With fewer rows nothing is gained.
 inline constexpr uint64_t kLeastHeavyRows = 8;
 
-/// Rows from which on a key, or keys that are counted together, are heavy among `all` rows of so many ranks.
+/// Rows from which on a key, or keys that are counted together, are heavy among `all` rows of this many ranks.
 inline uint64_t HeavyFrom(uint64_t all, uint64_t ranks) {
   return std::max(kLeastHeavyRows, all / ranks / kHeavyFraction);
 }

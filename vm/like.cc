@@ -24,7 +24,7 @@ struct Part {
   bool has_any = false;
 };
 
-/// Reads the part at *at and goes behind it.
+/// Reads the part at *at and goes after it.
 Part ReadPart(std::string_view pattern, size_t* at) {
   Part part;
   for (; *at < pattern.size() && pattern[*at] != '%'; ++*at) {
@@ -68,7 +68,7 @@ size_t FindEndOfPartWithAny(std::string_view s, const Part& part) {
     word |= uint64_t{1} << (k % 64);
   }
   const uint64_t last = uint64_t{1} << ((size - 1) % 64);
-  size_t live = 0;  // words of the state behind these are 0
+  size_t live = 0;  // words of the state after these are 0
   for (size_t i = 0; i < s.size(); ++i) {
     if (i % 1024 == 0) ThrowIfInterrupted();
     const uint64_t* const same = &equal[row[static_cast<uint8_t>(s[i])] * words];

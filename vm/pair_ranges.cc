@@ -1,6 +1,6 @@
 // From a section's code to steps over ranges, and ranges of rows on the host.
 //
-// TryRanges relies on two things that are made sure of here: no instruction behind the last step can bring a pair that
+// TryRanges relies on two things that are made sure of here: no instruction after the last step can bring a pair that
 // the steps dropped to a sink, and the steps include everything that writes a register or makes rows live again.
 #include "vm/pair_ranges.h"
 
@@ -82,7 +82,7 @@ class RangeMaker {
     if (probe.op != Opcode::Probe || probe.p1 != join_ || probe.p3 != 0) return false;
     if (save.op != Opcode::MaskSave || next.op != Opcode::Next || next.p2 != probe_ + 2 || next.p3 != save.p1)
       return false;
-    // A sink behind the loop could get rows that found no pair.
+    // A sink after the loop could get rows that found no pair.
     for (int i = next_; i < Size(); ++i) {
       if (FeedsSink(Info(At(i).op))) return false;
     }
@@ -103,7 +103,7 @@ class RangeMaker {
       if (static_cast<Opcode>(s.op) != Opcode::SkipIfNone) continue;
       s.target = static_cast<uint16_t>(s.target < end_ ? step_of[s.target] : Steps());
     }
-    // Rows that are dead at the end become live behind it if a mask register has them, so both count. (Next restores
+    // Rows that are dead at the end become live after it if a mask register has them, so both count. (Next restores
     // the loop's mask, but that is for other pairs.)
     for (int m : MasksReadFrom(end_, next_)) {
       const int number = masks_[static_cast<size_t>(m)];
@@ -319,7 +319,7 @@ class RangeMaker {
     }
   }
 
-  /// Whether an accumulator that was set before `from` is read at `from` or behind it.
+  /// Whether an accumulator that was set before `from` is read at `from` or after it.
   bool AccumulatorReadFrom(int from) const {
     bool a = true, w = true;  // it still has its old value
     std::vector<int> targets;
@@ -338,7 +338,7 @@ class RangeMaker {
     return false;
   }
 
-  /// The mask registers that were set before `from` and are read at `from` or behind it, except by the instruction at
+  /// The mask registers that were set before `from` and are read at `from` or after it, except by the instruction at
   /// `except`.
   std::vector<int> MasksReadFrom(int from, int except = -1) const {
     std::vector<int> read;

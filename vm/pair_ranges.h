@@ -64,8 +64,8 @@ struct RangeStep {
 /// A section's steps, up to the first instruction that feeds a sink or whose effect ranges cannot follow.
 struct RangeProgram {
   std::vector<RangeStep> steps;  ///< empty: ranges say nothing, and TryRanges always returns kSome
-  /// For kAll: the address behind the last filter, where a turn of the loop may begin instead of at its body. The
-  /// instructions that are left out change masks only: nothing behind them reads a register, mask register or
+  /// For kAll: the address after the last filter, where a turn of the loop may begin instead of at its body. The
+  /// instructions that are left out change masks only: nothing after them reads a register, mask register or
   /// accumulator that they set, and none of them can fail, or TryRanges would not say kAll. -1: there is no such
   /// address.
   int32_t all_from = -1;

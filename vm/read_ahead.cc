@@ -28,8 +28,8 @@ void ReadAhead::Begin(size_t tablet) {
   while (asked_.size() <= order_.size()) {
     const size_t next = asked_.size() - 1;
     if (next > begun + 1 && (next - begun >= kMostTablets || asked_[next] - asked_[begun] >= most)) break;
-    // A header has to be there before the chunks can be asked for. It should not be waited for, behind all that the disk
-    // has to read already.
+    // A header has to be there before the chunks can be asked for. So it is asked for early: it comes after all that the
+    // disk has to read already.
     opened_ = std::max(opened_, next);
     for (; opened_ < std::min(order_.size(), next + 1 + kHeaders); ++opened_)
       table_.tablets[order_[opened_]]->Expect({}, again_);

@@ -21,7 +21,7 @@ class ReadAhead {
   /// Tablet::Expect. `encoder` and `table` must outlive it.
   ReadAhead(const SectionEncoder* encoder, const TableInfo* table, std::vector<size_t> order, bool again);
 
-  /// Somebody begins to read a tablet: it and those behind it are asked for, as far as they have not been. Any thread;
+  /// Somebody begins to read a tablet: it and those after it are asked for, as far as they have not been. Any thread;
   /// one asks at a time, and the others do not wait.
   void Begin(size_t tablet);
 

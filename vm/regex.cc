@@ -174,7 +174,7 @@ Status RewriteSimilar(std::string_view pattern, std::string_view escape, std::st
       if (c == '\\' || c == '[') out->push_back('\\');
       out->push_back(c);
     } else if (c == '[') {
-      // A bracket right at the head, or behind a ^, is a character of the class.
+      // A bracket right at the head, or after a ^, is a character of the class.
       in_class = true;
       out->push_back(c);
       if (pattern.substr(i + 1).starts_with('^')) out->push_back(pattern[++i]);

@@ -2,7 +2,7 @@
 // the expression, and memory within a bound. Texts are UTF-8; other bytes match nothing, and are never read beyond.
 //
 // Start at: Regex. Any thread may use one, and each interpreter has its own: threads that share one wait for each other,
-// and memory that runs out in the middle of a match leaves it in a state that nobody needs to know.
+// and memory that runs out in the middle of a match leaves it in an unknown state.
 #pragma once
 
 #include <cstdint>
@@ -58,7 +58,7 @@ class Regex {
 
  private:
   /// Calls `f` for one match after the other until it gives false, with a function that gives a group's part, of the
-  /// first `groups`. Behind an empty match the next begins a character later, as in PostgreSQL.
+  /// first `groups`. After an empty match the next begins a character later, as in PostgreSQL.
   template <class F>
   void ForMatches(std::string_view s, int groups, F f) const;
 

@@ -364,7 +364,7 @@ Status MergeRuns(const Section& section, const std::vector<size_t>& starts, cons
   all.at.assign(starts.begin(), starts.end());
   all.ends.assign(all.at.begin() + 1, all.at.end());
   all.ends.push_back(static_cast<uint32_t>(rows->rows));
-  // (More ranges than threads: they differ in length, and those behind LIMIT have no rows.)
+  // (More ranges than threads: they differ in length, and those after LIMIT have no rows.)
   const size_t most = pool == nullptr ? 1 : 4 * Workers(pool);
   const std::vector<MergeRange> parts = CutRuns(all, std::clamp<size_t>(end / kMergedRows, 1, most), less);
   UninitializedVector<uint32_t> order(end - first);

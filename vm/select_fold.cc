@@ -24,7 +24,7 @@ namespace {
 constexpr size_t kLeastRows = 1 << 14;
 /// Rows of more groups than this are sorted.
 constexpr size_t kMostGroups = 4096;
-/// So many values of a group are shared out to threads.
+/// This many values of a group are shared out to threads.
 constexpr size_t kManyValues = 1 << 15;
 /// Ranges of values that are counted to find the one that has the place.
 constexpr int kRangeBits = 12;
@@ -180,7 +180,7 @@ class Selection {
     return std::pair(true, std::bit_cast<int64_t>(place.Value(number(found.low), number(found.high))));
   }
 
-  /// The values at two places of an order, the second at the first or right behind it. `values` change their places.
+  /// The values at two places of an order, the second at the first or right after it. `values` change their places.
   Result<Pair> Find(std::span<uint64_t> values, size_t below, size_t above, ThreadPool* pool) const {
     if (values.size() >= kManyValues) return FindByRanges(values, below, above, pool);
     const auto place = values.begin() + static_cast<ptrdiff_t>(below);
@@ -221,7 +221,7 @@ class Selection {
       if (before + inside > below) break;
       before += inside;
     }
-    // The second place may be in a later range: then it has the least value there is behind this one.
+    // The second place may be in a later range: then it has the least value there is after this one.
     const bool apart = above >= before + inside;
     std::vector<std::vector<uint64_t>> found(parts);
     std::vector<uint64_t> least(parts, UINT64_MAX);

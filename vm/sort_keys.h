@@ -47,7 +47,7 @@ class SortKeys {
   template <class F>
   Status ForParts(const F& f) const;
   size_t Parts() const;
-  /// So many bits at the low end of each row's words, in one of them.
+  /// This many bits at the low end of each row's words, in one of them.
   Status MakeRoom(uint32_t bits);
   /// Appends value(i) of each row i, from 0 to `last`.
   template <class F>

@@ -25,8 +25,8 @@ struct SourceShare {
   }
 };
 
-/// The rows are cut into pieces, of which the ranks get one each in turn: large enough that the rows of a piece lie close
-/// together, small enough that each rank gets many, and so its part of the rows that have very many matches.
+/// The rows are cut into pieces, which are dealt out to the ranks one by one: large enough that the rows of a piece lie
+/// close together, small enough that each rank gets many, and so its part of the rows that have very many matches.
 SourceShare KeepShare(uint64_t rows, int rank, int ranks);
 
 }  // namespace tessera::vm

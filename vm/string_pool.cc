@@ -48,9 +48,9 @@ struct StringPool::Entries {
     const size_t b = BlockOf(i);
     return blocks[b].load(std::memory_order_acquire)[i - BlockStart(b)];
   }
-  /// The first of so many new identifiers.
+  /// The first of this many new identifiers.
   uint64_t Take(uint64_t identifiers) { return count.fetch_add(identifiers, std::memory_order_relaxed); }
-  /// Takes the place of an identifier, which is below `count` and nobody else's.
+  /// Takes the place of an identifier, which is below `count` and this caller's alone.
   void Set(uint64_t i, const char* text, uint32_t size, uint32_t hash) {
     const size_t b = BlockOf(i);
     Entry* block = blocks[b].load(std::memory_order_acquire);

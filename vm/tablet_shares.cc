@@ -15,8 +15,8 @@ constexpr uint64_t kTolerance = 32;
 /// Tables whose largest tablet has fewer rows are not worth cutting.
 constexpr uint32_t kLeastCutRows = 8 * kTileRows;
 
-/// So many times SET replicate_below may the columns have that GPUs read whole. Rows made on four GPUs need 0.15 ms to meet
-/// on each of them, in which a GPU reads some 2 M rows of a few bytes each.
+/// Columns that GPUs read whole have at most this many times the bytes of SET replicate_below. Rows made on four GPUs
+/// need 0.15 ms to meet on each of them, in which a GPU reads some 2 M rows of a few bytes each.
 constexpr uint64_t kReadWhole = 16;
 
 /// Tablets on their way to ranks.
@@ -24,7 +24,7 @@ class Dealing {
  public:
   Dealing(const TableInfo& table, size_t ranks) : tablets_(ranks), loads_(ranks) {
     for (const auto& tablet : table.tablets) {
-      // (Whoever is sent tablets is sent them whether they are read as runs or not.)
+      // (A rank that is sent tablets is sent them whether they are read as runs or not.)
       rows_.push_back(tablet->stored().rows());
       made_rows_.push_back(tablet->rows());
       bytes_.push_back(std::max<uint64_t>(tablet->weight(), 1));

@@ -71,7 +71,7 @@ inline bool LikeMatches(std::string_view s, std::string_view p) {
   size_t i = 0, k = 0;
   // Going back to the last % is quick for what people write, and takes the product of the lengths for some others.
   size_t patience = 1024 + 16 * (s.size() + p.size());
-  size_t star = std::string_view::npos, resume = 0;  // behind the last %; where in s to try it next
+  size_t star = std::string_view::npos, resume = 0;  // after the last %; where in s to try it next
   while (true) {
     if (k < p.size() && p[k] == '%') {
       star = ++k;

@@ -8,10 +8,11 @@
 namespace tessera::vm {
 namespace {
 
-/// Up to so many strings are compared with each other.
+/// Up to this many strings are compared with each other.
 constexpr size_t kFew = 8;
-/// Threads share texts if these, times the threads, are so many, in some buckets for each thread. (Two threads take as long as one for
-/// 150,000 numbered names, and 0.8 of it for 1.5 M comments.) A sample has kSampled texts for each bucket.
+/// Threads share texts if their number times the threads is this, in some buckets for each thread. (Two threads take as
+/// long as one for 150,000 numbered names, and 0.8 of it for 1.5 M comments.) A sample has kSampled texts for each
+/// bucket.
 constexpr size_t kLeastShared = 1 << 18, kBucketsEach = 4, kMostBuckets = 128, kSampled = 32;
 static_assert(2 * kMostBuckets <= UINT8_MAX + 1);
 
@@ -60,8 +61,8 @@ void SortByHeads(size_t depth, std::span<Sorting> texts) {
   }
 }
 
-/// The same without heads. Names and numbered keys often begin alike: numbers made of what is behind the common part are sorted,
-/// not strings.
+/// The same without heads. Names and numbered keys often begin alike: numbers made of what follows the common part are
+/// sorted, not strings.
 void SortFrom(size_t depth, std::span<Sorting> texts) {
   if (texts.size() <= kFew) return Compare(texts);
   size_t common = texts.front().text.size();
@@ -75,8 +76,8 @@ void SortFrom(size_t depth, std::span<Sorting> texts) {
 }
 
 /// Sorts texts that are all different and alike up to `alike`. Threads share buckets that follow each other: a sample of heads
-/// behind what all texts have in common cuts them. Every head that cuts has a bucket of its own, which is large where most
-/// texts begin alike and some do not; threads share it in turn.
+/// after what all texts have in common cuts them. Every head that cuts has a bucket of its own, which is large where
+/// most texts begin alike and some do not; threads share it one after the other.
 Status SortShared(ThreadPool* threads, size_t alike, std::span<Sorting> texts) {
   const size_t workers = Workers(threads), n = texts.size();
   const auto each_of = [&](size_t worker, const auto& f) {

@@ -34,7 +34,7 @@ int64_t TileMachine::KeepMade(std::string_view text) {
 
 const uint8_t* TileMachine::ReadCodes(int slot) {
   static_assert(kTileRows <= PackedReader::kMostRows);
-  /// To read one row by itself takes as long as so many behind each other.
+  /// To read one row by itself takes as long as this many side by side.
   constexpr int kRowsForOne = 12;
   const auto number = static_cast<size_t>(slot);
   const int width = tablet_->slots[number].width;

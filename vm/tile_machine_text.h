@@ -6,7 +6,7 @@
 
 namespace tessera::vm {
 
-/// The first eight bytes of a string as a number, zeros behind a shorter one.
+/// The first eight bytes of a string as a number, zeros after a shorter one.
 inline uint64_t FirstBytes(std::string_view text) {
   const auto load = [&]<class T>(T, size_t at) {
     T part;
@@ -35,7 +35,7 @@ inline int64_t TileMachine::Intern(std::string_view text) {
     place->start = start;
     return place->id;
   };
-  // Two strings that took the same place in turn would bring all threads to the pool's locks again.
+  // Two strings that took the same place alternately would bring all threads to the pool's locks again.
   for (size_t at = first; at < first + kInternedProbes; ++at) {
     Interned& known = interned_[at % interned_.size()];
     if (known.id < 0) return take(&known);

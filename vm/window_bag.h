@@ -17,13 +17,13 @@ namespace tessera::vm {
 
 class ValueBag {
  public:
-  /// So many places, none of them taken.
+  /// This many places, none of them taken.
   void Reset(size_t places) {
     leaves_ = std::bit_ceil(std::max<size_t>(places, 1));
     counts_.assign(2 * leaves_, 0);
     most_.assign(2 * leaves_, 0);
   }
-  /// The place is taken so many times.
+  /// The place is taken this many times.
   void Set(size_t place, uint32_t times) {
     size_t i = leaves_ + place;
     counts_[i] = most_[i] = times;

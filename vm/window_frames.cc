@@ -25,7 +25,7 @@ bool IsLess(const RowColumn& a, size_t a_row, const RowColumn& b, size_t b_row) 
   }
 }
 
-/// The first row for which `is` does not hold. It holds for all rows before it, and for none behind.
+/// The first row for which `is` does not hold. It holds for all rows before it, and for none after.
 template <class F>
 size_t FirstNot(RowRange rows, const F& is) {
   while (rows.begin < rows.end) {

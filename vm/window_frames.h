@@ -68,7 +68,7 @@ class Frames {
 
   const OrderedRows& rows_;
   const WindowFrame& frame_;
-  const int32_t peer_keys_;  ///< rows that are equal in so many entries of the order are peers
+  const int32_t peer_keys_;  ///< rows that are equal in this many entries of the order are peers
   const RowColumn* key_ = nullptr;
   const char* wrong_offset_ = nullptr;
   bool descending_ = false;  ///< the order of `key_`

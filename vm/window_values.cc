@@ -168,7 +168,7 @@ class Evaluation {
     return Status::Ok();
   }
 
-  /// The row of the partition that is so many rows before or behind `row`, of those that count; false: there is none.
+  /// The row of the partition that is that many rows before or after `row`, of those that count; false: there is none.
   bool FindRow(RowRange p, size_t row, bool before, uint64_t distance, size_t* from) const {
     if (valued_.empty()) {
       *from = before ? row - distance : row + distance;

@@ -11,7 +11,7 @@ namespace tessera::vm {
 enum class KeyRoute : uint8_t {
   kOwner,  ///< to the rank of the key
   kStay,   ///< nowhere
-  kDeal,   ///< to the ranks in turn
+  kDeal,   ///< to the ranks one by one
   kAll,    ///< to every rank
 };
 

@@ -26,7 +26,7 @@ class SharedSection {
   Result<RowSet> Run(const RowConsumer& consume);
 
  private:
-  /// Whether the ranks keep what they have made, so many rows of this rank's among them; the same on all ranks. `mine`: an
+  /// Whether the ranks keep what they have made, `rows` of this rank's among them; the same on all ranks. `mine`: an
   /// error of this rank, which is that of all unless its rows cannot stay.
   Result<bool> StaysDistributed(const Status& mine, uint64_t rows);
   bool MayStayDistributed() const { return state_.may_stay_distributed[static_cast<size_t>(number_)]; }

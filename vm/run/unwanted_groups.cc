@@ -1,6 +1,6 @@
 // Only the filters at the head of the reader's code count. What stands before them are loads and range checks (WToI is
-// one, too), so no row that is left out can have raised an error, if the values outside the checked range are kept: behind
-// a check, what another column says does not count.
+// one, too), so no row that is left out can have raised an error, if the values outside the checked range are kept:
+// after a check, what another column says does not count.
 
 #include "vm/run/unwanted_groups.h"
 

@@ -1,5 +1,5 @@
-// Groups that nobody reads: HAVING is a filter of the section that reads the groups. A device that knows it leaves most of
-// them where they are. Private to vm/.
+// Groups that are not read: HAVING is a filter of the section that reads the groups. A device that knows it leaves most
+// of them where they are. Private to vm/.
 //
 // Start at: FindUnwanted. Any thread.
 #pragma once
