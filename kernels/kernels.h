@@ -24,7 +24,7 @@ struct GpuOptions {
   // For tests that have few rows:
   /// Join tables of up to this many rows are made without being waited for.
   uint64_t deferred_build_rows = uint64_t{1} << 26;
-  /// Where nobody knows how many rows come, there is room for so many at first, but at least 512.
+  /// Where it is not known how many rows come, there is room for this many at first, but at least 512.
   uint64_t first_build_rows = uint64_t{1} << 20;
   /// Memory that was taken for others and not filled is given back if it is so much.
   uint64_t given_back_bytes = uint64_t{64} << 20;
@@ -64,7 +64,7 @@ struct GpuMemory {
 /// CUDA devices of this machine; 0 without a driver.
 int GpuCount();
 
-/// Bytes of memory of the first device, whoever uses them; 0: there is none. No CUDA context is made.
+/// Bytes of memory of the first device, in use or not; 0: there is none. No CUDA context is made.
 uint64_t GpuMemoryBytes();
 
 class Gpu : public vm::SectionBackend {
@@ -87,7 +87,7 @@ class Gpu : public vm::SectionBackend {
   virtual Result<double> MeasureBandwidth() = 0;
   /// Bytes per second in which memory of the host comes here; the least time of some rounds.
   virtual Result<double> MeasureTransfer(const TransferCase& way) = 0;
-  /// Milliseconds that kernels take to unpack the packed codes of a chunk, when many chunks are unpacked one behind the
+  /// Milliseconds that kernels take to unpack the packed codes of a chunk, when many chunks are unpacked one after the
   /// other, and what they made. `bytes`: of these chunks, packed and unpacked; 128 chunks are enough. REQUIRES: the codes are
   /// packed, and verified.
   virtual Result<double> MeasureUnpack(const Chunk& chunk, uint64_t bytes, std::vector<uint8_t>* codes) = 0;

@@ -31,7 +31,7 @@ __device__ __forceinline__ void AddState(const uint64_t* from, uint64_t* to) {
   } else if constexpr (kKept == GroupState::kGreatestFloat) {
     *to = max(*from, *to);
   } else {
-    static_assert(kKept == GroupState::kLocked);  // whoever adds states has looked for these: vm::MayAddStates
+    static_assert(kKept == GroupState::kLocked);  // the caller has ruled these out: vm::MayAddStates
   }
 }
 

@@ -2,7 +2,7 @@
 // Members of Machine (machine.cuh).
 //
 // Apart because they alone work on codes as a tablet stores them: FilterAtOnce tests narrow codes where they lie,
-// DoFilter those that had to be fetched. Comparisons of values come behind them.
+// DoFilter those that had to be fetched. Comparisons of values come after them.
 //
 // Start at: FilterAtOnce.
 #pragma once

@@ -2,7 +2,7 @@
 // otherwise by hashing, first in the block's own table, then in the one of all blocks. Members of Machine
 // (machine.cuh).
 //
-// Apart because the aggregates behind it (machine_folds.cuh) need the ordinals only, however they were found.
+// Apart because the aggregates after it (machine_folds.cuh) need the ordinals only, however they were found.
 //
 // Start at: DoGroup.
 #pragma once
@@ -20,8 +20,8 @@ inline constexpr uint32_t kPrivateProbes = 8;
 /// Bits of such a slot that hold the ordinal; the others are of the hash.
 inline constexpr uint32_t kPrivateOrdinal = 0xFFF;
 
-/// Up to so many live rows of a warp's slice or batch, of R rows a thread, are dealt to the lanes anew before their groups
-/// are looked up.
+/// Up to this many live rows of a warp's slice or batch, of R rows a thread, are dealt to the lanes anew before their
+/// groups are looked up.
 template <uint32_t R>
 inline constexpr uint32_t kFewGroupedRows = 24 * R;
 
@@ -238,7 +238,7 @@ __device__ __forceinline__ void Machine<kVariant, R>::GroupByHash(const DeviceIn
     }
   }
   // A step looks up a row of each lane and waits for memory several times. If few rows are live, lane n takes every 32nd
-  // one of the slice's, from the n-th on, whoever has them, so that there are few steps.
+  // one of the slice's, from the n-th on, whatever lane has them, so that there are few steps.
   const uint32_t mine = static_cast<uint32_t>(__popc(live));
   uint32_t through = mine;
 #pragma unroll

@@ -20,7 +20,7 @@ __device__ __forceinline__ bool Machine<kVariant, R>::ReserveRows(unsigned long 
   if (Lane32() == 0) {
     base = atomicAdd(&launch.control->rows, n);
     if (base + n > launch.output.capacity) {
-      // The counter only grows, so whoever comes later is refused as well: rows below the least refused base are
+      // The counter only grows, so later ones are refused as well: rows below the least refused base are
       // written.
       atomicMin(&launch.control->rows_valid, base);
       atomicMax(&launch.control->rows_wanted, n);

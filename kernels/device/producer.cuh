@@ -138,7 +138,7 @@ class Producer {
         tile = (my_unit_ & ~kAllPairs) / launch_.parts;
       }
     }
-    // The last tablet that does not start behind the tile.
+    // The last tablet that does not start after the tile.
     uint32_t low = 0, high = launch_.tablets;
     while (high - low > 1) {
       const uint32_t middle = (low + high) / 2;

@@ -197,7 +197,7 @@ Status DeviceJoins::Fill(const std::vector<TableLayout*>& layouts, RunBuffer* me
   }
   for (TableLayout* l : layouts) {
     if (!l->build.packed) continue;
-    // Nobody reads the rows of a table whose values hold all there is.
+    // Rows of a table whose values hold all there is are not read.
     DeviceRows none;
     none.set_rows(l->table->rows.rows());
     swap(none, l->table->rows);

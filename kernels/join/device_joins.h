@@ -30,7 +30,7 @@ namespace tessera::kernels {
 /// Whether rows of a join table can wait on the host and be joined partition by partition. Those of a grid join, or in
 /// order, cannot.
 bool CanPart(const vm::Program& program, int join);
-/// So many rows of a join table, cut into pieces whose ranges are to be found.
+/// This many rows of a join table, cut into pieces whose ranges are to be found.
 PieceRanges CutPieces(const vm::Program& program, int join, uint64_t rows, uint32_t piece_rows);
 
 /// The rows that a section has made for a join table, on the device.

@@ -66,7 +66,7 @@ Status TooManyOfOneKey(uint64_t rows) {
 /// Reads mask register P1 as it was left by other instructions.
 bool ReadsMask(Opcode op) { return op == Opcode::MaskLoad || op == Opcode::MaskOr || op == Opcode::MaskAndNot; }
 
-/// Whether rows that the probe at `at` drops are gone: no mask that is read behind it may come from before it. (Next
+/// Whether rows that the probe at `at` drops are gone: no mask that is read after it may come from before it. (Next
 /// goes on with the mask of its own loop; each turn is a row of its own.)
 bool DropsForGood(const Section& s, size_t at) {
   std::vector<bool> before(static_cast<size_t>(s.masks));

@@ -68,7 +68,7 @@ class ColumnUnion {
       high = std::max(high, c.max);
     }
     if (low > high) low = high = 0;
-    if (text_) low = 0, high = first.entries;  // (codes as they are; NULL is behind them)
+    if (text_) low = 0, high = first.entries;  // (codes as they are; NULL is after them)
     *out = first;
     const uint64_t span = static_cast<uint64_t>(Low64(high - low));
     if (nulls > 0 && !text_ && span == UINT64_MAX) return false;
@@ -103,7 +103,7 @@ class ColumnUnion {
       s.has_null_code = c.null_count > 0;
       s.null_code = c.null_code;
     } else if (c.width != 0) {
-      // All rows of the tablet pass its predicates, or none does, and nobody reads the values: one of them is enough.
+      // All rows of the tablet pass its predicates, or none does, and the values are not read: one of them is enough.
       base = c.min;
     }
     s.add =
@@ -257,7 +257,7 @@ Result<ProbePartition> PlanProbePartition(const ProbePartitionQuestion& q) {
   std::vector<ChunkPointer> chunks;
   for (size_t i = 0; i < slots; ++i) {
     Chunk& chunk = p.chunks[i];
-    if (chunk.width == 0) {  // nobody reads it
+    if (chunk.width == 0) {  // it is not read
       chunk.type = q.tablets[0]->chunks[i]->type;
       chunk.rows = radix.rows;
       chunk.max = 0;

@@ -34,7 +34,7 @@ struct ProbePartitionQuestion {
   const LoweredProgram& lowered;
   const LaunchPlan& plan;  ///< of the launch over its tablets
   const std::vector<const vm::TabletEncoding*>& tablets;
-  const std::vector<const uint8_t*>& codes;  ///< [tablet][slot]: device addresses, nullptr if nobody reads them
+  const std::vector<const uint8_t*>& codes;  ///< [tablet][slot]: device addresses, nullptr if they are not read
   const std::vector<const JoinShape*>& joins;
   const vm::SectionEncoder& encoder;
   uint64_t cache_bytes = 0;  ///< of the device

@@ -28,7 +28,7 @@ struct RadixTile {
   uint32_t first, rows;
 };
 __device__ __forceinline__ RadixTile FindTile(const RadixPartition& p, uint32_t tile) {
-  // The last source that does not start behind the tile.
+  // The last source that does not start after the tile.
   uint32_t low = 0, high = p.sources;
   while (high - low > 1) {
     const uint32_t middle = (low + high) / 2;
@@ -193,7 +193,7 @@ __global__ void __launch_bounds__(kBlock) FindRadixPlaces(const __grid_constant_
     const bool is_part = threadIdx.x < kMostRadixParts;
     const uint32_t before = SumBefore(is_part ? p.next[threadIdx.x] : 0, warps);
     if (is_part) p.next[threadIdx.x] = before;
-    // What is behind the last row may be read, as in a tablet.
+    // What is after the last row may be read, as in a tablet.
     for (uint32_t c = 0; c < p.columns; ++c) {
       const uint32_t width = p.to[c].width, bytes = (kPaddedRows - p.rows % kPaddedRows) % kPaddedRows * width;
       if (threadIdx.x < bytes) p.to[c].codes[uint64_t{p.rows} * width + threadIdx.x] = 0;

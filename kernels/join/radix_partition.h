@@ -61,7 +61,7 @@ struct RadixPartition {
 };
 inline constexpr uint32_t kRadixTileRows = 4 * kTileRows;
 
-/// Moves the rows of all sources. Writes next and tile_places first, and zeros behind the rows. REQUIRES: codes of
+/// Moves the rows of all sources. Writes next and tile_places first, and zeros after the rows. REQUIRES: codes of
 /// sources can be read up to a multiple of four rows, the columns have room for a multiple of sixteen.
 cudaError_t StartRadixPartition(const RadixPartition& p, int multiprocessors, cudaStream_t stream);
 

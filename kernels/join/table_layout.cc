@@ -41,7 +41,7 @@ PayloadShape ShapeOf(const DeviceRows& rows, const SqlType& type, size_t column,
   return p;
 }
 
-/// Puts a payload column into the value as a bit field behind the *bits bits that are taken. false: it does not fit.
+/// Puts a payload column into the value as a bit field above the *bits bits that are taken. false: it does not fit.
 bool PackField(bool first_field, PayloadShape* p, uint32_t* bits) {
   // Values count from 1 in the first field, so that the whole is never 0; a NULL comes before them.
   const uint64_t first = (first_field ? 1 : 0) + (p->nullable ? 1 : 0);

@@ -23,7 +23,7 @@ struct DeviceTable {
   DeviceRows rows;  ///< kept if payload is read from them
 };
 
-/// A table whose kernel can run once it is known where bits, values and chains lie; these have so many bytes.
+/// A table whose kernel can run once it is known where bits, values and chains lie; these have that many bytes.
 struct TableLayout {
   DeviceTable* table = nullptr;
   JoinBuild build;
@@ -53,7 +53,7 @@ std::vector<PayloadShape> ShapesOf(const DeviceRows& rows, const std::vector<Sql
 
 /// Bytes of a table that is addressed directly, whatever the number of its rows, on a device with this budget.
 uint64_t MostDirectBytes(uint64_t budget);
-/// Bytes of so many rows of a table and of what is made of them, at most.
+/// Bytes of that many rows of a table and of what is made of them, at most.
 uint64_t MostTableBytes(const vm::Section& builder, uint64_t rows, uint64_t direct_bytes);
 
 }  // namespace tessera::kernels

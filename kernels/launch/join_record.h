@@ -39,7 +39,8 @@ struct alignas(16) JoinRecord {
   uint32_t bits_bytes = 0;          ///< multiple of 16
   const uint32_t* bits = nullptr;   ///< one bit a slot; nullptr if values are asked at once
   const void* values = nullptr;
-  /// Offset in shared memory: uint32_t[kTileRows]; kNestedLoop: NestedLoopCursor[kThreads]; kNowhere: nobody reads them.
+  /// Offset in shared memory: uint32_t[kTileRows]; kNestedLoop: NestedLoopCursor[kThreads]; kNowhere: they are not
+  /// read.
   uint32_t cursors = kNowhere;
   uint32_t queue_cursors = kNowhere;  ///< the same for queued rows: uint32_t[warps][kQueueEntries]
   uint32_t slot_shift = 0;            ///< hashed: 32 or 64 less the binary logarithm of the number of slots
@@ -78,8 +79,8 @@ TESSERA_HD uint64_t JoinProduct64(uint64_t key) {
 TESSERA_HD uint32_t JoinSlot64(uint64_t key, uint32_t shift) {
   return static_cast<uint32_t>(JoinProduct64(key) >> shift);
 }
-/// The hash slot of a step of the search: first, in turn, those of the 32-byte sector where it begins (memory is read
-/// by sectors), then those of the sectors behind it.
+/// The hash slot of a step of the search: first, one after the other, those of the 32-byte sector where it begins
+/// (memory is read by sectors), then those of the sectors after it.
 template <class Slot>
 TESSERA_HD uint32_t JoinSlotOfStep(uint32_t home, uint32_t step, uint32_t mask) {
   constexpr uint32_t kInSector = 32 / sizeof(Slot) - 1;

@@ -94,9 +94,8 @@ struct Launch {
   uint32_t carried_from[kMaxCarried] = {};
   uint32_t carried_to[kQueues][kMaxCarried] = {};
 
-  uint32_t build_keys =
-      0;              ///< the first so many output columns are keys of a join table: no row with a NULL among them
-  uint32_t keys = 0;  ///< of groups
+  uint32_t build_keys = 0;  ///< output columns at the front that are keys of a join table: no row has a NULL in them
+  uint32_t keys = 0;        ///< of groups
   uint32_t key_registers[kMaxGroupKeys + 1] = {};
   /// Groups that a block aggregates in shared memory before it adds them to the table. Without `direct` a power of two
   /// (or 0): the groups with ordinals below it. With `direct` all groups there can be, or none.
@@ -106,12 +105,12 @@ struct Launch {
   bool direct = false;
   uint32_t direct_groups = 0;
   uint8_t* touched = nullptr;  ///< 1: the group has a row
-  /// Copies of the two arrays, one behind the other. Blocks are spread over them, because additions to one address wait
+  /// Copies of the two arrays, one after the other. Blocks are spread over them, because additions to one address wait
   /// for each other.
   uint32_t direct_copies = 1;
   DirectKey direct_keys[kMaxDirectKeys] = {};
-  /// Not 0: no more tiles are begun once the sink has no room for so many groups, or rows, more: those of the rows that are
-  /// under way or in queues.
+  /// Not 0: no more tiles are begun once the sink has no room for this many groups, or rows, more: those of the rows
+  /// that are under way or in queues.
   uint32_t spare = 0;
   DeviceGroups groups;
   const DeviceInstruction* folds = nullptr;  ///< per aggregate an instruction with its op, state and private_state

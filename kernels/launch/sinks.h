@@ -107,7 +107,7 @@ struct Control {
   alignas(128) uint32_t groups;          ///< ordinals given out; may exceed max_groups by those that were refused
   unsigned long long fed;                ///< rows that went to groups, where a row can go there more than once
   alignas(128) unsigned long long rows;  ///< of output, reserved
-  unsigned long long rows_valid;   ///< ... of which the first so many are written (least base of a refused reservation)
+  unsigned long long rows_valid;   ///< ... of which the first are written: the least base of a refused reservation
   unsigned long long rows_wanted;  ///< largest reservation that was refused
 };
 

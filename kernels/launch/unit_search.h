@@ -14,7 +14,7 @@ namespace tessera::kernels {
 
 /// What a column's 64 bits are.
 enum class RangeKind : uint8_t { kUnknown, kInteger, kFloat };
-inline constexpr uint32_t kMaxRangeColumns = 32;  ///< nothing is known of the columns behind them
+inline constexpr uint32_t kMaxRangeColumns = 32;  ///< nothing is known of the columns after them
 
 /// Rows cut into pieces of `piece_rows`, the last one shorter.
 struct PieceRanges {

@@ -44,8 +44,8 @@ inline const void* VmKernelFor(Variant variant) {
 /// them before the launch, and enters them into the table after it.
 cudaError_t StartClearDirectGroups(const Launch& launch, cudaStream_t stream);
 cudaError_t StartEnterDirectGroups(const Launch& launch, const DeviceGroups& table, cudaStream_t stream);
-/// The latter for a table without groups, which needs no slots: writes those with numbers from `begin` to `end` behind each
-/// other, about in their order.
+/// The latter for a table without groups, which needs no slots: writes those with numbers from `begin` to `end` after
+/// each other, about in their order.
 cudaError_t StartListDirectGroups(const Launch& launch, const DeviceGroups& table, uint32_t begin, uint32_t end,
                                   cudaStream_t stream);
 /// Adds how many have a row to *count.

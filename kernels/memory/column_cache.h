@@ -49,7 +49,7 @@ class ColumnCache {
   /// The pieces of a tablet that are here.
   struct TabletPieces {
     std::weak_ptr<const Tablet> tablet;  ///< an expired one's address may have been given to another tablet
-    std::vector<Piece*> pieces;          ///< [column][stream]; nullptr, or behind the end: not here
+    std::vector<Piece*> pieces;          ///< [column][stream]; nullptr, or after the end: not here
     std::vector<bool> was_here;          ///< the same, or longer
     std::vector<bool> was_in_place;      ///< the same: has been read in place since it was here
     std::weak_ptr<PinnedPages> pages;    ///< the tablet holds them; expired: none
@@ -104,7 +104,7 @@ class ColumnCache {
   /// more. `threads`: as of StartCopies.
   bool HasEnoughToStart(int threads);
   /// Starts the copies of all pieces fetched since the last call: if there is much to do, on up to `threads` threads,
-  /// behind those that were started before. The streams have to stay until Finish or Abandon. Adds to `*started`.
+  /// after those that were started before. The streams have to stay until Finish or Abandon. Adds to `*started`.
   Status StartCopies(int threads, CopiesList* started);
   /// Whether Finish would return at once.
   bool AreIssued(const CopiesList& copies);
@@ -155,11 +155,11 @@ class ColumnCache {
   static constexpr size_t kMostThreads = 12, kBuffersEach = 2;
   /// Several threads copy from this many bytes on. That many take a thread a millisecond, and the link a tenth of that.
   static constexpr uint64_t kSharedCopy = uint64_t{4} << 20;
-  /// Copies behind others that still wait: enough chunks to be unpacked in few kernels.
+  /// Copies after others that still wait: enough chunks to be unpacked in few kernels.
   static constexpr uint64_t kCopiedTogether = uint64_t{32} << 20;
   /// See IsUnpackingMuch and ArrivingShare.
   static constexpr uint64_t kUnpackingShare = 4, kUnpackingLaunches = 4;
-  /// Bytes of a part of pinned pages, if nobody has said how large pieces shall be.
+  /// Bytes of a part of pinned pages, if it was not said how large pieces shall be.
   static constexpr uint64_t kDirectPart = uint64_t{16} << 20;
   /// The part of the host's memory limit, a rank's if there are several, that may be pinned.
   static constexpr uint64_t kPinnedShare = 8;
@@ -172,18 +172,18 @@ class ColumnCache {
   /// Most bytes of a slab with several chunks, and of the scratch memory of a batch with several tablets.
   static constexpr uint64_t kSlab = uint64_t{16} << 20, kScratch = uint64_t{64} << 20;
 
-  /// Memory where packed codes arrive, one chunk behind the other; given back to the pool behind the kernels of a batch.
+  /// Memory where packed codes arrive, one chunk after the other; given back to the pool after the kernels of a batch.
   struct Slab {
     uint8_t* memory;
     uint64_t bytes, used;
   };
   struct Unpacking {
     UnpackPlan plan;
-    uint8_t* packed = nullptr;  ///< in a slab, behind the chunk that was fetched before
+    uint8_t* packed = nullptr;  ///< in a slab, after the chunk that was fetched before
     bool begins_slab = false;
     uint64_t scratch_at = 0;  ///< in the scratch memory of the batch
     uint8_t* out = nullptr;
-    std::weak_ptr<const Tablet> unchecked;  ///< nobody has unpacked the codes of this tablet's column before
+    std::weak_ptr<const Tablet> unchecked;  ///< the codes of this tablet's column have not been unpacked before
     int column = 0;
     FoundCodes* found = nullptr;  ///< on the device, of Copies::found; nullptr: is not checked
   };
@@ -201,7 +201,7 @@ class ColumnCache {
     std::span<const uint8_t> mapping;                ///< kDirect: of the file
     std::unique_ptr<Unpacking> unpacking = nullptr;  ///< nullptr: copied to the piece itself
   };
-  /// Bytes on their way: `padded` of them, zeros behind the first `bytes`.
+  /// Bytes on their way: `padded` of them, zeros after the first `bytes`.
   struct Way {
     const uint8_t* from;
     uint8_t* to;
@@ -247,7 +247,7 @@ class ColumnCache {
   Status Pin(const PinRequest& request);
   /// Whether the tablet's file has its end, as far as anybody knows.
   static bool IsWhole(const Tablet& tablet);
-  /// Pinned memory of a thread that copies, used in turn; `free` comes when a copy has left the buffer.
+  /// Pinned memory of a thread that copies, used one after the other; `free` comes when a copy has left the buffer.
   struct Staging {
     Staging() = default;
     ~Staging() {
@@ -267,7 +267,7 @@ class ColumnCache {
   Status DropAll(TabletPieces* of);
   /// Frees pieces until `bytes` more fit, or nothing unpinned is left.
   Status MakeRoom(uint64_t bytes);
-  /// Makes a piece, pinned by nobody; false: it was there, and is used. `on_host`: in pinned memory.
+  /// Makes a piece that is not pinned; false: it was there, and is used. `on_host`: in pinned memory.
   Result<bool> AddPiece(TabletPieces* of, size_t place, uint64_t bytes, bool on_host);
   Result<uint8_t*> Allocate(uint64_t bytes);
   Result<uint8_t*> AllocateOnHost(uint64_t bytes);
@@ -281,7 +281,7 @@ class ColumnCache {
   /// Nothing is copied while the kernels that read these columns run.
   Status WaitForReaders();
   static void Gather(const Way& way, uint8_t* to);
-  /// Starts the copies. `buffer`: in which they lie behind each other; nullptr: where they come from is pinned.
+  /// Starts the copies. `buffer`: in which they lie one after the other; nullptr: where they come from is pinned.
   Status CopyOut(const std::vector<Way>& ways, const uint8_t* buffer);
   Status Copy(const Part& part, Staging* staging);
   Status Unpack(Copies* copies);
@@ -330,7 +330,7 @@ class ColumnCache {
   uint64_t pending_bytes_ = 0;  ///< of their pieces, as they travel
   std::vector<Slab> pending_slabs_;
   uint64_t pending_scratch_ = 0;
-  std::shared_ptr<uint8_t> scratch_;  ///< of the next batch; those that are under way use it in turn, or an earlier one
+  std::shared_ptr<uint8_t> scratch_;  ///< of the next batch; those under way use it one by one, or an earlier one
   uint64_t scratch_bytes_ = 0;
   std::vector<std::thread> threads_;
   std::deque<Staging> staging_;  // of the threads

@@ -116,7 +116,7 @@ Status GpuDevice::WaitForStream(uint32_t* stop, const std::atomic<bool>* cancel)
 
 Status GpuDevice::ReserveEvicting(DeviceBuffer* buffer, size_t bytes) {
   if (bytes <= buffer->bytes()) return Status::Ok();
-  // Launches that nobody has waited for may still use it.
+  // Launches that have not been waited for may still use it.
   if (buffer->bytes() > 0) CUDA_TRY(cudaStreamSynchronize(stream));
   cache.Release(buffer->bytes());
   buffer->Free();

@@ -25,7 +25,7 @@ bool PinnedPages::AreSupported(int device) {
 
 void PinnedPages::Unpin() {
   std::lock_guard<std::mutex> lock(mutex_);
-  // (Whoever drops a tablet last may not have used the device.)
+  // (The thread that drops a tablet last may not have used the device.)
   if (!ranges_.empty()) IgnoreError(cudaSetDevice(device_));
   for (const auto& [begin, end] : ranges_) {
     IgnoreError(cudaHostUnregister(reinterpret_cast<void*>(begin)));

@@ -21,10 +21,10 @@ class SpareMemory {
   SpareMemory(const SpareMemory&) = delete;
   SpareMemory& operator=(const SpareMemory&) = delete;
 
-  /// Pieces begin at multiples of so many bytes, as CUDA's own do.
+  /// Pieces begin at multiples of this many bytes, as CUDA's own do.
   static constexpr uint64_t kAlignment = 512;
 
-  /// A piece of so many bytes, or nullptr. REQUIRES: a multiple of kAlignment, not 0.
+  /// A piece of that many bytes, or nullptr. REQUIRES: a multiple of kAlignment, not 0.
   void* Take(uint64_t bytes) { return ranges_.Take(bytes); }
   /// Keeps a piece that Take or the pool gave, and that work on `stream` used, the same for all pieces. What Free could
   /// give back is at most a part of `budget`; more is given back to the pool. Allocates nothing.

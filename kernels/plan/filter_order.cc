@@ -24,7 +24,7 @@ constexpr double kUselessRange = 0.5;
 
 /// Rows wait in a queue where at most this fraction of the rows before is left.
 constexpr double kFewRows = 0.35;
-/// ... or this one, if the program goes on with at least so many instructions that could read staged columns.
+/// ... or this one, if the program goes on with at least this many instructions that could read staged columns.
 constexpr double kVeryFewRows = 0.15;
 constexpr size_t kManyInstructions = 6;
 

@@ -95,7 +95,7 @@ void Compact(int keys, const LoweredProgram& lowered, std::vector<DeviceInstruct
       }
     }
     if (out[i].head.op != Op::SkipIfNone) continue;
-    // The first remaining instruction at or behind the address.
+    // The first remaining instruction at or after the address.
     size_t to = i + 1;
     while (out[to].address < static_cast<uint32_t>(out[i].p3)) ++to;
     out[i].p3 = static_cast<int32_t>(to - i);

@@ -40,7 +40,7 @@ void ReadKeysDirectly(const LoweredProgram& lowered, std::vector<DeviceInstructi
 /// distances.
 void Compact(int keys, const LoweredProgram& lowered, std::vector<DeviceInstruction>* code);
 
-/// Puts marks before the SkipIfNone behind the probes of each join table, and at both ends of the program. Returns
+/// Puts marks before the SkipIfNone after the probes of each join table, and at both ends of the program. Returns
 /// their meanings, see LaunchPlan::marks; none without joins.
 std::vector<int> AddMarks(std::vector<DeviceInstruction>* code);
 

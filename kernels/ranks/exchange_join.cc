@@ -23,7 +23,7 @@ void AddPieces(const PackedRows& packed, uint8_t* base, uint64_t first, uint64_t
   }
 }
 
-/// Kernels may read codes behind the last row, see pack_rows.h. (The last rows may have come from elsewhere.)
+/// Kernels may read codes after the last row, see pack_rows.h. (The last rows may have come from elsewhere.)
 Status ClearPadding(const PackedRows& packed, uint8_t* base, cudaStream_t stream) {
   const uint64_t rows = packed.rows(), rest = (kPaddedRows - rows % kPaddedRows) % kPaddedRows;
   if (rest == 0) return Status::Ok();

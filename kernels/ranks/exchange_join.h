@@ -1,7 +1,7 @@
 // Both sides of a join go to the ranks of their keys, device to device. Private to kernels/.
 //
-// Rows are cut into parts by bucket_plan.h, packed, and come to each rank behind each other, column by column: they are one
-// packed result there, in the order of the ranks.
+// Rows are cut into parts by bucket_plan.h, packed, and come to each rank one after the other, column by column: they
+// are one packed result there, in the order of the ranks.
 //
 // Start at: JoinExchange::Agree, then Move. REQUIRES, of all functions: the device's mutex is held; all ranks call them
 // together.

@@ -33,7 +33,7 @@ class PinnedPieces final : public vm::ByteMover {
   PinnedPieces(const std::vector<std::vector<DeviceBytes>>& outgoing,
                const std::vector<std::vector<DeviceBytes>>& incoming, uint8_t* pinned, cudaStream_t stream)
       : outgoing_(outgoing), incoming_(incoming), pinned_(pinned), stream_(stream) {}
-  /// Bytes of pinned memory for so many ranks.
+  /// Bytes of pinned memory for that many ranks.
   static size_t Bytes(size_t ranks) { return 2 * ranks * kUnderWay * kPieceBytes; }
 
   const void* Outgoing(int to, uint64_t at, size_t bytes) override {

@@ -11,7 +11,7 @@ namespace {
 
 /// Blocks that count buckets: each adds up to kBuckets counters in the end, so there are few.
 constexpr uint32_t kCountingBlocks = 1024;
-/// Keys lie densely if so many times as many would fill their range.
+/// Keys lie densely if this many times their number would fill their range.
 constexpr uint64_t kDensePart = 16;
 
 /// Integers of 64 and of 128 bits with the same value are equal, so both have two words.

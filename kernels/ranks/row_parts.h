@@ -29,8 +29,8 @@ struct KeyBuckets {
   int64_t low = 0;
   uint32_t shift = 0;
 };
-/// `key`: of the first key, over all rows of the join table, so many. `is_integer`: it is the only one, of 64 bits or less
-/// on both sides.
+/// `key`: of the first key, over all rows of the join table, this many. `is_integer`: it is the only one, of 64 bits or
+/// less on both sides.
 KeyBuckets ChooseBuckets(const ColumnSummary& key, uint64_t rows, bool is_integer);
 
 /// The keys of rows, which are their first columns.

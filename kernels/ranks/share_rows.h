@@ -1,4 +1,4 @@
-// A rank's share of rows that all ranks have on their devices, one row behind the other. Private to kernels/.
+// A rank's share of rows that all ranks have on their devices, one row after the other. Private to kernels/.
 //
 // Start at: TakeShare. REQUIRES: the device's mutex is held.
 #pragma once

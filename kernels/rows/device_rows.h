@@ -36,7 +36,7 @@ class DeviceRows {
   Status CopyFrom(const DeviceRows& from, uint64_t rows, cudaStream_t stream);
   /// All rows of another object with the same columns, from row `first` of this one on.
   Status Put(const DeviceRows& from, uint64_t first, cudaStream_t stream);
-  /// Zeros behind rows() up to a multiple of 16: kernels may read them.
+  /// Zeros after rows() up to a multiple of 16: kernels may read them.
   Status ClearPadding(cudaStream_t stream);
   uint64_t capacity() const { return capacity_; }
   uint64_t rows() const { return rows_; }

@@ -17,7 +17,7 @@ struct Columns {
 };
 static_assert(sizeof(Columns) <= 3072, "kernel parameters");
 
-/// What a kernel packs: `end`, of some.rows and the zeros behind the last one.
+/// What a kernel packs: `end`, of some.rows and the zeros after the last one.
 struct PackSome {
   RowsToPack some;
   uint64_t end = 0;
@@ -85,7 +85,7 @@ __global__ void Unpack(const __grid_constant__ Columns all, const uint8_t* from,
   }
 }
 
-/// start(columns, grid) for so many rows of as many columns at a time as a launch takes.
+/// start(columns, grid) for that many rows of as many columns at a time as a launch takes.
 template <class Start>
 cudaError_t ForColumns(const PackedRows& packed, uint64_t rows, Start start) {
   const std::vector<PackedColumn>& columns = packed.columns();

@@ -1,5 +1,5 @@
 // Rows packed as columns of stored tablets are, to be kept or to go to another device: each column less its least value,
-// in 1, 2, 4 or 8 bytes, and a NULL as the code behind the greatest one. Private to kernels/.
+// in 1, 2, 4 or 8 bytes, and a NULL as the code after the greatest one. Private to kernels/.
 //
 // Start at: PackedRows, StartPack.
 #pragma once
@@ -41,7 +41,7 @@ class PackedRows {
   const PackedColumn& column(size_t number) const { return columns_[places_[number]]; }
 
  private:
-  /// A place behind those that are taken.
+  /// A place after those that are taken.
   uint64_t Take(uint64_t width);
 
   std::vector<PackedColumn> columns_;
@@ -50,7 +50,7 @@ class PackedRows {
 };
 
 /// Packs the first packed.rows() rows to `to`, or unpacks them from `from` to the rows from `first` on. Addresses are
-/// multiples of 16. Kernels may read codes behind the last row, up to a multiple of kPaddedRows: they are 0.
+/// multiples of 16. Kernels may read codes after the last row, up to a multiple of kPaddedRows: they are 0.
 inline constexpr uint64_t kPaddedRows = 16;
 cudaError_t StartPack(const PackedRows& packed, const RowColumns& rows, void* to, cudaStream_t stream);
 /// Some rows become the packed ones from `first` on: row list[i] the i-th of them. Zeros follow the last of all.

@@ -50,7 +50,7 @@ struct CodeRange {
 /// Widens ranges[i] by the codes of parts[i] in rows [0, rows).
 cudaError_t StartFindRanges(const std::vector<SortPart>& parts, uint32_t rows, CodeRange* ranges, cudaStream_t stream);
 
-/// Bytes of device memory that StartSort needs for so many rows.
+/// Bytes of device memory that StartSort needs for that many rows.
 cudaError_t SortScratchBytes(uint32_t rows, size_t* bytes);
 /// (*order)[i] becomes the number of the row that comes i-th among rows [0, rows), or among[0 .. rows) if that is
 /// given. Rows that are equal keep their order. *order lies in the scratch memory.
@@ -62,7 +62,7 @@ cudaError_t StartSort(const std::vector<SortWord>& words, const uint32_t* among,
 cudaError_t StartSelect(const SortWord& word, const uint32_t* bound, uint32_t rows, uint32_t* selected, uint32_t* count,
                         cudaStream_t stream);
 
-/// Columns of 64 bits and of NULL bytes, each with room for `capacity` rows, one behind the other.
+/// Columns of 64 bits and of NULL bytes, each with room for `capacity` rows, one after the other.
 struct RowColumns {
   uint64_t* low = nullptr;
   uint8_t* null = nullptr;

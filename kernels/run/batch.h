@@ -85,7 +85,7 @@ struct Batch {
   uint32_t blocks = 0;
   BlockTurns turns;
   Arena* arena = nullptr;
-  size_t control = 0;  ///< offset of the counters in the arena (builds have theirs elsewhere), right behind the partial
+  size_t control = 0;  ///< offset of the counters in the arena (builds have theirs elsewhere), right after the partial
                        ///< aggregates
 };
 

@@ -8,7 +8,7 @@
 namespace tessera::kernels {
 namespace {
 
-/// A cursor of a block that rests. (No launch has so many tiles, and what is added to it does not wrap around.)
+/// A cursor of a block that rests. (No launch has that many tiles, and what is added to it does not wrap around.)
 constexpr uint32_t kBehindAllTiles = 1u << 31;
 
 }  // namespace

@@ -40,7 +40,7 @@ class BuildRows {
   /// to go. (To grow with those that come takes a millisecond for each gigabyte, and a launch has to stop and go on: at scale
   /// 100 that was 38 % of the time of TPC-H's q4.)
   bool TryAllocate(uint64_t rows);
-  /// Room for `wanted` more rows behind *used: a larger buffer, or this one, whose rows go to the host. *used becomes
+  /// Room for `wanted` more rows after *used: a larger buffer, or this one, whose rows go to the host. *used becomes
   /// how many rows there still are.
   Status Grow(uint64_t wanted, uint64_t* used);
   /// No more rows come; `used` are on the device.

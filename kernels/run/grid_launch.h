@@ -37,7 +37,7 @@ class GridLaunch {
 
   /// Under dp, starts the generations of buckets from where they are. REQUIRES: CutUnits.
   Status StartGenerations(const Launch& launch);
-  /// Behind a launch: brings to the host what the device has found, if it searched.
+  /// After a launch: brings to the host what the device has found, if it searched.
   Status FetchReport();
   /// Tiles, or units that were found, of the launch. REQUIRES: it has ended.
   uint32_t Tiles(const Launch& launch) const;

@@ -9,7 +9,7 @@ namespace {
 
 /// Groups in device memory that are numbered by their keys have copies as long as all together are no more than that.
 constexpr uint32_t kCopiedGroups = 1 << 16, kMaxCopies = 16;
-/// Up to so many, the table gets room for all of them; if there may be more, for those that have a row.
+/// Up to this many, the table gets room for all of them; if there may be more, for those that have a row.
 constexpr uint32_t kUncountedGroups = 1 << 20;
 /// Rows whose halves sums have room for.
 constexpr uint64_t kRowsOfHalves = uint64_t{1} << 32;
@@ -100,7 +100,7 @@ Status GroupRun::EnterDirectGroups(const Launch& launch) {
     if (!HasRoomFor(groups)) return EnterPieces(launch);
     if (used() != before) TESSERA_TRY(SetCounter(launch));  // they have gone to the host
   }
-  // They differ from each other: if there are no others, nobody has to look for their keys.
+  // These groups are known to be different. If the table has no others, their keys need not be looked up.
   const bool are_first = used() == 0;
   if (!are_first) TESSERA_TRY(store_.Index());
   DeviceGroups table = store_.table();

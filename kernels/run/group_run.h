@@ -41,12 +41,12 @@ class GroupRun {
   Status MakeReady(uint64_t rows, const LaunchPlan& plan, uint32_t spare);
   /// Where the launch finds its groups.
   Status FillLaunch(Launch* launch);
-  /// Before and behind a launch: clears the arrays of groups that are numbered by their keys, adds them to the table.
+  /// Before and after a launch: clears the arrays of groups that are numbered by their keys, adds them to the table.
   /// The latter waits for the launch if the table may have no room for them. If it cannot get it, they go to the host, as
   /// many at a time as it has room for.
   Status ClearDirectGroups(const Launch& launch);
   Status EnterDirectGroups(const Launch& launch);
-  /// Behind a launch: sends its counters to the host, and the first groups to `to` there, 2 * kEagerBytes long. Most
+  /// After a launch: sends its counters to the host, and the first groups to `to` there, 2 * kEagerBytes long. Most
   /// sections make few groups, and these come with the counters.
   Status StartSendBack(const Launch& launch, const SmallCopy& counters, uint64_t* to);
 

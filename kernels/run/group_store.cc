@@ -434,7 +434,7 @@ Status GroupStore::Normalise() {
 Status GroupStore::LeaveOutUnwanted() {
   const GroupTests tests = GroupTestsOf(context_.unwanted, ValuesOf(section_, lowered_));
   if (parts_ || tests.count == 0 || used_ == 0) return Status::Ok();
-  FreeSlots();  // nobody looks for a key any more
+  FreeSlots();  // keys are not looked up any more
   RunBuffer numbers;
   if (!numbers.TryAllocate(&gpu_, (uint64_t{used_} + 1) * sizeof(uint32_t))) return Status::Ok();
   uint32_t* const count = numbers.As<uint32_t>();

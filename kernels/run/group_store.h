@@ -1,6 +1,6 @@
 // The groups of a section: a table in device memory that grows with them. If the budget has no room for more, the
-// groups go to the host, are merged there with those that came before, and the table starts anew. Its slots, in which keys
-// are looked up, are made when somebody looks for a key: groups that are known to differ are put behind each other.
+// groups go to the host, are merged there with those that came before, and the table starts anew. Its slots are
+// made when a key has to be looked up: groups that are known to differ are put side by side without them.
 // kernels/README.md, Sinks, and memory/README.md. Private to kernels/.
 //
 // Start at: GroupStore::Index, Grow, Rows.
@@ -61,7 +61,7 @@ class GroupStore {
 
   /// Room for the first groups. REQUIRES: called before all others.
   Status Open();
-  /// Slots in which a key's group is found; before, nobody needs them.
+  /// Slots in which a key's group is found; before, they are not needed.
   Status Index();
   /// Its slots are there from Index on, until the table grows without them.
   const DeviceGroups& table() const { return table_; }
@@ -84,7 +84,7 @@ class GroupStore {
   Status Empty(uint64_t groups);
   /// Whether all groups are in the device's table.
   bool AllHere() const { return host_ == nullptr; }
-  /// Whether other ranks may have groups with the same keys. Then none is left out because nobody wants it.
+  /// Whether other ranks may have groups with the same keys. Then none is left out because it is unwanted.
   void set_parts(bool parts) { parts_ = parts; }
   /// Carries the lower parts of sums over to the upper ones.
   Status Normalise();
@@ -94,7 +94,7 @@ class GroupStore {
   tessera::Result<vm::RowSet> Rows(const GroupWords& eager);
 
  private:
-  /// Bytes of a table for so many groups: slots, records and states.
+  /// Bytes of a table for that many groups: slots, records and states.
   uint64_t BytesFor(uint64_t groups) const;
   /// Bytes that the table may have: half of what is not claimed otherwise, so that columns have the other half.
   uint64_t Budget() const;

@@ -101,7 +101,7 @@ class Build {
   /// Finds the texts that rows have which may go from device to device. Returns the bytes of those to be told.
   tessera::Result<uint64_t> PrepareTexts();
   /// By way of the hosts: a table that has no room on some rank's device. All ranks; `*mine` is what this one has failed with
-  /// alone, of which the others hear with the next table, or behind this call.
+  /// alone, of which the others hear with the next table, or after this call.
   Status GatherOnHost(size_t i, Status* mine);
   /// Leaves the rows of a table that is exchanged, and what is known of those of all ranks.
   void LeaveWaiting(size_t i);

@@ -21,7 +21,7 @@ class JoinProfile {
  public:
   /// Before a launch: clears its marks, if the plan has some.
   Status ClearMarks(GpuDevice* gpu, const LaunchPlan& plan, Launch* launch);
-  /// Behind it: adds them to the joins' rows and cycles.
+  /// After it: adds them to the joins' rows and cycles.
   Status AddMarks(GpuDevice* gpu, const LaunchPlan& plan);
   /// Fills the statistics of single joins, if they were asked for. REQUIRES: the section's times are filled.
   void AddStatistics(const vm::SectionContext& context) const;

@@ -103,7 +103,7 @@ tessera::Result<vm::RowSet> KeptResults::UnpackOnHost(const Kept& kept, const st
   out.rows = rows;
   size_t column = 0;
   for (const PackedColumn& c : packed.columns()) {
-    if (!c.is_high) column = c.column;  // upper halves come behind the lower ones
+    if (!c.is_high) column = c.column;  // upper halves come after the lower ones
     vm::RowColumn& to = out.columns[column];
     std::vector<int64_t>& values = c.is_high ? to.high : to.low;
     values.resize(rows);

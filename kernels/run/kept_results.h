@@ -18,7 +18,7 @@ namespace tessera::kernels {
 
 /// No more rows than one launch takes stay.
 inline constexpr uint64_t kMostKeptRows = uint64_t{1} << 31;
-/// Whether so many rows stay, if there is room for them.
+/// Whether that many rows stay, if there is room for them.
 inline bool Stay(const vm::SectionContext& context, uint64_t rows) {
   return rows > 0 && rows >= context.keep_from && rows <= kMostKeptRows;
 }

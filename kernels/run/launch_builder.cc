@@ -105,7 +105,8 @@ bool LaunchBuilder::MayCut(const std::vector<vm::TabletEncoding>& tablets) const
   // Rows of a join table are made in one launch, and rows that change places for their probes gain by being many.
   if (section_.sink == Section::Sink::kJoin || grid_.is_needed() || MayPartition()) return false;
   if (section_.sink != Section::Sink::kGroups || section_.keys == 0) return true;
-  // Groups that are numbered are entered behind the first launch without a look at their keys, which other launches need.
+  // Groups that are numbered are entered after the first launch without a look at their keys, which other launches
+  // need.
   std::vector<const vm::TabletEncoding*> all;
   for (const vm::TabletEncoding& t : tablets) all.push_back(&t);
   const uint64_t most = std::min<uint64_t>(kFewGroups, gpu_.cache.budget() / kBytesPerFewGroup);
@@ -118,7 +119,7 @@ std::vector<SparseSlot> LaunchBuilder::SparseSlots(const vm::TabletEncoding& tab
   if (MayPartition()) return sparse;  // rows that change places are read whole
   const Result<LaunchPlan> plan = PlanLaunch(section_, lowered_, {&tablet}, joins_.shapes(), gpu_.limits, false);
   if (!plan.ok()) return sparse;  // the launch says why
-  // A column may be read before rows wait and behind that, and in the ring as well.
+  // A column may be read before rows wait and after that, and in the ring as well.
   std::vector<double> touched(section_.slots.size());
   for (const LaunchPlan::OnDemand& column : plan->on_demand) touched[column.slot] += column.touched;
   for (const StagedSlot& column : plan->staged) touched[column.slot] = 1;

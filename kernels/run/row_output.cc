@@ -38,7 +38,7 @@ constexpr uint64_t kSortBytesPerRow = 32;
 /// If few rows are wanted, this many rows, and at least this multiple of those wanted, are sorted to find a bound that
 /// leaves out most of the others.
 constexpr uint64_t kSampleRows = 1 << 16, kSampledShare = 4;
-/// So many rows are sorted by the keys before the first text, to leave out what these say is not wanted.
+/// This many rows are sorted by the keys before the first text, to leave out what these say is not wanted.
 constexpr uint64_t kLeastToLeaveOut = 1 << 12;
 /// Ranking a string takes 100 ns where there are 4,096 and 640 where there are 1 M: less than sorting a row by it.
 constexpr uint64_t kMostRanked = 1 << 20, kFewRanked = 1 << 12, kRankedPerRow = 4;
@@ -294,7 +294,7 @@ Status RowOutput::SortRanked(uint32_t rows, uint64_t wanted, const uint32_t** or
   if (words.empty() || sample > rows / 2) {
     TESSERA_TRY(SortBy(words, nullptr, rows, order));
   } else {
-    // The last of the best rows of a sample: no row behind it is among the best of all.
+    // The last of the best rows of a sample: no row after it is among the best of all.
     TESSERA_TRY(SortBy(words, nullptr, static_cast<uint32_t>(sample), order));
     TESSERA_TRY(selected.Allocate(&gpu_, uint64_t{rows} * sizeof(uint32_t)));
     TESSERA_ASSIGN(const uint32_t count, Select(words.back(), *order + wanted - 1, rows, found, selected));
@@ -464,7 +464,7 @@ tessera::Result<vm::RowSet> RowOutput::Finish(uint64_t rows) {
 Status RowOutput::Drain(const uint32_t* order, uint64_t rows,
                         const std::function<Status(const RowColumns&, uint64_t)>& take) {
   if (rows == 0) return Status::Ok();
-  // (A multiple of eight, so that what lies behind a piece is aligned.)
+  // (A multiple of eight, so that what lies after a piece is aligned.)
   const uint64_t piece_bytes = std::min(kPieceBytes, gpu_.cache.budget() / kPieceShare);
   const uint64_t most = (std::clamp<uint64_t>(piece_bytes / row_bytes_, 1, rows) + 7) / 8 * 8;
   const uint64_t pieces = (rows + most - 1) / most, bytes_each = most * row_bytes_;

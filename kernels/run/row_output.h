@@ -80,7 +80,7 @@ class RowOutput {
   tessera::Result<uint32_t> Select(const SortWord& word, const uint32_t* bound, uint32_t rows, const RunBuffer& counter,
                                    const RunBuffer& selected);
   /// Leaves out rows that are not among the `wanted` best, as far as keys before the first text say so: texts of rows
-  /// that nobody wants are neither read nor ranked.
+  /// that are not wanted are neither read nor ranked.
   Status LeaveOutByFirstKeys(uint64_t wanted, uint64_t* rows);
   /// The same. Errors: kResource, there is no memory for it.
   Status TryLeaveOut(uint64_t wanted, uint64_t* rows);

@@ -8,7 +8,7 @@
 namespace tessera::kernels {
 namespace {
 
-/// Room for so many rows that may not come is taken at most: CUDA takes a millisecond to map a gigabyte.
+/// The most rows for which room is taken although they may not come: CUDA takes a millisecond to map a gigabyte.
 constexpr uint64_t kMostExpectedRows = uint64_t{1} << 26;
 
 }  // namespace
@@ -158,7 +158,7 @@ Status SectionRun::StartBuild() {
     const uint64_t expected = lowered_.repeats ? RowsWithMatches() : rows;
     return RunBuild(once && rows > 0 ? expected : 0);
   }
-  // No row more than there are can come: nothing can run full, and nobody has to wait here.
+  // No row more than there are can come: nothing can run full, and nothing has to be waited for here.
   TESSERA_TRY(sink_.AllocateBuild(std::max<uint64_t>(rows, 1)));
   memset(launcher_.HostControl(batch), 0, sizeof(Control));
   if (batch.input.tablets.empty()) return Status::Ok();

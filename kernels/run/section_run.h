@@ -80,8 +80,8 @@ class SectionRun {
   /// How many rows may come where a row comes once for each of its matches: as many as the table has that gives them, if each
   /// of those matches one row, but not very many. 0: no more than there is room for anyway.
   uint64_t RowsWithMatches() const;
-  /// Makes the rows of a join table one launch after the other, the first one over what was collected. `room`: for so many rows
-  /// from the start, if there is that; 0: for some, and for more when they come.
+  /// Makes the rows of a join table one launch after the other, the first one over what was collected. `room`: for this
+  /// many rows from the start, if there is that; 0: for some, and for more when they come.
   Status RunBuild(uint64_t room);
 
   GpuDevice& gpu_;

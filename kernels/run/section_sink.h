@@ -46,7 +46,7 @@ class SectionSink {
   Status MakeReady(Batch* batch);
   /// What the launch has to know.
   Status FillLaunch(Launch* launch);
-  /// Behind a launch: sends the counters to the host, and the results that come with them, to `results` there.
+  /// After a launch: sends the counters to the host, and the results that come with them, to `results` there.
   /// `used_blocks`: on the device, how many blocks have a partial state; nullptr: all.
   Status StartSendBack(const Batch& batch, const SmallCopy& counters, const uint32_t* used_blocks, uint8_t* results);
   /// Takes over the counters of a launch that has ended. `partials`: [block][aggregate], if there are totals.

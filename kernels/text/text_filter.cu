@@ -57,7 +57,7 @@ __device__ bool Matches(const char* text, uint64_t size, const TextPattern& p) {
 
 __global__ void FilterTexts(const TextFilter filter) {
   __shared__ __align__(16) char shared[kSharedTexts];
-  uint32_t low = 0, high = filter.count - 1;  // the last job whose first block is not behind this one
+  uint32_t low = 0, high = filter.count - 1;  // the last job whose first block is not after this one
   while (low < high) {
     const uint32_t middle = (low + high + 1) / 2;
     if (filter.jobs[middle].first_block <= blockIdx.x) {
@@ -70,7 +70,7 @@ __global__ void FilterTexts(const TextFilter filter) {
   const uint32_t first = (blockIdx.x - job.first_block) * kTextBlockRows;
   const uint32_t end = min(first + kTextBlockRows, job.rows);
   const auto offset = [&](uint32_t row) { return min(job.offsets[row], job.text_bytes); };
-  // From a multiple of 16 bytes on: streams begin at one, and are padded behind their end.
+  // From a multiple of 16 bytes on: streams begin at one, and are padded after their end.
   const uint64_t from = offset(first) & ~uint64_t{15}, to = offset(end);
   const bool fits = from <= to && to - from <= kSharedTexts;
   if (fits) {

@@ -2,7 +2,7 @@
 // host starts it. Private to kernels/.
 //
 // A block brings the bytes of its entries to shared memory first, because neighbouring threads read neighbouring
-// entries. Patterns are literal parts between %; of each part the first place where it occurs behind the part before it
+// entries. Patterns are literal parts between %; of each part the first place where it occurs after the part before it
 // is taken. A thread looks for the first four bytes of a part, which it has in a register.
 //
 // Start at: StartTextFilter.
@@ -16,7 +16,7 @@ namespace tessera::kernels {
 
 inline constexpr uint32_t kMostPatternBytes = 96, kMostPatternParts = 8;
 
-/// first % middle % ... % last. Parts lie in `bytes` one behind the other: the first one, the last one, those between
+/// first % middle % ... % last. Parts lie in `bytes` one after the other: the first one, the last one, those between
 /// them. Plain data.
 struct TextPattern {
   char bytes[kMostPatternBytes];

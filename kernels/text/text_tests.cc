@@ -130,7 +130,7 @@ class Follower {
   /// Keeps the entries whose text is `with`, or those whose text is not.
   bool Compare(std::string_view with, bool equal) {
     const auto characters = static_cast<int64_t>(CountCharacters(with));
-    if (text_->characters && characters > *text_->characters) {  // so many are never there
+    if (text_->characters && characters > *text_->characters) {  // there are never that many
       if (equal) live_.reset();
       return true;
     }

@@ -11,7 +11,7 @@
 
 namespace tessera::kernels {
 
-/// Codes of `bits` bits each, behind each other from the lowest bit of a word on; `base` is added to each.
+/// Codes of `bits` bits each, one after the other from the lowest bit of a word on; `base` is added to each.
 struct BitStream {
   const uint8_t* at = nullptr;  ///< nullptr: there is none
   uint64_t base = 0;

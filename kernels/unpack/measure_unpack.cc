@@ -9,9 +9,9 @@
 namespace tessera::kernels {
 namespace {
 
-/// Copies of the chunk that are unpacked in turn.
+/// Copies of the chunk that are unpacked one after the other.
 constexpr uint64_t kMostInTurn = 128;
-/// Of these, so many are unpacked together: as many bytes as the cache copies together.
+/// Of these, this many are unpacked together: as many bytes as the cache copies together.
 constexpr uint64_t kPackedTogether = uint64_t{32} << 20;
 constexpr int kRounds = 5;
 

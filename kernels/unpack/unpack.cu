@@ -16,7 +16,7 @@ namespace {
 
 constexpr uint32_t kThreads = 256;
 
-/// A dictionary of so many entries is read once a block, and its entries fetched from shared memory.
+/// A dictionary of that many entries is read once a block, and its entries fetched from shared memory.
 template <class Value>
 constexpr uint32_t kSharedEntries = (16 << 10) / sizeof(Value);
 
@@ -96,8 +96,8 @@ struct BitWindow {
   }
 };
 
-/// `kCount` values from `first` on, of which there are `read`, zeros behind them. All have at most 128 bits, and kEachWord of
-/// them at most 32. REQUIRES: they have bits; read > 0.
+/// `kCount` values from `first` on, of which there are `read`, zeros after them. All have at most 128 bits, and
+/// kEachWord of them at most 32. REQUIRES: they have bits; read > 0.
 template <class Value, uint32_t kCount, uint32_t kEachWord>
 __device__ __forceinline__ void ReadWindow(const UnpackSource& source, uint32_t first, uint32_t read, Value* values) {
   const uint32_t bits = source.bits, mask = ~uint32_t{0} >> (32 - bits);
@@ -113,8 +113,8 @@ __device__ __forceinline__ void ReadWindow(const UnpackSource& source, uint32_t 
   for (uint32_t i = 0; i < kCount; ++i) values[i] = i < read ? values[i] : Value{0};
 }
 
-/// `kCount` values from `first` on, of a stream of `count`; zeros behind its end. The words of values of at most 32 bits, no
-/// wider than Value, are read once.
+/// `kCount` values from `first` on, of a stream of `count`; zeros after its end. The words of values of at most 32
+/// bits, no wider than Value, are read once.
 template <class Value, uint32_t kCount>
 __device__ void ReadTogether(const UnpackSource& source, uint32_t first, uint32_t count, Value* values) {
   static_assert(kCount <= kEach<Value>);
@@ -308,13 +308,13 @@ struct ToFloatingPoint {
 };
 
 // Sums from the first value to each, in one pass: a block tells what its tile adds up to, and waits until those before it
-// have told theirs. Blocks start in the order of their numbers, so nobody waits for one that cannot run.
+// have told theirs. Blocks start in the order of their numbers, so none waits for one that cannot run.
 
 /// Sums of narrow values are made in 32 bits: what goes round does so in fewer bits, too.
 template <class Value>
 using SumOf = std::conditional_t<sizeof(Value) == 8, uint64_t, uint32_t>;
 
-/// Of a tile, a thread has so many vectors, behind each other: the more, the fewer blocks wait for one another, as long as
+/// Of a tile, a thread has this many vectors, side by side: the more, the fewer blocks wait for one another, as long as
 /// the registers hold what is made of them.
 constexpr uint32_t kSumVectors = 4;
 template <class Value>
@@ -415,7 +415,7 @@ struct SummedTile {
 };
 
 /// Writes what the threads of a block made of the values of their tile, `count` of the stream in all. Each thread has vectors
-/// behind each other; those of a warp change places in shared memory, so that those that lanes write together do.
+/// one after the other; those of a warp change places in shared memory, so that those that lanes write together do.
 template <uint32_t kVectors, class Value>
 __device__ void WriteTile(const Value* made, void* out, uint32_t count, uint32_t block) {
   __shared__ uint4 vectors[kThreads * kVectors];
@@ -458,8 +458,8 @@ struct SumUp {
   }
 };
 
-/// The row behind each of `count` runs, whose lengths are at `in`; and at `starts` for each block of rows_per_block rows, of
-/// `parameter` in all, the run that its first row is in.
+/// The row after each of `count` runs, whose lengths are at `in`; and at `starts` for each block of rows_per_block
+/// rows, of `parameter` in all, the run that its first row is in.
 struct EndRuns {
   static constexpr uint32_t kVectors = kSumVectors, kPerBlock = kValuesMade<uint32_t, kVectors>;
 
@@ -472,7 +472,8 @@ struct EndRuns {
       const uint32_t begin = end;
       tile.values[i] = end += tile.values[i];
       if (tile.first + i >= step.values) continue;
-      // (Some ends may be wrong, which is found elsewhere: then the run seems to begin behind the last row, or to be long.)
+      // (Some ends may be wrong, which is found elsewhere: then the run seems to begin after the last row, or to be
+      // long.)
       const uint32_t until = min(end, static_cast<uint32_t>(step.parameter));
       if (begin >= until) continue;
       for (uint32_t b = begin / step.rows_per_block + (begin % step.rows_per_block != 0);
@@ -519,7 +520,7 @@ struct GatherBytes {
   }
 };
 
-/// Each run ends behind the one before it, and the last one with the last row. (A sum that went round 2^32 is less than
+/// Each run ends after the one before it, and the last one with the last row. (A sum that went round 2^32 is less than
 /// the one before.)
 struct CheckRuns {
   static constexpr uint32_t kEachThread = 4, kPerBlock = kThreads * kEachThread;
@@ -653,7 +654,7 @@ class TreeSteps {
     return step;
   }
 
-  /// Behind all steps below `level`. What it makes can be read from the level that is returned on.
+  /// After all steps below `level`. What it makes can be read from the level that is returned on.
   template <class Op>
   Level Add(Level level, const UnpackStep& step) {
     const uint32_t blocks = BlocksOf(step.values, Op::kPerBlock);
@@ -661,7 +662,7 @@ class TreeSteps {
     return level + 1;
   }
 
-  /// Room for so many values and whole vectors.
+  /// Room for that many values and whole vectors.
   template <class Value>
   Value* Scratch(uint64_t values) {
     const uint64_t at = used_;
@@ -752,7 +753,7 @@ class TreeSteps {
     return Add<Op>(level, step);
   }
 
-  /// Lengths of 2 bits each, behind them the values.
+  /// Lengths of 2 bits each, after them the values.
   template <class Value>
   Level Lengths(const PackedNode& node, UnpackStep step) {
     const uint8_t* const payload = packed_ + node.offset;

@@ -2,7 +2,7 @@
 // the link is what lies on disk. A scheme is a step or two over whole streams. A step reads streams of bits (NS, also
 // below FOR) where they lie; other streams between two steps lie in scratch memory. To start a kernel takes the host
 // longer than it takes the device to unpack a small chunk, and a deep tree has twenty steps: so the chunks of a batch are
-// unpacked together, and steps of one kind that do not wait for each other are one launch. Streams that nobody has
+// unpacked together, and steps of one kind that do not wait for each other are one launch. Streams that were not
 // unpacked before may be anything that ParsePackedStream lets pass: the kernels stay within their bounds, and count what
 // is wrong. Private to kernels/.
 //
@@ -37,7 +37,7 @@ struct FoundCodes {
   uint32_t nulls;
 };
 
-/// What so many bytes take between others that are read or written in vectors.
+/// What this many bytes take between others that are read or written in vectors.
 constexpr uint64_t AlignedForUnpack(uint64_t bytes) { return (bytes + 255) / 256 * 256; }
 
 /// For the codes of a chunk whose packed_codes have the right checksum.
@@ -83,7 +83,7 @@ class UnpackBatch {
   friend class TreeSteps;
   using Launch = cudaError_t (*)(const UnpackStep* steps, uint32_t count, uint32_t blocks, cudaStream_t stream);
   struct Entry {
-    uint32_t level;  ///< behind all steps of lower levels
+    uint32_t level;  ///< after all steps of lower levels
     Launch launch;
     uint32_t blocks;
     UnpackStep step;

@@ -17,7 +17,7 @@ namespace tessera::kernels {
 /// here and may not have its own yet, nor those where NTILE's number is a column.
 bool HasWindows(const vm::Section& section);
 
-/// Fills the columns behind Section::columns; `rows` has those of vm::TypesOfRows, in the section's order. false: a row
+/// Fills the columns after Section::columns; `rows` has those of vm::TypesOfRows, in the section's order. false: a row
 /// is an error, which the host is to find. REQUIRES: HasWindows; there are rows. Errors: kResource, kDevice.
 tessera::Result<bool> AddWindows(GpuDevice* gpu, const vm::Section& section, const DeviceRows& rows);
 

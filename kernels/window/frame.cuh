@@ -52,7 +52,7 @@ __device__ inline bool IsLess(const WindowColumn& a, uint32_t a_row, const Windo
   return ValueOf<int64_t>(a, a_row) < ValueOf<int64_t>(b, b_row);
 }
 
-/// Of the rows whose key is not NULL, the first that does not come before the bound; `behind`: that comes behind it.
+/// Of the rows whose key is not NULL, the first that does not come before the bound; `behind`: that comes after it.
 __device__ inline uint32_t FindBound(const FrameColumns& f, const WindowColumn& bound, uint32_t row, RowSpan keyed,
                                      bool behind) {
   while (keyed.begin < keyed.end) {
@@ -74,14 +74,14 @@ __device__ inline FrameRows FrameOf(const FrameColumns& f, uint32_t row) {
   using Exclusion = vm::WindowFrame::Exclusion;
   const vm::WindowFrame& w = f.frame;
   const RowSpan partition = RunOf(f.partitions, row), peers = RunOf(f.peers, row);
-  // The rows of the partition whose key is not NULL. NULLs are peers, before or behind all others.
+  // The rows of the partition whose key is not NULL. NULLs are peers, before or after all others.
   const bool has_key = f.key.low != nullptr && !IsNull(f.key, row);
   RowSpan keyed = partition;
   if (has_key) {
     if (IsNull(f.key, partition.begin)) keyed.begin = RunOf(f.peers, partition.begin).end;
     if (IsNull(f.key, partition.end - 1)) keyed.end = RunOf(f.peers, partition.end - 1).begin;
   }
-  // The first row of the peers that are so many groups away, or the end of the partition.
+  // The first row of the peers that are that many groups away, or the end of the partition.
   const auto group_begin = [&](int64_t groups) {
     const int64_t first = f.peers.number[partition.begin], last = f.peers.number[partition.end - 1];
     int64_t at = f.peers.number[row] + groups;
