@@ -49,7 +49,7 @@ class MpiExchange final : public vm::Exchange {
   Result<vm::Shipment> Receive(int from, const std::vector<SqlType>& types, vm::StringPool* strings) override;
   void Stop() override;
   bool Stopped() override;
-  /// For an error after which only the ranks behind this one need not go on: an earlier rank's would come first.
+  /// For an error after which only the ranks after this one need not go on: an earlier rank's would come first.
   void StopLater() { SendStop(rank() + 1); }
 
  private:

@@ -32,7 +32,8 @@ RowTraffic::RowTraffic(int rank, std::vector<vm::RowPieces> mine, const std::vec
     : types_(types), strings_(*strings), came_(mine.size()) {
   const size_t ranks = mine.size(), own = static_cast<size_t>(rank);
   for (vm::RowPieces& pieces : mine) std::erase_if(pieces, [](const vm::RowSet& piece) { return piece.rows == 0; });
-  // A piece for each rank in turn, so that every link is busy; at least one message, which says that nothing follows.
+  // A piece for each rank, one rank after the other, so that every link is busy; at least one message, which says that
+  // nothing follows.
   for (size_t i = 0, left = ranks - 1; left > 0; ++i) {
     for (size_t k = 1; k < ranks; ++k) {
       const size_t to = (own + k) % ranks, messages = std::max<size_t>(1, mine[to].size());

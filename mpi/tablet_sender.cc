@@ -12,7 +12,7 @@
 namespace tessera {
 
 Status TabletSender::Run(uint64_t* bytes_sent) {
-  // Takes the ranks in turn. The files of one rank keep their order.
+  // Takes the ranks one after the other. The files of one rank keep their order.
   std::stable_sort(queues_.begin(), queues_.end(), [](const File& a, const File& b) { return a.to < b.to; });
   std::vector<std::deque<File>> by_rank;
   for (const File& f : queues_) {

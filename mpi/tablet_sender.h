@@ -14,7 +14,7 @@
 
 namespace tessera {
 
-/// Sends files piece by piece, to the ranks in turn, so that a slow rank does not hold up the others.
+/// Sends files piece by piece, to the ranks one after the other, so that a slow rank does not hold up the others.
 class TabletSender {
  public:
   explicit TabletSender(Messenger* messenger) : messenger_(*messenger) {}

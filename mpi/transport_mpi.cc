@@ -1,4 +1,4 @@
-// MPI behind the Transport interface. The only file that knows MPI; becomes tessera_mpi.so.
+// The Transport interface over MPI. The only file that knows MPI; becomes tessera_mpi.so.
 #include <mpi.h>
 
 #include <cstdint>
