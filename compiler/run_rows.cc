@@ -42,7 +42,7 @@ bool MayGrow(const Query& q) {
 
 bool IgnoresDuplicates(const Aggregate& a) { return a.distinct || Info(a.function).ignores_duplicates; }
 
-/// Whether it is the same how often rows of a relation stand.
+/// Whether the answer stays the same if rows of a relation come more often.
 bool IgnoresDuplicates(const Query& q, const Relation& relation) {
   if (relation.join != JoinKind::kInner) return !GivesRows(relation.join);
   return q.grouped ? std::ranges::all_of(q.aggregates, [](const Aggregate& a) { return IgnoresDuplicates(a); })
