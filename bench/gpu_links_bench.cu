@@ -6,7 +6,7 @@
 // Prints a line of CSV for each direction between two GPUs: what, from, to, GB/s. "one way" copies from one GPU to the
 // other, "both ways" in both directions at once (GB/s of one direction), and "all to all" from every GPU to every other one
 // at once, of which each gets an equal part (GB/s that a GPU sends; `from` is that GPU, `to` is empty). Times are the least
-// of some rounds. "host" stands behind pairs that cannot reach each other: their copies go through the host.
+// of some rounds. "host" stands after pairs that cannot reach each other: their copies go through the host.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

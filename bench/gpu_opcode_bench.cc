@@ -1,5 +1,5 @@
-// What it costs to add opcodes: queries of gpu_scan_bench run in turn on the VM kernel as it is and on one with 20 more
-// cases in its switch, which no program uses.
+// What it costs to add opcodes: queries of gpu_scan_bench run alternately on the VM kernel as it is and on one with 20
+// more cases in its switch, which no program uses.
 //
 //   gpu_opcode_bench [millions of rows, 120] [times, 15]
 //

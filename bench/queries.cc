@@ -12,7 +12,7 @@
 //   queries_bench --tight N --benchmark ... as above
 //             each query with the memory that it likes, and with an Nth of that as memory_limit
 //   queries_bench --each-device --benchmark ... as above
-//             each query with device host, gpu and auto in turn, and whether auto is as fast as the better of the two
+//             each query with device host, gpu and auto alternately, and whether auto is as fast as the better
 //   queries_bench --demo --benchmark ssb|tpch --database DIR [--threads N]    each query once, with its first rows
 //
 // ms is the median of the hot runs, from SQL text to the last row. With DuckDB, runs alternate between the two, so that

@@ -59,7 +59,7 @@ inline Result<GpuUnpacking> UnpackOnGpu(Gpu* gpu, const Chunk& chunk, const uint
 
 namespace costs {
 
-/// A tablet, and what of it a core unpacks in turn: in its cache, as in a scan.
+/// A tablet, and what of it a core unpacks one after the other: in its cache, as in a scan.
 inline constexpr size_t kRows = size_t{1} << 20, kHostRows = size_t{1} << 18;
 
 struct Case {

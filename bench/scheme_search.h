@@ -45,7 +45,7 @@ inline Values NumbersOf(std::span<const uint64_t> values, const Values& differen
   return numbers;
 }
 
-/// What SEP may divide by: what all values are multiples of behind the least one, powers of ten, powers of two.
+/// What SEP may divide by: what all values less the least one are multiples of, powers of ten, powers of two.
 inline Values DivisorsOf(std::span<const uint64_t> values, uint64_t least, uint64_t greatest) {
   uint64_t common = 0;
   for (size_t i = 0; i < values.size() && common != 1; ++i) common = std::gcd(common, values[i] - least);

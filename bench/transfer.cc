@@ -3,10 +3,10 @@
 //
 //   transfer_bench [--bytes N] [--pieces "65536 4194304"]
 //
-// Prints a line of CSV for each way and size: what moves, bytes of a piece, GB/s. Ways: transfer (pieces behind one another,
-// nothing else), sync_total (a kernel reads each piece when it is there, and the next one comes after that), stream_total (a
-// kernel reads each piece while the next one comes), pageable_total (from memory that is not pinned), zerocopy_total
-// (kernels read the host's memory). At the end "device": a copy on the device, bytes read and written.
+// Prints a line of CSV for each way and size: what moves, bytes of a piece, GB/s. Ways: transfer (pieces one after the
+// other, nothing else), sync_total (a kernel reads each piece when it is there, and the next one comes after that),
+// stream_total (a kernel reads each piece while the next one comes), pageable_total (from memory that is not pinned),
+// zerocopy_total (kernels read the host's memory). At the end "device": a copy on the device, bytes read and written.
 
 #include <getopt.h>
 

@@ -153,7 +153,7 @@ class BlockRing {
   std::mutex mutex_;  ///< guards what follows and Slot::ready
   std::condition_variable slot_free_;
   std::condition_variable slot_ready_;
-  uint64_t next_ = 0;     ///< first block that nobody has started
+  uint64_t next_ = 0;     ///< first block that is not started
   uint64_t written_ = 0;  ///< blocks written
   bool stopped_ = false;
   Status status_;

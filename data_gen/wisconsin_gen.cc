@@ -17,7 +17,7 @@
 //     oddonepercent   2 * onepercent + 1
 //     stringu1        unique1 as seven letters, to the base of 26, A for 0, and 45 times x
 //     stringu2        unique2 likewise
-//     string4         AAAAxxx..., HHHHxxx..., OOOOxxx..., VVVVxxx..., in turn
+//     string4         AAAAxxx..., HHHHxxx..., OOOOxxx..., VVVVxxx..., again and again
 //
 // The order of unique1 is a pseudo-random permutation (data_gen/permutation.h) where DeWitt takes powers modulo a
 // prime. Strings have 52 characters as in the benchmark; --string-length gives others, 8 to 52 (the thesis has 8).
