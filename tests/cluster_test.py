@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Ranks under mpirun: right answers, every failure one message and an end, nobody left behind.
+"""Ranks under mpirun: right answers, every failure one message and an end, no process left over.
 
     tests/cluster_test.py BUILD_DIR
 
@@ -821,7 +821,7 @@ def test_a_shell_over_ranks():
     shell.type("\x03")  # Ctrl-C ends the statement, not the job
     shell.expect("canceling statement due to user request")
     shell.expect_prompt()
-    shell.type("\x1a")  # Ctrl-Z would stop rank 0 where nobody continues it
+    shell.type("\x1a")  # Ctrl-Z would stop rank 0 where nothing continues it
     shell.type("SELECT nothing;\n")
     shell.expect('column "nothing" does not exist')
     shell.expect_prompt()

@@ -175,7 +175,7 @@ def test_an_error_of_one_rank_is_that_of_all():
         bad = f"(SELECT a, b, {fails} AS n FROM t)"
         queries = [
             f"SELECT sum({fails}) FROM t", f"SELECT {fails} FROM t", f"SELECT {fails} FROM t ORDER BY 1",
-            # While a join table is made; while it is probed, with groups behind; while groups are made.
+            # While a join table is made; while it is probed, with groups after; while groups are made.
             f"SELECT count(*) FROM t x, {bad} y WHERE x.a = y.a AND y.n > 0",
             f"SELECT x.b, sum(x.n) FROM {bad} x, t y WHERE x.a = y.a GROUP BY x.b",
             f"SELECT b, max({fails}) FROM t GROUP BY b",

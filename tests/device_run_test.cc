@@ -247,7 +247,7 @@ Answer Execute(const Program& program, const Snapshot& snapshot, vm::SectionBack
     return Status::Ok();
   };
   answer.status = executor.Run(program, snapshot, options, consume, &statistics);
-  // Each section over a stored table is told once, whoever ran it.
+  // Each section over a stored table is told once, wherever it ran.
   std::set<int> told;
   for (const vm::SectionStatistics& s : statistics.sections) EXPECT_TRUE(told.insert(s.section).second) << s.section;
   return answer;
@@ -312,7 +312,7 @@ TEST_F(DeviceRunTest, TheHostDoesWhatTheDeviceGivesUp) {
 }
 
 TEST_F(DeviceRunTest, RowsOfADeviceKeepItsOrder) {
-  // The device orders and leaves out what is behind OFFSET + LIMIT; the host leaves out the first OFFSET. The order of
+  // The device orders and leaves out what is after OFFSET + LIMIT; the host leaves out the first OFFSET. The order of
   // these numbers is the device's secret.
   Script script;
   script.rows = {5, 1, 4, 1, 3};
@@ -436,7 +436,7 @@ TEST_F(DeviceRunTest, HavingTellsWhichGroupsNobodyReads) {
             Texts{"1: -9223372036854775808 to 3"});
   EXPECT_EQ(unwanted("SELECT b FROM f GROUP BY b HAVING max(c) > 5 AND sum(a) > 3"),
             (Texts{"1:  to 5", "2: -9223372036854775808 to 3"}));
-  // What is no comparison of a value as it is ends the list: behind it, a row may raise an error.
+  // What is no comparison of a value as it is ends the list: after it, a row may raise an error.
   EXPECT_EQ(unwanted("SELECT b FROM f GROUP BY b HAVING count(*) > 3 AND 10 / count(a) > 1 AND max(c) > 5"),
             Texts{"1:  to 3"});
   EXPECT_EQ(unwanted("SELECT b FROM f GROUP BY b HAVING max(c) > 5 OR count(*) > 3"), Texts{});

@@ -585,7 +585,7 @@ class Differential {
     if (only_ != UINT64_MAX) {
       fmt::print("{}\n{}\nTessera\n{}SQLite\n{}", q.ours, q.theirs, Shown(ours.rows), Shown(theirs));
     }
-    // How rows are compared: in order, all of them, or as so many of those without LIMIT.
+    // How rows are compared: in order, all of them, or as a number of those without LIMIT.
     queries_->Line(fmt::format("{}\t{}\t{}", number, q.ordered ? "ordered" : q.limit < 0 ? "all" : "some", q.ours));
     ++compared_;
     with_rows_ += ours.rows.empty() ? 0 : 1;

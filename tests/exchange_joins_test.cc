@@ -82,7 +82,7 @@ TEST_F(ExchangeJoins, ValuesOfBothSidesPassTheCut) {
 
 TEST_F(ExchangeJoins, WhatCannotBeCutStaysWhole) {
   EXPECT_EQ(Cuts("SELECT count(*) FROM a, b WHERE a.x < b.y AND a.x > b.y - 5"), 0);
-  // A condition on a stored column behind the probe is tested on codes, which do not travel.
+  // A condition on a stored column after the probe is tested on codes, which do not travel.
   EXPECT_EQ(Cuts("SELECT sum(CASE WHEN x > 50 OR b.y < 20 THEN x ELSE 1 END) FROM a JOIN b ON a.k = b.k"), 0);
   EXPECT_EQ(Cuts("WITH RECURSIVE r(k) AS (SELECT 1 UNION SELECT b.k + 1 FROM r JOIN b ON b.k = r.k WHERE b.k < 30) "
                  "SELECT count(*) FROM r"),

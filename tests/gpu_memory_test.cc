@@ -315,7 +315,7 @@ bool Becomes(F f) {
   return f();
 }
 
-/// So many bytes are pinned, and soon no more.
+/// This many bytes are pinned, and soon no more.
 bool ArePinned(const Gpu& gpu, uint64_t bytes) {
   uint64_t pinned = 0;
   int same = 0;
@@ -574,7 +574,8 @@ TEST_F(GpuMemory, UnpackingIsMeasured) {
   }
 }
 
-/// Rows in order, their windows, and arms behind each other: with room on the device, with room for some of it, and without.
+/// Rows in order, their windows, and arms one after the other: with room on the device, with room for some of it, and
+/// without.
 TEST_F(GpuMemory, WindowsAndSetOperations) {
   for (const uint64_t budget : {kBudget, 16 * kBudget, 64 * kBudget}) {
     const std::unique_ptr<Gpu> gpu = Open(budget);
@@ -647,8 +648,8 @@ TEST_F(GpuMemory, JoinTablesInParts) {
   }
 }
 
-/// Room is taken for all rows of tables that nobody would wait for if they were smaller, and for all matches of rows: most of it
-/// is filled, half, few and none.
+/// Room is taken for all rows of tables that would not be waited for if they were smaller, and for all matches of rows:
+/// most of it is filled, half, few and none.
 TEST_F(GpuMemory, RoomForRowsThatMayNotCome) {
   for (const uint64_t budget : {kBudget, 8 * kBudget, 64 * kBudget}) {
     GpuOptions options;
@@ -748,7 +749,7 @@ TEST_F(GpuMemory, KernelsAreOnTheTimeline) {
   }
 }
 
-/// EXPLAIN ANALYZE counts rows behind joins, whatever their order, in one pass and in many.
+/// EXPLAIN ANALYZE counts rows after joins, whatever their order, in one pass and in many.
 TEST_F(GpuMemory, JoinsAreMeasured) {
   const std::unique_ptr<Gpu> small = Open(kBudget), large = Open(uint64_t{64} << 20);
   for (const char* sql : {

@@ -247,7 +247,7 @@ class GpuVm : public ::testing::Test {
       return device;
     }
     EXPECT_TRUE(device.statistics.sections[0].on_gpu);
-    // Of rows in order up to a limit the host leaves tablets out that are all behind it.
+    // Of rows in order up to a limit the host leaves tablets out that are all after it.
     const vm::Section& section = program.sections[0];
     if (section.order.empty() || section.limit < 0) {
       EXPECT_EQ(host.statistics.sections[0].rows_in, device.statistics.sections[0].rows_in);
@@ -917,7 +917,8 @@ TEST_F(GpuVm, LaunchesStartBeforeAllTabletsAreThere) {
   EXPECT_TRUE(launches(rows.Finish()).ends_with(" launches"));
 }
 
-/// Groups by so many numbers are made in one launch, whose tablets are encoded by several threads once there are many.
+/// Groups by this many numbers are made in one launch, whose tablets are encoded by several threads once there are
+/// many.
 TEST_F(GpuVm, ManyTabletsOfOneLaunch) {
   const auto many = Repeated(*Store(RevenueColumns(1 << 17)), 1024);
   Maker m(Section::Sink::kGroups);

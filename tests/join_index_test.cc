@@ -1,4 +1,5 @@
-// The index of a join table: every key leads to its rows, in their order, whatever the keys are and whoever indexes them.
+// The index of a join table: every key leads to its rows, in their order, whatever the keys are and whichever threads
+// index them.
 #include "vm/join_index.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +13,7 @@
 namespace tessera::vm {
 namespace {
 
-/// From so many rows on threads share them, and slots are filled in parts of so many.
+/// From this many rows on threads share them, and slots are filled in parts of this many.
 constexpr size_t kShared = 1 << 16, kPart = 1 << 16;
 
 uint64_t Mix(uint64_t x) {

@@ -99,7 +99,7 @@ TEST_F(KeySpans, GroupsByTheKeyStayWhereTheyAre) {
 
 TEST_F(KeySpans, AnExchangedJoinLeavesTheOthers) {
   Run("SET join_exchange = on");
-  // The first part scans l, with the join by the key; what is behind probes with rows that have moved.
+  // The first part scans l, with the join by the key; what is after probes with rows that have moved.
   EXPECT_EQ(Spans("SELECT count(*) FROM l JOIN o ON l.k = o.k AND o.d = 3 JOIN mixed ON mixed.k = l.m"),
             "join 0-4 3-7 6-10, rows 0-13 13-27 27-40");
   // What is probed with these rows is not where its rows are.

@@ -1,6 +1,6 @@
 // Tablets in memory, for tests: typed values, stored under an encoding, code width, base and NULL code that the test
 // chooses. Streams are laid out as tablet.h promises (aligned and zero-padded to 128 bytes, nothing readable beyond),
-// so that every interpreter, a GPU's too, may treat them like those of a file, and AddressSanitizer sees a read behind
+// so that every interpreter, a GPU's too, may treat them like those of a file, and AddressSanitizer sees a read after
 // the padding.
 //
 // Start at: ChunkForm, MakeMemoryTable. A MemoryTablet never changes; any thread may read it.
@@ -25,7 +25,7 @@ struct ChunkForm {
   /// kFrame: which code means NULL. It is reserved only where the rows have a NULL, as a loader does it. A dictionary's
   /// NULL code is always the number of its entries.
   enum class NullCode : uint8_t {
-    kNext,  ///< the code behind the greatest one in use
+    kNext,  ///< the code after the greatest one in use
     kLast,  ///< all ones
     kGap,   ///< the least code that no row uses: between other values where they leave a gap
   };

@@ -166,7 +166,7 @@ Value Walk::RandomConstant(const SqlType& type, const std::vector<std::string>* 
   return ToValue(type, Pick(random_, edges));
 }
 
-/// A SQL type of a class, in turn; of the kind that the opcode works on.
+/// A SQL type of a class, another one each time; of the kind that the opcode works on.
 SqlType Walk::TypeFor(AccumulatorSpec c, Opcode op) {
   switch (c) {
     case AccumulatorSpec::F:

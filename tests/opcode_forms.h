@@ -55,7 +55,7 @@ struct ColumnSpec {
   SqlType type;
   Form form;
   const std::vector<std::string>* strings = nullptr;  // TEXT: from these; nullptr: PlainStrings
-  size_t distinct = 0;                                // TEXT: of so many strings; 0: any
+  size_t distinct = 0;                                // TEXT: of this many strings; 0: any
   size_t stride = 1;  // rows for which an edge value stays: 1 beside another of n edges, n
 };
 

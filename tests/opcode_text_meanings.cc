@@ -551,7 +551,7 @@ Fate FormatOf(const SqlType& type, const Scalar& in, std::string* out) {
     *out = text.substr(0, 10);
     return Fate::kValue;
   }
-  // 39 digits before the point, three behind it.
+  // 39 digits before the point, three after it.
   bool negative = text[0] == '-';
   if (negative) text.erase(0, 1);
   size_t point = text.find('.');

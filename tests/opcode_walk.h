@@ -27,7 +27,7 @@ struct WalkOptions {
   std::string only;
   bool large = true;                ///< also tables of 2^20 - 1, 2^20 and 2^20 + 1 rows
   int repeats = 1;                  ///< times each case runs, with other values, sizes and masks
-  size_t max_failures = 25;         ///< the walk ends after so many
+  size_t max_failures = 25;         ///< the walk ends after this many
   size_t greatest_rows = SIZE_MAX;  ///< no table has more
   /// If it is not empty, nothing is run: it gets each case's program, which is valid, with its tables.
   std::function<void(const vm::Program&, const std::shared_ptr<const Snapshot>&)> collect;

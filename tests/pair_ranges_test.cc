@@ -465,7 +465,7 @@ TEST(RangePrograms, RowsThatComeBackBehindTheSink) {
       .Emit()
       .CloseLoop();
   EXPECT_EQ(behind.Ask(kHigh, kLow), Coverage::kNone);
-  Code neither;  // nobody comes back, but some have got there
+  Code neither;  // none comes back, but some have got there
   Less(neither.Loop().Op(Opcode::MaskClear, 1)).Emit().Op(Opcode::MaskLoad, 1).Emit().CloseLoop();
   EXPECT_EQ(neither.Ask(kLow, kHigh), Coverage::kSome);
   EXPECT_EQ(neither.Ask(kHigh, kLow), Coverage::kNone);

@@ -66,7 +66,7 @@ TEST(PhaseClock, AnExceptionEndsAPhase) {
 
 TEST(PhaseClock, IsOfItsThreadAndOfTheInnermostStatement) {
   EXPECT_EQ(PhaseClock::current(), nullptr);
-  CountSent(1, 100);  // nobody asks
+  CountSent(1, 100);  // it is not asked for
   PhaseClock outer(Phase::kExecute);
   {
     PhaseClock inner(Phase::kExecute);

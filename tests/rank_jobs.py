@@ -102,7 +102,7 @@ class Job:
 
     def __init__(self, ranks, directory, statements, *arguments, launch=mpirun):
         self.directory = directory
-        self.messages = tempfile.TemporaryFile("w+", dir=WORK)  # a pipe that nobody reads would hold the job up
+        self.messages = tempfile.TemporaryFile("w+", dir=WORK)  # a pipe that is not read would hold the job up
         self.process = subprocess.Popen(launch(ranks, directory, *arguments), env=ENVIRONMENT, stdin=subprocess.PIPE,
                                         stdout=subprocess.DEVNULL, stderr=self.messages, text=True)
         self.process.stdin.write(statements)

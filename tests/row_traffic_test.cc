@@ -86,7 +86,7 @@ void OnRanks(int count, const std::function<void(int, Transport*)>& f) {
   for (std::thread& t : threads) t.join();
 }
 
-/// f(rank, its exchange, its strings) on `count` ranks of so many threads; what that says is wrong on each of them.
+/// f(rank, its exchange, its strings) on `count` ranks of this many threads; what that says is wrong on each of them.
 template <class F>
 std::vector<std::string> OnExchanges(int count, int threads, F f) {
   std::vector<std::string> wrong(static_cast<size_t>(count));
@@ -103,7 +103,7 @@ std::vector<std::string> OnExchanges(int count, int threads, F f) {
   return wrong;
 }
 
-/// What is wrong with several exchanges behind each other, of up to `pieces` pieces for each rank.
+/// What is wrong with several exchanges one after the other, of up to `pieces` pieces for each rank.
 std::string Exchange(int rank, int pieces, MpiExchange* exchange, vm::StringPool* strings) {
   std::string wrong;
   for (int round = 0; round < 12; ++round) {

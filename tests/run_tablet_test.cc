@@ -95,7 +95,7 @@ TEST_F(RunTabletTest, AreUnpackedOnceAndKept) {
   const CacheReport report = UnpackedReport();
   const auto of_table = [&](const CachedColumn& c) { return c.tablet == table_->tablets[0] && c.column == kRuns; };
   EXPECT_TRUE(std::any_of(report.columns.begin(), report.columns.end(), of_table));
-  // Whoever has a chunk keeps it.
+  // The owner of a chunk keeps it.
   const auto texts = RunsOf(*table_, kTexts, nullptr);
   const ChunkPointer held = *(*texts)->tablets[0]->Chunk(kTexts);
   DropUnpacked();
@@ -115,7 +115,7 @@ TEST_F(RunTabletTest, NumbersOfRunsOfOthersMustBeRight) {
   EXPECT_TRUE(refused(kRuns, {known[0], known[1]}));
   for (const int32_t wrong : {0, -1, known[2] + 1, static_cast<int32_t>(kTabletRows) + 1})
     EXPECT_TRUE(refused(kRuns, {known[0], known[1], wrong}));
-  // What nobody has looked at yet is found when it is read.
+  // What was not looked at yet is found when it is read.
   const auto wrong = RunsOf(*table_, kTexts, &known);
   ASSERT_TRUE(wrong.ok());
   const auto chunk = (*wrong)->tablets[0]->Chunk(kTexts);

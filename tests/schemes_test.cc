@@ -153,7 +153,7 @@ TEST(BitPacking, EveryNumberOfBits) {
       Values words(PackedWords(rows, bits) + 1, 0xABABABABABABABAB);
       PackBits(values, bits, words.data());
       EXPECT_EQ(words.back(), 0xABABABABABABABAB) << "written behind the end";
-      words.pop_back();  // so that nobody reads behind the end
+      words.pop_back();  // so that a read after the end is found
       words.shrink_to_fit();
       const uint8_t* const bytes = reinterpret_cast<const uint8_t*>(words.data());
       ExpectBits<uint64_t>(bytes, values, bits);

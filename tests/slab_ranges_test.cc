@@ -103,7 +103,7 @@ TEST(SlabRanges, AnyOrder) {
       taken[unit] = is_taken;
     }
   };
-  /// Whether a slab has a run of so many free ones, and is not cut for less.
+  /// Whether a slab has a run of this many free ones, and is not cut for less.
   const auto has_room = [&](size_t units) {
     for (size_t u = 0, run = 0; u < taken.size(); ++u) {
       run = taken[u] ? 0 : u % kSlabUnits == 0 ? 1 : run + 1;

@@ -117,7 +117,7 @@ TEST(TextRanks, AreTheOrderOfTheStrings) {
   check();
   for (int k = 0; k < 200; ++k) pool.Intern(Text(k));
   check();
-  // Many that begin alike, for long, and end within, with zeros behind.
+  // Many that begin alike, for long, and end within, with zeros after.
   for (int k = 0; k < 300; ++k) {
     const std::string number = std::to_string(1'000'000 + k * 7919 % 1000);
     pool.Intern("Supplier#00" + number);
@@ -126,8 +126,8 @@ TEST(TextRanks, AreTheOrderOfTheStrings) {
   check();
 }
 
-/// Many texts, which threads share: in order, in none, nearly all behind the last one of a sample; alike for 8 and 24 bytes but
-/// for one, and one of these ends there.
+/// Many texts, which threads share: in order, in none, nearly all after the last one of a sample; alike for 8 and 24
+/// bytes but for one, and one of these ends there.
 TEST(TextRanks, ThreadsShareTexts) {
   ThreadPool threads(3), many(16);
   constexpr size_t kTexts = 300'000, kSampled = 384;  // 12 buckets of three threads

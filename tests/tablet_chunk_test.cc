@@ -398,7 +398,7 @@ TEST(TabletChunk, AllBitsOfUuids) {
   CheckAll(type, [&](size_t row) {
     return Value::Wide(type, Make128(static_cast<int64_t>(Mix(row)), static_cast<int64_t>(Mix(row + 1))));
   });
-  // The greatest value leaves no number behind it for NULL, and of those before it some are taken.
+  // The greatest value leaves no number after it for NULL, and of those before it some are taken.
   CheckAll(type, [&](size_t row) { return Value::Wide(type, row % 5 == 0 ? kInt128Min : kInt128Max - row % 3); });
   CheckAll(type, [&](size_t row) {
     return Value::Wide(type, row == 0 ? kInt128Min : kInt128Max - static_cast<int64_t>(row));
@@ -454,7 +454,7 @@ TEST(TabletChunk, DictionaryIsSortedByBytesAndChosenForRepeats) {
       EXPECT_EQ(chunk.null_bytes != nullptr, c.nulls);
     }
   }
-  // Bytes above 127 sort behind ASCII: unsigned, as memcmp() compares.
+  // Bytes above 127 sort after ASCII: unsigned, as memcmp() compares.
   const Encoded bytes = CheckRoundTrip(
       type, MakeColumn(type, 4, [&](size_t row) { return Value::Text(row % 2 == 0 ? "\xC3\xA4" : "z"); }));
   EXPECT_EQ(bytes.view.Entry(0), "z");

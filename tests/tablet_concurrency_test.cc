@@ -288,7 +288,7 @@ TEST_F(TabletConcurrency, ManyProcessesWriteAndRead) {
       auto database = Open();
       database->SetLockTimeout(60000);
       for (int i = 0; i < 8; ++i) {
-        // Whoever has the lock goes on where the table ends.
+        // The one that has the lock goes on where the table ends.
         auto load = database->Write("t");
         if (!load.ok()) return 1;
         const int64_t next = static_cast<int64_t>((*database->Read())->Find("t")->rows);

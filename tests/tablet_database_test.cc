@@ -709,7 +709,7 @@ TEST_F(TabletDatabase, ReadOnlyNeverWrites) {
   fs::permissions(path, fs::perms(0555));
   for (const auto& entry : fs::directory_iterator(path)) fs::permissions(entry.path(), fs::perms(0444));
   fs::permissions(directory_, fs::perms(0755));
-  // Root may write anywhere, so a child becomes nobody. Its exit status says where it stopped.
+  // Root may write anywhere, so a child becomes the user `nobody`. Its exit status says where it stopped.
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {

@@ -95,7 +95,7 @@ TEST(TabletShares, TheUnevenLastRoundIsCut) {
 }
 
 TEST(TabletShares, BytesCountAndNotTablets) {
-  // One tablet in four has most of the bytes: in turn all of these would be of one rank.
+  // One tablet in four has most of the bytes: dealt out one by one, all of these would be of one rank.
   std::vector<std::pair<uint32_t, uint64_t>> sizes;
   for (int t = 0; t < 64; ++t) sizes.emplace_back(1 << 16, t % 4 == 0 ? 1000000 : 100000);
   EXPECT_LE(GreatestShare(TableOf(sizes), 4), 1.05);

@@ -224,7 +224,7 @@ TEST(TabletValue, VectorsKeepNullsInStep) {
       AppendText(b, row, &text);
       EXPECT_EQ(text, b.IsNull(row) ? "" : "1");
     }
-    // A vector without NULLs behind one with some, and the other way round.
+    // A vector without NULLs after one with some, and the other way round.
     ColumnVector c;
     c.type = type;
     c.Append(one);

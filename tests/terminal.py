@@ -39,7 +39,7 @@ class Terminal:
                 raise AssertionError(f"{pattern!r} did not come; the screen: {self.screen!r}")
 
     def expect_prompt(self):
-        """The prompt, and the editor behind it: libedit prints the prompt first and takes the terminal over then. A key
+        """The prompt, and the editor after it: libedit prints the prompt first and takes the terminal over then. A key
         that means something to the editor, as Ctrl-D does, is lost in between. Returns what came before."""
         seen = self.expect(PROMPT)
         end = time.monotonic() + 30

@@ -106,7 +106,7 @@ TEST(FewParts, OfCharactersOfSeveralBytes) {
     if (!parts->has_value()) continue;
     for (uint32_t i = 0; i < 5000; ++i) {
       const std::string_view word = words[i % words.size()];
-      size_t end = 0;  // of so many characters
+      size_t end = 0;  // of this many characters
       for (int left = length; left > 0 && end < word.size(); --left) {
         do ++end;
         while (end < word.size() && (static_cast<unsigned char>(word[end]) & 0xC0) == 0x80);

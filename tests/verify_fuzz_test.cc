@@ -41,7 +41,7 @@ uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
   return value == nullptr ? otherwise : std::strtoull(value, nullptr, 10);
 }
 
-/// Every so many-th program of the walk, with tables of one to two tiles.
+/// Every n-th program of the walk, with tables of one to two tiles.
 const std::vector<Case>& Cases() {
   static const std::vector<Case> cases = [] {
     std::vector<Case> out;

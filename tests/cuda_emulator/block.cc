@@ -287,7 +287,7 @@ void Sync(uint32_t barrier, uint32_t count, const Where& where) { current->Sync(
 const uint64_t* Meet(uint32_t mask, uint64_t value, const Where& where) { return current->Meet(mask, value, where); }
 
 void StartCopy(const Copy& copy) {
-  std::memset(copy.to, 0xCD, copy.bytes);  // nobody reads it before it is there, or after this
+  std::memset(copy.to, 0xCD, copy.bytes);  // it is not read before it is there, or after this
   current->copies.push_back(copy);
 }
 

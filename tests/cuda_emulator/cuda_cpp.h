@@ -74,7 +74,7 @@ template <class T>
 T __ldca(const T* p) {
   return *p;
 }
-/// Behind L1, where what other blocks write is seen.
+/// Past L1, where what other blocks write is seen.
 template <class T>
 T __ldcg(const T* p) {
   if constexpr (std::is_arithmetic_v<T>) {

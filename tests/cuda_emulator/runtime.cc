@@ -155,7 +155,7 @@ class Device {
 
   std::mutex mutex_;
   std::condition_variable more_;
-  std::deque<Grid*> waiting_;  ///< that have blocks which nobody runs yet
+  std::deque<Grid*> waiting_;  ///< that have blocks which do not run yet
   uint32_t children_ = 0;
   bool ends_ = false;
   std::vector<std::thread> workers_;
@@ -200,7 +200,7 @@ class Stream {
       changed_.wait(lock, [this] { return ends_ || !work_.empty(); });
       if (work_.empty()) return;
       lock.unlock();
-      work_.front()();  // others only add behind it
+      work_.front()();  // others only add after it
       lock.lock();
       work_.pop_front();
       changed_.notify_all();
@@ -275,7 +275,7 @@ class Memory {
     --block;
     return block->second.pinned == pinned && p + bytes <= block->first + block->second.bytes;
   }
-  /// Whether [p, p + bytes) begins or ends within memory that was registered, and goes on behind or before it.
+  /// Whether [p, p + bytes) begins or ends within memory that was registered, and goes on after or before it.
   bool Crosses(const void* memory, size_t bytes) {
     const std::lock_guard<std::mutex> lock(mutex_);
     const uint8_t* p = static_cast<const uint8_t*>(memory);

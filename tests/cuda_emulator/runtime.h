@@ -3,7 +3,7 @@
 //
 // Blocks run on as many threads as the emulated device holds blocks; streams are threads, so copies and kernels are as
 // asynchronous as on a device. Kernels can launch kernels (fire and forget, tail launches). Memory of the device is
-// memory of the host, filled with a pattern when it is new and when it is freed, with a margin behind it that is looked
+// memory of the host, filled with a pattern when it is new and when it is freed, with a margin after it that is looked
 // at; copies have to stay within what was allocated.
 #pragma once
 

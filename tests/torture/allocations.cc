@@ -20,7 +20,7 @@
 namespace tessera {
 namespace {
 
-/// The first so many allocations of each scenario are tried one by one.
+/// This many allocations of each scenario, the first ones, are tried one by one.
 constexpr uint64_t kTried = 3000;
 constexpr double kSeconds = 60;
 

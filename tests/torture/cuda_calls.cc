@@ -290,7 +290,7 @@ int main(int argc, char** argv) {
     const auto how = static_cast<Failure>(campaign.Random(3));
     const bool required = campaign.Random(2) == 0;
     const uint64_t seed = campaign.random()();
-    // (What nobody waits for comes too late then; on the emulated GPU.)
+    // (What is not waited for comes too late then; on the emulated GPU.)
     const bool slow_copies = campaign.Random(2) == 0;
     const ChildEnd end = RunInChild(120, [&] {
       if (slow_copies) setenv("CUDA_EMULATOR_COPY_MICROSECONDS", "3000", 1);

@@ -75,7 +75,7 @@ int MakeDatabase() {
   return 0;
 }
 
-/// The number behind the last `word` in `text`, or -1.
+/// The number after the last `word` in `text`, or -1.
 int LastNumber(const std::string& text, const std::string& word) {
   const size_t at = text.rfind(word + " ");
   return at == std::string::npos ? -1 : std::atoi(text.c_str() + at + word.size() + 1);

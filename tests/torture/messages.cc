@@ -24,7 +24,7 @@ using namespace tessera;
 constexpr int kRanks = 3;
 /// How a job ends besides with 0.
 constexpr int kWrongRows = 1, kEnded = 10, kWaits = 11;
-/// Nobody computes for so long here.
+/// No rank computes for that long here.
 constexpr auto kPatience = std::chrono::milliseconds(2500);
 
 /// Changes something in the bytes.

@@ -1,8 +1,8 @@
 // Packed tablet files of a stranger: streams by trees of schemes of every shape, of which nodes are changed, exchanged,
-// left out and put in, while offsets, sizes and checksums are made right again, so that what lies behind them is
+// left out and put in, while offsets, sizes and checksums are made right again, so that what lies after them is
 // reached. Descriptors lie about sizes and kinds, files are cut. Each tablet is refused as corrupt, or every chunk of it
 // can be used. Where checksums are left as they were, no change may stay unnoticed. A GPU, or the emulated one, which
-// unpacks codes that nobody has looked at, refuses the same tablets and reads the same rows.
+// unpacks codes that were not looked at, refuses the same tablets and reads the same rows.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -341,7 +341,7 @@ void ChangeStream(Campaign* campaign, const ChunkDescriptor& d, uint32_t rows, i
   if (values && width != 0) {
     const size_t end =
         FitValues(&tree, 0, UnpackedBytes(d, rows, static_cast<Stream>(s)) / static_cast<uint64_t>(width), 1);
-    // Children that are missing, and nodes that nobody is the parent of.
+    // Children that are missing, and nodes without a parent.
     if (campaign->Random(2) == 0 && end < tree.nodes.size()) {
       tree.nodes.resize(end);
       tree.payloads.resize(end);
@@ -425,7 +425,7 @@ struct Answer {
   std::vector<std::string> rows;  ///< sorted
 };
 
-/// What a query says of a tablet, t, that nobody has read before. `gpu`: nullptr: by the host.
+/// What a query says of a tablet, t, that was not read before. `gpu`: nullptr: by the host.
 Answer ReadAll(const std::string& path, const TabletIdentity& identity, const std::string& sql, Gpu* gpu) {
   Answer answer;
   const auto types = std::make_shared<TabletFile::Types>(Types());
@@ -537,7 +537,7 @@ void CompareRuns(Campaign* campaign, const Tablet& tablet, int column, int colum
   }
   const auto packed = (*runs)->PackedChunk(column), packed_counts = (*runs)->PackedChunk(columns);
   const auto counts = (*runs)->Chunk(columns), values = (*runs)->Chunk(column);
-  // (How often rows stand that are no runs nobody has to read.)
+  // (How often rows stand that are no runs need not be read.)
   if (values.ok() != chunk.ok() || (chunk.ok() && !counts.ok()))
     return campaign->Break("only one of a column and its runs is refused");
   if (!chunk.ok()) return;
@@ -581,7 +581,7 @@ bool IsRefused(Campaign* campaign, const std::string& path, const TabletIdentity
     if (chunk.ok()) UseChunk(**chunk);
     if (packed.ok() && (*packed)->codes == nullptr) CompareTiles(campaign, **packed, chunk);
     CompareRuns(campaign, tablet, column, static_cast<int>(types->size()), chunk);
-    // (Codes that stay packed are looked at by whoever unpacks them.)
+    // (Codes that stay packed are looked at where they are unpacked.)
     if (!packed.ok() && chunk.ok()) campaign->Break("a chunk is refused only where its codes stay packed");
     if (packed.ok() && !chunk.ok() && (*packed)->packed_codes == nullptr) {
       campaign->Break("a chunk is refused only in one of two forms");

@@ -218,7 +218,7 @@ class Disk {
   std::vector<const Change*> pending_entries_;
 };
 
-/// After so many changes the database held this, and its user knew.
+/// After this many changes the database held this, and its user knew.
 struct Acknowledged {
   size_t changes;
   std::string contents;
