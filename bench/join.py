@@ -20,7 +20,7 @@ Environment variables choose what to do. Their defaults:
 theta: ten nested-loop joins of two tables of THETA_ROWS rows each, after Nguyen and Hemler (GPU acceleration for SQL
 queries on large-scale distributed systems), who do not print their queries but describe them: one on integers alone, one
 on floats alone, the others with arithmetic and conditions on both. Each counts and sums. Every join strategy that accepts
-the query is forced in turn: hash; grid without pruning, the baseline of the speed-ups; grid with pruning, which runs the
+the query is forced, one after the other: hash; grid without pruning, the baseline of the speed-ups; grid with pruning, which runs the
 same pairs of ranges as dp but launches no grids; dp; loop. Where the time goes is from EXPLAIN ANALYZE of one run: the
 milliseconds of the nested-loop join ("product") and of all other sections (which read and sort the sides); millions of
 pairs tested, and pairs left out by column ranges in per cent of both; grids that the device launched; bytes of columns
@@ -77,7 +77,7 @@ WISCONSIN = [
                  " WHERE t1.unique1 = t2.unique2 AND t1.unique1 < 6000 AND t2.unique2 > 1000"),
 ]
 
-TUPLES = {  # the columns of a tuple behind unique1, unique2 and tenpercent
+TUPLES = {  # the columns of a tuple after unique1, unique2 and tenpercent
     "small": ["REAL", "VARCHAR(1)"],
     "standard": ["INTEGER"] * 10 + ["VARCHAR(8)"] * 3,
     "large": ["BIGINT"] * 13 + ["VARCHAR(8)"] * 3,

@@ -120,7 +120,7 @@ def rows_of(build, program, *arguments):
 
 
 def make_database(build, database, script, like=None):
-    """The database that the statements of `script` make, behind what is in the database `like`. It has its name when it is whole."""
+    """The database that the statements of `script` make, after what is in the database `like`. It has its name when it is whole."""
     part = database + ".part"
     os.makedirs(os.path.dirname(part), exist_ok=True)
     subprocess.run(["rm", "-rf", part], check=True)
@@ -183,7 +183,7 @@ class Section:
         # Of a GPU: bytes that crossed the link, that the kernel read whole, and where rows needed them.
         self.transferred, self.staged, self.on_demand = (
             size(cells.get(name, "").lstrip("~") or "0 B") for name in ("transferred", "staged", "on demand"))
-        self.joined = []  # rows behind each of its joins, in their order
+        self.joined = []  # rows after each of its joins, in their order
         self.tablets = int(cells["tablets"]) - int(cells["skipped"])
         self.chunks = 0  # of these tablets' columns that it reads
 

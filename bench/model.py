@@ -33,7 +33,7 @@ reads: the host has something to do for each. in place are the bytes of columns 
 are read there. The first join is probed by the rows that
 the filters and the ranges of the build sides' keys leave, which a query of its own counts, each other join by the rows that the
 joins before it leave. memory and link are measured by build/transfer_bench, start, section, bind, chunk, place, probe and group by six
-queries that are none of the 13. Nothing is fitted to the queries that are predicted. Behind it what the model says of other
+queries that are none of the 13. Nothing is fitted to the queries that are predicted. After it what the model says of other
 machines: a link or a memory of twice the rate.
 """
 
@@ -179,7 +179,7 @@ class Model:
             fact = max(sections, key=lambda s: s.rows_in)
             builds = sum(s.kernel_ms for s in sections if s is not fact)
             probes = sum(fact.joined_ms)
-            # Kernels run beside the copies of the tablets behind them: what of them is not hidden is in the rest.
+            # Kernels run beside the copies of the tablets after them: what of them is not hidden is in the rest.
             parts = [compile_ms, link, builds, probes, max(0.0, fact.kernel_ms - probes)]
             parts.append(ms - compile_ms - max(link, sum(parts[2:])))
             table.row(query, ms, *parts)

@@ -5,7 +5,7 @@
 #   bench/queries.sh ssb|tpch|sql bench BUILD_DIR SCALE host|auto|gpu|each [CSV]   the table of measurements
 #   bench/queries.sh ssb|tpch|sql prepare BUILD_DIR SCALE                          data and database; prints the latter's directory
 #
-# auto is what a user has, gpu refuses what a GPU cannot run. each: host, gpu and auto in turn, and whether auto is as
+# auto is what a user has, gpu refuses what a GPU cannot run. each: host, gpu and auto alternately, and whether auto is as
 # fast as the better of the two, without DuckDB. Beside DuckDB if a python3 has it (on PYTHONPATH, or in
 # BUILD_DIR/venv); the Star Schema Benchmark only on the host.
 #

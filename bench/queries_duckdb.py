@@ -2,7 +2,7 @@
 
     queries_duckdb.py DATA_DIR SCHEMA_SQL DATABASE_FILE THREADS
 
-Reads one query a line from standard input (its line breaks replaced by blanks), behind a word:
+Reads one query a line from standard input (its line breaks replaced by blanks), after a word:
 
     time SQL    answered by: ok <milliseconds until the result is complete>
     rows SQL    answered by: ok <rows> <kinds of the columns: f floating point, d decimal, t other>, and a line for each row

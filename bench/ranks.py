@@ -11,7 +11,7 @@ Environment variables choose what to do. Their defaults:
     RANKS="1 2"            the others are compared with the first
     THREADS=1              of each rank
     RUNS=7                 hot runs of a query in a job
-    ROUNDS=3               jobs with each number of ranks, in turn, so that other load on the machine hits all of them
+    ROUNDS=3               jobs with each number of ranks, alternately, so that other load on the machine hits all of them
     MASTER_RANKS=7
     GATHER_RANKS=2  GATHER_ROWS=10000000
     MPIRUN="mpirun --oversubscribe --bind-to none"

@@ -17,7 +17,7 @@ Environment variables choose what to do. Their defaults:
     OUT=BUILD_DIR/bench/stream            pieces.svg, widths.svg
 
 pieces: build/transfer_bench, which has neither SQL nor tablets: what a copy in pieces of that size moves (transfer), with a
-kernel behind each piece (sync_total), beside the next one (stream_total), from memory that is not pinned, and read by the
+kernel after each piece (sync_total), beside the next one (stream_total), from memory that is not pinned, and read by the
 kernel over the link; beside it Tessera's own scan of a column of 4 bytes in pieces of that size, streamed and piece by piece.
 widths: a scan of a column of random values of 4, 3, 2 and 1 bytes: the host with one thread and with all, the GPU with each
 SET transfer, without a column in its cache, and with all of them there. The column of 3 bytes is packed, the others are not.
@@ -155,7 +155,7 @@ class Stream:
         database = self.database("disk", [4])
         files = sorted(os.path.join(database, name) for name in os.listdir(database) if name.startswith("tablet-"))
         size = sum(map(os.path.getsize, files))
-        table = Table(f"{size / 1e6:,.0f} MB from the disk, medians of {self.runs} runs in turn", ("threads", 8), ("O_DIRECT ms", 12),
+        table = Table(f"{size / 1e6:,.0f} MB from the disk, medians of {self.runs} runs, alternately", ("threads", 8), ("O_DIRECT ms", 12),
                       ("GB/s", 8), ("cold scan ms", 12), ("GB/s", 8), ("% of O_DIRECT", 14), ("hot scan ms", 12))
         expected = None
         for threads in dict.fromkeys(["1", self.threads]):

@@ -83,7 +83,7 @@ def fit(runs, ranks, slots, weak):
     out = {}
     for query in runs[first]:
         total = of(first, query, "total_ms")
-        # (Preparing a scan behind builds counts as one of these: it is less with more ranks.)
+        # (Preparing a scan after builds counts as one of these: it is less with more ranks.)
         once = min(total, *(of(n, query, "alone_ms") for n in ([first] if weak else ranks)))
         out[query] = model = Query(once, (total - once) * (min(first, slots) if not weak else 1), message, slots, weak)
         if second > first:

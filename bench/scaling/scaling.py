@@ -15,7 +15,7 @@ Environment variables choose what to do. Their defaults:
     DEVICE=host            or gpu, auto
     THREADS=1              of each rank
     RUNS=5                 runs of a query in a job, after one that warms up and does not count
-    ROUNDS=3               jobs with each number of ranks, in turn, so that other load on the machine hits all of them
+    ROUNDS=3               jobs with each number of ranks, alternately, so that other load on the machine hits all of them
     SLOTS=                 ranks that can work side by side; default: processors over threads
     MPIRUN="mpirun --oversubscribe --bind-to none"    on a cluster "mpirun --hostfile FILE --map-by ppr:1:node" or "srun --mpi=pmix"
     SETTINGS="replicate_below=0"
