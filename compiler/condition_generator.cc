@@ -84,7 +84,7 @@ bool ConditionGenerator::KeepByPredicate(const Expr& e, bool truth) {
   p.slot = b_->scope()->TableSlot(column, b_);
   if (p.slot < 0) return false;
   // The second bound of a BETWEEN is merged with the first, which may be any of the filters directly before: one range
-  // test instead of two (bench/README.md has the measurements).
+  // test instead of two (bench/HISTORY.md has the measurements).
   const bool one_bound = p.kind == Predicate::Kind::kRange && !p.negated && (p.low < 0) != (p.high < 0);
   for (size_t i = b_->section.code.size(); one_bound && i-- > 0 && b_->section.code[i].op == Opcode::Filter;) {
     Predicate& other = b_->section.predicates[b_->section.code[i].p1];

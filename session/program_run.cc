@@ -13,7 +13,7 @@ namespace {
 /// compares some 10^9 pairs a second.
 constexpr uint64_t kGpuMinPairs = uint64_t{1} << 30;
 
-/// A GPU compares the pairs of a grid some ten times as fast as a chain of that many matches is followed: bench/README.md.
+/// A GPU compares the pairs of a grid some ten times as fast as a chain of that many matches is followed: bench/HISTORY.md.
 constexpr double kGpuGridMatches = 128;
 
 /// Build sides of fewer bytes are on every rank before the other side's rows would have come.

@@ -56,7 +56,7 @@ class JoinIndex {
   int64_t direct_base() const { return range_.low; }
   /// One bit per key value from key_range().low on, or nullptr: keys that lie too far apart, or most values have a row.
   /// Probes test these bits first, because they are 32 times smaller than the heads, and stay in cache (SSB q2.1 on two
-  /// cores: 55 ms without, see bench/README.md).
+  /// cores: 55 ms without).
   const uint64_t* present() const { return present_.empty() ? nullptr : present_.data(); }
 
   /// For the keys with `n` rows' words, one behind the other, gives found(i, row) the first row with the key, or kNoRow.

@@ -416,7 +416,7 @@ class TileMachine {
   // The tile.
   const TabletEncoding* tablet_ = nullptr;
   /// Recently found groups, by their keys. In a query with few groups, most rows find theirs here, without the hash
-  /// table (20 M rows into 201 groups: 140 ms with them, 231 without, see bench/README.md).
+  /// table (20 M rows into 201 groups: 140 ms with them, 231 without, see bench/HISTORY.md).
   struct RecentGroup {
     int64_t first = 0, second = 0;
     uint32_t number = 0;  ///< 1 + the group; 0: none
@@ -465,7 +465,7 @@ class TileMachine {
   };
   std::vector<BloomUse> bloom_uses_;  // per join table of the program
   /// A join table without keys. All rows of the tile are compared with the same row of it at a time, so they share one
-  /// cursor, and each of its columns is one value for the tile (see bench/README.md).
+  /// cursor, and each of its columns is one value for the tile (see bench/HISTORY.md).
   struct CrossedRows {
     uint32_t first = 0, end = 0;
     uint32_t at = kNoRow;

@@ -1,6 +1,6 @@
 // What unpacking costs: a table of nanoseconds on one machine, and how much faster or slower this one is. The planner
 // ranks by the table alone, so that equal rows become equal files on every machine; machines differ far less in what one
-// scheme costs beside another than in speed (bench/README.md, "Compressed tables").
+// scheme costs beside another than in speed (bench/HISTORY.md, "Schemes on TPC-H's columns").
 //
 // Start at: NodeNanoseconds, UnpackNanoseconds. Any thread.
 #pragma once
