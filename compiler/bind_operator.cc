@@ -18,6 +18,15 @@ const SqlType kBoolean = SqlType::Of(TypeId::kBoolean);
 
 bool IsUntyped(const Expr& e) { return e.type.id == TypeId::kNull; }
 
+/// What an untyped literal is that is added to a moment, or subtracted: another moment of the type where the text is one
+/// and `may_be_moment`, days where a DATE has a number beside it, else an interval.
+SqlType TypeBesideMoment(const SqlType& moment, bool may_be_moment, std::string_view text) {
+  const SqlType integer = SqlType::Of(TypeId::kInteger);
+  if (may_be_moment && ParseValue(text, moment).ok()) return moment;
+  if (moment.id == TypeId::kDate && ParseValue(text, integer).ok()) return integer;
+  return ParseInterval(text).ok() ? SqlType::Of(TypeId::kInterval) : moment;
+}
+
 Status NoOperator(std::string_view symbol, const SqlType& left, const SqlType& right, int position) {
   return SqlError("operator does not exist: " + left.ToString() + " " + std::string(symbol) + " " + right.ToString(),
                   position, "No operator matches the given argument types. You might need to add explicit type casts.");
@@ -243,6 +252,9 @@ Result<ExprPtr> ExpressionBinder::Infix(std::string_view symbol, ExprPtr left, E
       if (symbol == "*" || symbol == "/") type = SqlType::Of(TypeId::kDouble);
       if (type.id == TypeId::kInterval && !ParseInterval(text).ok()) type = timestamp;
     }
+    const bool moment = (ClassOf(type) & kClassMoment) != 0 || type.id == TypeId::kTime;
+    if (moment && (symbol == "+" || symbol == "-"))
+      type = TypeBesideMoment(type, symbol == "-", (IsUntyped(*left) ? left : right)->constant.text);
     if (type.id == TypeId::kText) type.length = 0;
     TESSERA_ASSIGN(left, Resolve(std::move(left), type));
     TESSERA_ASSIGN(right, Resolve(std::move(right), type));

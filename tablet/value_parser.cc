@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -28,65 +27,10 @@ bool IsPrefixIgnoringCase(std::string_view text, std::string_view word) {
   return !text.empty() && text.size() <= word.size() && EqualsIgnoringCase(text, word.substr(0, text.size()));
 }
 
-/// Takes `least` to `most` digits off the front of `text`.
-bool TakeNumber(std::string_view* text, size_t least, size_t most, int* out) {
-  int value = 0;
-  size_t i = 0;
-  while (i < text->size() && i < most && IsDigit((*text)[i])) value = value * 10 + ((*text)[i++] - '0');
-  if (i < least) return false;
-  text->remove_prefix(i);
-  *out = value;
-  return true;
-}
-
 bool TakeCharacter(std::string_view* text, char c) {
   if (text->empty() || text->front() != c) return false;
   text->remove_prefix(1);
   return true;
-}
-
-ParseError TakeDate(std::string_view* text, int64_t* days) {
-  int year, month, day;
-  if (!TakeNumber(text, 4, 4, &year) || !TakeCharacter(text, '-') || !TakeNumber(text, 1, 2, &month) ||
-      !TakeCharacter(text, '-') || !TakeNumber(text, 1, 2, &day)) {
-    return ParseError::kSyntax;
-  }
-  const std::chrono::year_month_day date{std::chrono::year(year), std::chrono::month(static_cast<unsigned>(month)),
-                                         std::chrono::day(static_cast<unsigned>(day))};
-  if (!date.ok() || year < 1) return ParseError::kRange;
-  *days = std::chrono::sys_days(date).time_since_epoch().count();
-  return ParseError::kNone;
-}
-
-/// HH:MM[:SS[.ffffff]] as microseconds since midnight; 23:59:59.9999999 is the next one.
-ParseError ParseTimeOfDay(std::string_view text, int64_t* out) {
-  int hour = 0, minute = 0, second = 0;
-  int64_t microseconds = 0;
-  if (!TakeNumber(&text, 1, 2, &hour) || !TakeCharacter(&text, ':') || !TakeNumber(&text, 2, 2, &minute))
-    return ParseError::kSyntax;
-  if (TakeCharacter(&text, ':')) {
-    if (!TakeNumber(&text, 2, 2, &second)) return ParseError::kSyntax;
-    if (TakeCharacter(&text, '.')) {
-      int64_t unit = 100000;
-      bool round_up = false;
-      size_t digits = 0;
-      for (; digits < text.size() && IsDigit(text[digits]); ++digits) {
-        if (digits < 6) {
-          microseconds += (text[digits] - '0') * unit;
-          unit /= 10;
-        } else if (digits == 6) {
-          round_up = text[digits] >= '5';
-        }
-      }
-      if (digits == 0) return ParseError::kSyntax;
-      text.remove_prefix(digits);
-      microseconds += round_up;
-    }
-  }
-  if (!text.empty()) return ParseError::kSyntax;
-  if (hour > 23 || minute > 59 || second > 59) return ParseError::kRange;
-  *out = ((int64_t{hour} * 60 + minute) * 60 + second) * 1000000 + microseconds;
-  return ParseError::kNone;
 }
 
 template <class Float>
@@ -251,81 +195,6 @@ ParseError ParseReal(std::string_view text, double* out) {
   const ParseError error = ParseFloat(text, &single);
   if (error == ParseError::kNone) *out = single;
   return error;
-}
-
-ParseError ParseDate(std::string_view text, int64_t* out) {
-  int64_t days;
-  const ParseError error = TakeDate(&text, &days);
-  // "2021-02-30x" is no date at all rather than one out of range.
-  if (!text.empty()) return ParseError::kSyntax;
-  if (error == ParseError::kNone) *out = days;
-  return error;
-}
-
-ParseError ParseTimestamp(std::string_view text, int64_t* out) {
-  int64_t days = 0, time = 0;
-  const ParseError date_error = TakeDate(&text, &days);
-  if (date_error == ParseError::kSyntax) return date_error;
-  ParseError time_error = ParseError::kNone;
-  if (!text.empty()) {
-    if (text[0] != ' ' && text[0] != 'T' && text[0] != 't') return ParseError::kSyntax;
-    text.remove_prefix(1);
-    time_error = ParseTimeOfDay(text, &time);
-    if (time_error == ParseError::kSyntax) return time_error;
-  }
-  if (date_error != ParseError::kNone) return date_error;
-  if (time_error != ParseError::kNone) return time_error;
-  *out = days * 86400 * 1000000 + time;
-  return ParseError::kNone;
-}
-
-ParseError ParseMoment(std::string_view text, const TimeZone* zone, int64_t* out) {
-  // The zone begins behind the digits of the time: at a sign, a letter or a blank.
-  const size_t time = text.find(':');
-  size_t end = time == std::string_view::npos ? text.find_first_of(" +Zz") : time;
-  while (end < text.size() && (IsDigit(text[end]) || text[end] == ':' || text[end] == '.')) ++end;
-  end = std::min(end, text.size());
-  int64_t local = 0;
-  const ParseError error = ParseTimestamp(text.substr(0, end), &local);
-  if (error != ParseError::kNone) return error;
-  std::string_view rest = TrimBlanks(text.substr(end));
-  if (rest.empty()) {
-    *out = zone != nullptr ? zone->MomentOf(local) : local;
-    return ParseError::kNone;
-  }
-  if (rest == "Z" || rest == "z") {
-    *out = local;
-    return ParseError::kNone;
-  }
-  if (rest[0] != '+' && rest[0] != '-') {
-    const Result<const TimeZone*> named = FindTimeZone(rest);
-    if (!named.ok()) return ParseError::kSyntax;
-    *out = (*named)->MomentOf(local);
-    return ParseError::kNone;
-  }
-  const bool west = rest[0] == '-';
-  rest.remove_prefix(1);
-  int hours = 0, minutes = 0, seconds = 0;
-  if (!TakeNumber(&rest, 1, 2, &hours)) return ParseError::kSyntax;
-  if (!rest.empty()) {
-    TakeCharacter(&rest, ':');
-    if (!TakeNumber(&rest, 2, 2, &minutes)) return ParseError::kSyntax;
-    if (TakeCharacter(&rest, ':') && !TakeNumber(&rest, 2, 2, &seconds)) return ParseError::kSyntax;
-    if (!rest.empty()) return ParseError::kSyntax;
-  }
-  if (hours > 15 || minutes > 59 || seconds > 59) return ParseError::kRange;
-  const int64_t ahead = ((int64_t{hours} * 60 + minutes) * 60 + seconds) * 1000000;
-  *out = west ? local + ahead : local - ahead;
-  return ParseError::kNone;
-}
-
-ParseError ParseTime(std::string_view text, int64_t* out) {
-  int64_t time = 0;
-  const ParseError error = ParseTimeOfDay(text, &time);
-  if (error != ParseError::kNone) return error;
-  if (time >= int64_t{86400} * 1000000) return ParseError::kRange;  // rounded up to the next day
-  *out = time;
-  return ParseError::kNone;
 }
 
 ParseError ParseUuid(std::string_view text, int128_t* out) {

@@ -75,17 +75,28 @@ ParseError ParseDouble(std::string_view text, double* out);
 /// The same rounded once to single precision.
 ParseError ParseReal(std::string_view text, double* out);
 
-/// YYYY-MM-DD, years 0001 to 9999 (month and day may have one digit), as days since 1970-01-01.
+// Dates and times in the forms of ISO 8601 that PostgreSQL reads: YYYY-MM-DD (months and days may have one digit) or
+// YYYYMMDD, then optionally blanks or T and H:M[:S[.ffffff]], where further digits round and 24:00 is the end of the day,
+// AM or PM, a time zone (Z, +hh[[:]mm[:ss]], an abbreviation of zone_abbreviations.def or a name), AD or BC.
+
+/// Days since 1970-01-01; years 0001 to 9999. A time and a time zone behind the date do not matter.
 ParseError ParseDate(std::string_view text, int64_t* out);
 
-/// A date, then optionally a blank or T and HH:MM[:SS[.ffffff]], as microseconds since 1970-01-01; further digits
-/// round.
+/// Microseconds since 1970-01-01; years 0001 to 9999. A time zone does not matter.
 ParseError ParseTimestamp(std::string_view text, int64_t* out);
 
-/// HH:MM[:SS[.ffffff]] as microseconds since midnight; further digits round, and the next midnight is out of range.
+/// Microseconds since midnight. A date before it and a time zone do not matter; 24:00 is out of range, and what would be
+/// rounded to it is the last microsecond of the day.
 ParseError ParseTime(std::string_view text, int64_t* out);
 
-/// A timestamp, and behind it perhaps a time zone: Z, +hh[[:]mm[:ss]] or a name; else it is one of `zone`, nullptr: UTC.
+/// TIMESTAMP WITH TIME ZONE begins a day before TIMESTAMP and ends a day later, so that all local times of all zones are
+/// moments, in microseconds since 1970-01-01 in UTC.
+inline constexpr int64_t kFirstMoment = int64_t{-719163} * 86400 * 1000000;
+inline constexpr int64_t kLastMoment = int64_t{2932898} * 86400 * 1000000 - 1;
+inline bool IsMoment(int64_t v) { return v >= kFirstMoment && v <= kLastMoment; }
+
+/// A moment of the time zone in the text, else of `zone`, nullptr: UTC. A year may have five digits and be one before
+/// Christ: which moments there are is a matter of UTC.
 ParseError ParseMoment(std::string_view text, const TimeZone* zone, int64_t* out);
 
 /// A UUID as PostgreSQL takes it: 32 hexadecimal digits, between groups of four perhaps a hyphen, around all perhaps

@@ -304,10 +304,10 @@ void Walk::OperandCase(Opcode op, AccumulatorSpec c, Kind kind, const SqlType& t
     if (substring) length_column = AddColumn(&tables[0], {kBigint, b_form, nullptr, 0, 3}, rows);
   }
   if (info.shape == Shape::TextPart) {
-    Form numbers = FrameForm(std::array<int, 4>{8, 1, 2, 4}[Turn(4)], Turn(3) == 0);
+    Form numbers = FrameForm(std::array<int, 4>{8, 1, 2, 4}[text_parts_ % 4], Turn(3) == 0);
     numbers.low = -3;
     numbers.high = 6;
-    if (Turn(5) == 0) {
+    if (text_parts_ % 7 == 6) {
       numbers = Form{};
       numbers.chunk.encoding = Encoding::kConstant;
       numbers.low = numbers.high = 2;
@@ -424,7 +424,7 @@ void Walk::OperandCase(Opcode op, AccumulatorSpec c, Kind kind, const SqlType& t
   if (info.shape == Shape::TextPart) {
     const Value v = Turn(9) == 0 ? Value::Null(kBigint) : Value::Int(kBigint, static_cast<int64_t>(Turn(8)) - 3);
     const Operand number = Operand::Constant(AddConstant(&p, v));
-    const int turn = static_cast<int>(Turn(4));
+    const size_t turn = text_parts_++ / 4 % 4;
     p3 = (turn == 0   ? Operand::Slot(slot_of(length_column, kBigint))
           : turn == 1 ? Operand::Register(m.Keep(kBigint, number))
                       : number)

@@ -645,6 +645,11 @@ Fate FromTextOf(const SqlType& type, const std::string& text, Scalar* out) {
     }
     case TypeId::kDate:
     case TypeId::kTimestamp: {
+      if (type.id == TypeId::kDate && s.find(':') != std::string::npos) {  // the time does not matter
+        const Fate fate = FromTextOf(SqlType::Of(TypeId::kTimestamp), text, out);
+        out->v = FloorOf(out->v, kDayMicros);
+        return fate;
+      }
       int y = 0, m = 0, d = 0, hour = 0, minute = 0, used = 0;
       double second = 0;
       const bool date = type.id == TypeId::kDate;
