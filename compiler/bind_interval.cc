@@ -116,7 +116,7 @@ Result<ExprPtr> ExpressionBinder::AddInterval(ExprPtr moment, ExprPtr interval, 
     TESSERA_ASSIGN(moment, Folded(MakeCast(std::move(moment), kTimestamp)));
   }
   const SqlType type = moment->type;
-  if (type.id != TypeId::kTimestampTz || zone() == nullptr)
+  if (type.id != TypeId::kTimestampTz)
     return Folded(MakeFunction(function, type, position, ExprList(std::move(moment), std::move(interval))));
   // Months and days by the calendar of the time zone, then the microseconds.
   TESSERA_ASSIGN(ExprPtr months, Part(Function::kIntervalMonths, *interval, position));

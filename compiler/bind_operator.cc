@@ -297,8 +297,7 @@ Result<ExprPtr> ExpressionBinder::AddSpan(ExprPtr moment, const Value& interval,
                             ExprList(std::move(moment), number(vm::FloorMod(span.micros, vm::kMicrosPerDay))))));
     return Folded(MakeFunction(Function::kMod, time, position, ExprList(std::move(sum), number(vm::kMicrosPerDay))));
   }
-  if (const TimeZone* const zone = ZoneOf(*context_);
-      zone != nullptr && moment->type.id == TypeId::kTimestampTz && (span.months != 0 || span.days != 0)) {
+  if (moment->type.id == TypeId::kTimestampTz && (span.months != 0 || span.days != 0)) {
     // Months and days by the calendar of the time zone: a day may have 23 hours.
     TESSERA_ASSIGN(moment, Cast(std::move(moment), timestamp));
     Interval days = span;

@@ -3,6 +3,7 @@
 
 #include "compiler/evaluate.h"
 #include "compiler/expression_binder.h"
+#include "vm/meaning.h"
 
 namespace tessera {
 namespace {
@@ -27,7 +28,8 @@ Result<ExprPtr> ExpressionBinder::BindTryCast(ExprPtr e, const SqlType& type, in
                                          MakeConstant(Value::Int(kBoolean, 1), position));
     return Folded(MakeFunction(Function::kZonedMoment, type, position, std::move(args)));
   }
-  if (from.id == TypeId::kTimestampTz) return Cast(std::move(e), type);
+  const bool to_local = type.id == TypeId::kDate || type.id == TypeId::kTimestamp;
+  if (from.id == TypeId::kTimestampTz && !to_local) return Cast(std::move(e), type);
   if (from.id == TypeId::kText && (type.id == TypeId::kBytea || type.id == TypeId::kEnum)) {
     // CASE WHEN the text is one of the type THEN CAST(x) END.
     ExprPtr good;
@@ -52,7 +54,8 @@ Result<ExprPtr> ExpressionBinder::BindTryCast(ExprPtr e, const SqlType& type, in
   if (from.id == TypeId::kText && type.id != TypeId::kText)
     return Folded(MakeFunction(Function::kTryCast, type, position, ExprList(std::move(e))));
 
-  // Casts of numbers fail where the type does not hold them: CASE WHEN x >= least AND x <= greatest THEN CAST(x) END.
+  // Casts of numbers and moments fail where the type does not hold them: CASE WHEN x >= least AND x <= greatest THEN
+  // CAST(x) END.
   ExprPtr fits;
   const auto require = [&](Function compare, ExprPtr x, Value bound) -> Status {
     TESSERA_ASSIGN(x, Comparison(compare, std::move(x), MakeConstant(std::move(bound), position), position));
@@ -64,7 +67,15 @@ Result<ExprPtr> ExpressionBinder::BindTryCast(ExprPtr e, const SqlType& type, in
     return Status::Ok();
   };
   const bool to_exact = type.IsInteger() || type.id == TypeId::kDecimal;
-  if (from.IsFloat() && to_exact) {
+  if (from.id == TypeId::kTimestampTz && to_local) {
+    const TimeZone* const zone = ZoneOf(*context_);
+    for (const bool upper : {false, true}) {
+      const int64_t local = upper ? (vm::kLastDay + 1) * vm::kMicrosPerDay - 1 : vm::kFirstDay * vm::kMicrosPerDay;
+      TESSERA_ASSIGN(ExprPtr x, Copy(*e));
+      TESSERA_TRY(require(upper ? Function::kLe : Function::kGe, std::move(x),
+                          Value::Int(from, zone != nullptr ? zone->MomentOf(local) : local)));
+    }
+  } else if (from.IsFloat() && to_exact) {
     // Decimals round half away from zero, integers to even. Bounds from 2^53 on are whole, and beyond the type.
     const IntegerRange range = RangeOf(type);
     const bool decimal = type.id == TypeId::kDecimal;
@@ -109,9 +120,8 @@ Result<ExprPtr> ExpressionBinder::BindTryCast(ExprPtr e, const SqlType& type, in
     TESSERA_TRY(bound(Function::kLe, wants.greatest, has.greatest, 1));
   }
   ++may_skip_;
-  ExprPtr cast = MakeCast(std::move(e), type);
-  cast->position = position;
-  TESSERA_ASSIGN(cast, Folded(std::move(cast)));
+  e->position = position;
+  TESSERA_ASSIGN(ExprPtr cast, Cast(std::move(e), type));
   --may_skip_;
   if (fits == nullptr) return cast;
   return Folded(MakeFunction(Function::kCase, type, position,

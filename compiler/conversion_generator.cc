@@ -202,7 +202,11 @@ Status ConversionGenerator::Cast(const Expr& e) {
   }
   if (to.id == TypeId::kDate && from.IsTimestamp()) {
     TESSERA_TRY(b_->Value(a));
+    ValueRange range = b_->Range(a);
+    for (int128_t* bound : {&range.low, &range.high})
+      *bound = *bound / vm::kMicrosPerDay - (*bound % vm::kMicrosPerDay < 0 ? 1 : 0);
     b_->Emit(Opcode::FloorDivI, 0, Operand::Constant(b_->constants()->Int(vm::kMicrosPerDay)).Pack());
+    b_->CheckType(to, false, range);
     return Status::Ok();
   }
   if (to.id == TypeId::kTime && from.IsTimestamp()) {

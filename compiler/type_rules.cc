@@ -6,6 +6,7 @@
 
 #include "tablet/enum_type.h"
 #include "tablet/interval.h"
+#include "tablet/value_parser.h"
 #include "vm/meaning.h"
 
 namespace tessera {
@@ -455,8 +456,9 @@ IntegerRange RangeOf(const SqlType& type) {
       return {INT32_MIN, INT32_MAX};
     case TypeId::kDate:
       return {vm::kFirstDay, vm::kLastDay};
-    case TypeId::kTimestamp:
     case TypeId::kTimestampTz:
+      return {kFirstMoment, kLastMoment};
+    case TypeId::kTimestamp:
       return {vm::kFirstDay * vm::kMicrosPerDay, (vm::kLastDay + 1) * vm::kMicrosPerDay - 1};
     case TypeId::kTime:
       return {0, vm::kMicrosPerDay - 1};

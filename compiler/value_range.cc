@@ -158,7 +158,12 @@ bool ExprRanges::CanFail(const Expr& e) const {
       if (from.id == TypeId::kDouble && e.type.id == TypeId::kReal) return true;
       if (from.id == TypeId::kNull || e.type.id == TypeId::kBoolean || e.type.IsFloat()) return false;
       if (from.IsFloat()) return true;
-      if (from.IsTimestamp() != e.type.IsTimestamp()) return false;  // one is a DATE
+      // A moment may have a date that a DATE does not hold.
+      if (from.id == TypeId::kTimestampTz && e.type.id == TypeId::kDate) {
+        const IntegerRange local = RangeOf(SqlType::Of(TypeId::kTimestamp));
+        return !Range(*e.args[0]).Within(local.least, local.greatest);
+      }
+      if (from.IsTimestamp() != e.type.IsTimestamp()) return false;  // one is a DATE or a TIME
       const int up = static_cast<int>(e.type.scale) - static_cast<int>(from.scale);
       const ValueRange r = Range(*e.args[0]);
       if (up < 0) return !fits({r.low / PowerOf10(-up) - 1, r.high / PowerOf10(-up) + 1});

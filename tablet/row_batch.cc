@@ -116,7 +116,10 @@ void AppendWide(const SqlType& type, int128_t v, std::string* out) {
 
 void AppendMoment(int64_t v, const TimeZone* zone, std::string* out) {
   const int64_t local = zone != nullptr ? zone->LocalOf(v) : v;
-  AppendTimestamp(local, out);
+  // The first moments may be on the last two days of 1 BC, which come again 365 days later.
+  constexpr int64_t kFirstLocal = kFirstMoment + kMicrosecondsADay;
+  const bool before_christ = IsMoment(v) && local < kFirstLocal;
+  AppendTimestamp(before_christ ? local + 365 * kMicrosecondsADay : local, out);
   int64_t seconds = (local - v) / 1000000;
   out->push_back(seconds < 0 ? '-' : '+');
   seconds = std::abs(seconds);
@@ -129,6 +132,7 @@ void AppendMoment(int64_t v, const TimeZone* zone, std::string* out) {
     out->push_back(':');
     AppendPadded(seconds % 60, 2, out);
   }
+  if (before_christ) out->append(" BC");
 }
 
 /// The fewest digits that read back as the same number; fixed notation where PostgreSQL uses it (exponents -4 to

@@ -612,7 +612,9 @@ Fate OfInterval(Opcode op, int64_t a, const Scalar& b, int64_t c, Scalar* out) {
     out->w = static_cast<int128_t>(bits);
     return Fate::kValue;
   }
-  const auto exists = [](int128_t v) { return v >= -62135596800000000 && v < 253402300800000000; };
+  // A difference is of moments, which may lie a day beyond the calendar.
+  const int64_t beyond = op == Opcode::BetweenT ? 86400000000 : 0;
+  const auto exists = [&](int128_t v) { return v >= -62135596800000000 - beyond && v < 253402300800000000 + beyond; };
   if ((op == Opcode::BetweenT || op == Opcode::AgeT) && !exists(b.v)) return Fate::kError;
   const bool of_moment =
       op == Opcode::BetweenT || op == Opcode::AgeT || op == Opcode::AddIntervalT || op == Opcode::SubIntervalT;

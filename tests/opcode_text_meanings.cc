@@ -691,9 +691,10 @@ int64_t AheadAt(const std::string& zone, int64_t seconds) {
 }  // namespace
 
 Fate InZone(Opcode op, const std::string& zone, int64_t* v, std::string* text) {
-  const auto exists = [](int64_t at) {
+  // A local time has a date of the calendar; a moment may lie a day beyond.
+  const auto exists = [](int64_t at, int64_t beyond) {
     const int64_t day = FloorOf(at, kDayMicros);
-    return day >= kYear1 && day <= kYear9999;
+    return day >= kYear1 - beyond && day <= kYear9999 + beyond;
   };
   const auto moment_of = [&](int64_t local) {
     const int64_t seconds = FloorOf(local, 1000000);
@@ -711,17 +712,18 @@ Fate InZone(Opcode op, const std::string& zone, int64_t* v, std::string* text) {
     *v = fate == Fate::kValue ? moment_of(local.v) : 0;
     return fate;
   }
-  // (A moment near the ends of the calendar has a day beyond them there, or the other way round.)
-  if (!exists(*v)) return op == Opcode::ZoneTextT ? Fate::kUnspecified : Fate::kError;
+  if (!exists(*v, op == Opcode::ZoneMomentI ? 0 : 1))
+    return op == Opcode::ZoneTextT ? Fate::kUnspecified : Fate::kError;
   const int64_t ahead = AheadAt(zone, FloorOf(*v, 1000000));
   switch (op) {
     case Opcode::ZoneLocalI:
       *v += ahead * 1000000;
-      return exists(*v) ? Fate::kValue : Fate::kError;
+      return exists(*v, 0) ? Fate::kValue : Fate::kError;
     case Opcode::ZoneMomentI:
       *v = moment_of(*v);
-      return exists(*v) ? Fate::kValue : Fate::kError;
+      return exists(*v, 1) ? Fate::kValue : Fate::kError;
     case Opcode::ZoneTextT: {
+      if (!exists(*v + ahead * 1000000, 0)) return Fate::kUnspecified;  // calendar_ends.test has some
       const Fate fate = ToTextOf(SqlType::Of(TypeId::kTimestamp), {*v + ahead * 1000000, 0}, text);
       const int64_t size = ahead < 0 ? -ahead : ahead;
       *text += fmt::format("{}{:02}", ahead < 0 ? '-' : '+', size / 3600);

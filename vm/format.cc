@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/int128.h"
+#include "tablet/value_parser.h"
 #include "vm/meaning.h"
 
 namespace tessera::vm {
@@ -329,24 +330,25 @@ void Format::AppendPart(const Piece& piece, int64_t micros, std::string* out) co
   const int64_t day_of_year = days - DaysOf(date.year, 1, 1) + 1, weekday = FloorMod(days + 4, 7);
   const int64_t thursday = days - FloorMod(days + 3, 7) + 3;
   const int64_t iso_year = CivilOf(thursday).year, hour = in_day / 3'600'000'000;
+  const int64_t year = date.year > 0 ? date.year : 1 - date.year;  // before it is 1 BC
   int64_t number = 0;
   std::string_view name;
   size_t width = 0;  // of a name, if blanks fill it up
   switch (piece.part) {
     case Part::kYear:
-      number = date.year;
+      number = year;
       break;
     case Part::kYearWithComma:
-      *out += fmt::format("{},{:03}", date.year / 1000, date.year % 1000);
+      *out += fmt::format("{},{:03}", year / 1000, year % 1000);
       return;
     case Part::kIsoYear:
       number = iso_year;
       break;
     case Part::kCentury:
-      number = (date.year + 99) / 100;
+      number = date.year > 0 ? (year + 99) / 100 : -((year + 99) / 100);
       break;
     case Part::kEra:
-      name = piece.text.empty() ? "AD" : "A.D.";
+      name = date.year > 0 ? (piece.text.empty() ? "AD" : "A.D.") : (piece.text.empty() ? "BC" : "B.C.");
       break;
     case Part::kQuarter:
       number = (date.month + 2) / 3;
@@ -739,9 +741,9 @@ void Format::AppendNumber(const Value& v, std::string* out) const {
 void Format::Append(const Value& v, std::string* out) const {
   if (type_.IsNumeric()) return AppendNumber(v, out);
   if (type_.id == TypeId::kInterval) return AppendInterval(UnpackInterval(v.wide), out);
-  // (No date lies beyond, but any program may say that a number is one.)
-  const int64_t unit = type_.id == TypeId::kDate ? 1 : kMicrosPerDay;
-  const int64_t value = std::clamp(v.i64, kFirstDay * unit, (kLastDay + 1) * unit - 1);
+  // (No moment lies beyond, but any program may say that a number is one.)
+  const int64_t unit = type_.id == TypeId::kDate ? kMicrosPerDay : 1;
+  const int64_t value = std::clamp(v.i64, kFirstMoment / unit, kLastMoment / unit);
   int64_t micros = type_.id == TypeId::kDate ? value * kMicrosPerDay : value, offset = 0;
   if (zone_ != nullptr) {
     offset = zone_->OffsetAt(FloorDiv(micros, 1'000'000));

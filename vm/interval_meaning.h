@@ -8,6 +8,7 @@
 
 #include "base/int128.h"
 #include "tablet/interval.h"
+#include "tablet/value_parser.h"
 #include "vm/meaning.h"
 
 namespace tessera::vm::meaning {
@@ -55,18 +56,19 @@ struct IntervalSum {
 struct AddIntervalW : IntervalSum<1> {};
 struct SubIntervalW : IntervalSum<-1> {};
 
-/// Whether a calendar has the moment.
-inline bool IsMoment(int64_t v) { return v >= kFirstDay * kMicrosPerDay && v < (kLastDay + 1) * kMicrosPerDay; }
+/// Whether the calendar has the local time. (There are more moments, see IsMoment: at the ends of the calendar not every
+/// zone has a local time for them.)
+inline bool IsLocalTime(int64_t v) { return v >= kFirstDay * kMicrosPerDay && v < (kLastDay + 1) * kMicrosPerDay; }
 
 template <int kSign>
 struct MomentSum {
   static int64_t Apply(int64_t moment, int128_t interval, Lane& lane) {
     const Interval v = UnpackInterval(interval);
-    if (!IsMoment(moment)) lane.error = LaneError::kDateRange;
+    if (!IsLocalTime(moment)) lane.error = LaneError::kDateRange;
     if (v.months != 0 && lane.error == LaneError::kNone) moment = AddMonthsT::Apply(moment, kSign * v.months, lane);
     if (lane.error != LaneError::kNone) return moment;
     const int128_t sum = moment + kSign * (static_cast<int128_t>(v.days) * kMicrosPerDay + v.micros);
-    if (!IsMoment(Low64(sum)) || Low64(sum) != sum) lane.error = LaneError::kDateRange;
+    if (!IsLocalTime(Low64(sum)) || Low64(sum) != sum) lane.error = LaneError::kDateRange;
     return Low64(sum);
   }
 };
@@ -80,7 +82,7 @@ struct BetweenT {
 };
 struct AgeT {
   static int128_t Apply(int64_t x, int64_t y, Lane& lane) {
-    return IsMoment(x) && IsMoment(y) ? PackInterval(AgeBetween(x, y)) : HeldInterval(false, {}, lane);
+    return IsLocalTime(x) && IsLocalTime(y) ? PackInterval(AgeBetween(x, y)) : HeldInterval(false, {}, lane);
   }
 };
 

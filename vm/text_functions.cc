@@ -356,12 +356,12 @@ void SplitPartT::Apply(std::string_view s, std::string_view delimiter, int64_t n
 
 int64_t ZoneLocalI::Apply(const TimeZone& zone, int64_t moment, Lane& lane) {
   const int64_t local = IsMoment(moment) ? zone.LocalOf(moment) : INT64_MAX;
-  if (!IsMoment(local)) lane.error = LaneError::kDateRange;
+  if (!IsLocalTime(local)) lane.error = LaneError::kDateRange;
   return local;
 }
 
 int64_t ZoneMomentI::Apply(const TimeZone& zone, int64_t local, Lane& lane) {
-  const int64_t moment = IsMoment(local) ? zone.MomentOf(local) : INT64_MAX;
+  const int64_t moment = IsLocalTime(local) ? zone.MomentOf(local) : INT64_MAX;
   if (!IsMoment(moment)) lane.error = LaneError::kDateRange;
   return moment;
 }
