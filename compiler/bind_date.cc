@@ -184,7 +184,11 @@ Result<ExprPtr> ExpressionBinder::BindMadeField(std::string_view field, ExprPtr 
     return FieldOf(DateField::kYear, *thursday, position);
   }
   if (field == "milliseconds" || field == "microseconds") {
-    if (x->type.id == TypeId::kDate) return FieldOf(DateField::kSecond, *x, position);
+    if (x->type.id == TypeId::kDate) {
+      TESSERA_ASSIGN(ExprPtr none, FieldOf(DateField::kSecond, *x, position));
+      if (field == "microseconds") return none;
+      return Folded(MakeCast(std::move(none), kDouble));
+    }
     TESSERA_ASSIGN(ExprPtr again, Copy(*x));
     TESSERA_ASSIGN(ExprPtr minute, BeginOf(DateUnit::kMinute, std::move(again), position));
     TESSERA_ASSIGN(ExprPtr micros, Difference(std::move(x), std::move(minute), position));

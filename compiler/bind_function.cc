@@ -242,20 +242,28 @@ Result<ExprPtr> ExpressionBinder::BindExtract(std::string_view field, int field_
   }
   if (x->type.id == TypeId::kTimestampTz) {
     // Seconds since 1970 are those of UTC, other fields those of the session's time zone.
-    const SqlType timestamp = SqlType::Of(TypeId::kTimestamp);
-    if (part == DateField::kEpoch) {
-      x = MakeCast(std::move(x), timestamp);
-    } else {
-      TESSERA_ASSIGN(x, Cast(std::move(x), timestamp));
+    if (part != DateField::kEpoch) {
+      TESSERA_ASSIGN(x, Cast(std::move(x), SqlType::Of(TypeId::kTimestamp)));
     }
   }
-  if ((ClassOf(x->type) & kClassDateTime) == 0) {
+  if ((ClassOf(x->type) & kClassMoment) == 0) {
     return SqlError("function extract(" + name + " from " + x->type.ToString() + ") does not exist", position,
                     "EXTRACT takes a DATE, a TIMESTAMP or a TIME.");
   }
   if (!part) return BindMadeField(name, std::move(x), position);
-  const bool fraction = *part == DateField::kSecond && x->type.id == TypeId::kTimestamp;
-  ExprPtr e = MakeFunction(Function::kExtract, SqlType::Of(fraction ? TypeId::kDouble : TypeId::kBigint), position,
+  // Fields with a fraction are doubles of all types.
+  const SqlType fraction = SqlType::Of(TypeId::kDouble);
+  const bool has_fraction = *part == DateField::kSecond || *part == DateField::kEpoch;
+  if (has_fraction && x->type.id == TypeId::kDate) {
+    TESSERA_ASSIGN(ExprPtr seconds, FieldOf(*part, *x, position));
+    return Folded(MakeCast(std::move(seconds), fraction));
+  }
+  if (*part == DateField::kEpoch) {
+    ExprPtr begin = MakeConstant(Value::Int(x->type, 0), position);
+    TESSERA_ASSIGN(ExprPtr micros, Difference(std::move(x), std::move(begin), position));
+    return Infix("/", std::move(micros), MakeConstant(Value::Float(fraction, 1e6), position), position);
+  }
+  ExprPtr e = MakeFunction(Function::kExtract, has_fraction ? fraction : SqlType::Of(TypeId::kBigint), position,
                            ExprList(std::move(x)));
   e->field = *part;
   return Folded(std::move(e));
