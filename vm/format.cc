@@ -93,12 +93,17 @@ Digits DigitsOf(int128_t v, int scale, int behind) {
   return d;
 }
 
-/// A double has 15 digits that are its own; what is after them is left out.
+/// A double has 15 digits that are its own; what is after them is left out. The letters of NaN and Infinity count as digits
+/// before the point.
 Digits DigitsOf(double v, int behind) {
   constexpr int kOwnDigits = 15;
   Digits d;
   d.is_number = std::isfinite(v);
-  if (!d.is_number) return d;
+  if (!d.is_number) {
+    d.before = std::isnan(v) ? "NaN" : "Infinity";
+    d.negative = v < 0;
+    return d;
+  }
   const size_t whole = fmt::format("{:.0f}", std::fabs(v)).size();
   const int own = std::max(0, kOwnDigits - static_cast<int>(whole));
   const std::string text = fmt::format("{:.{}f}", std::fabs(v), std::min(behind, own));
@@ -540,6 +545,9 @@ void Format::ReadNumber(std::string_view text) {
     } else if (take("PR")) {
       if (sign) error_ = "a format has PR and another sign";
       brackets_ = true;
+    } else if (c == 'B' || c == 'b' || c == 'C' || c == 'c' || StartsWithWord(text, "SP")) {
+      const std::string_view word = text.substr(0, c == 's' || c == 'S' ? 2 : 1);
+      error_ = fmt::format("{} in a format of numbers is not supported; if it is text, put it in double quotes", word);
     } else if (take("S")) {
       if (sign || brackets_) error_ = "a format has several signs";
       sign = always_sign_ = true;
@@ -621,7 +629,7 @@ void Format::AppendNumber(const Value& v, std::string* out) const {
   Digits d = type_.IsFloat() ? DigitsOf(v.f64 * times, roman_ ? 0 : behind_)
                              : DigitsOf(IsWide(type_) ? v.wide : int128_t{v.i64}, type_.scale - shift_, behind_);
   const int64_t roman = d.is_number && d.before.size() < 5 ? std::atoll(d.before.c_str()) : 0;
-  const bool fits = d.is_number && static_cast<int>(d.before.size()) <= before_;
+  const bool fits = static_cast<int>(d.before.size()) <= before_;
   if (!fits) {
     d.before.assign(static_cast<size_t>(before_), '#');
     d.behind.assign(static_cast<size_t>(behind_), '#');
@@ -702,6 +710,7 @@ void Format::AppendNumber(const Value& v, std::string* out) const {
       }
       case Kind::kPoint:
         write_sign();
+        if (fits && !d.is_number) return;  // as in PostgreSQL: what has no fraction ends here
         if (behind_ > 0 || !fits) *out += '.';
         break;
       case Kind::kComma:
@@ -723,7 +732,7 @@ void Format::AppendNumber(const Value& v, std::string* out) const {
         *out += d.negative ? '-' : '+';
         break;
       case Kind::kOrdinal:
-        if (!roman_ && fits && !d.negative && !point_) *out += OrdinalOf(d.before, piece.ordinal);
+        if (!roman_ && fits && d.is_number && !d.negative && !point_) *out += OrdinalOf(d.before, piece.ordinal);
         break;
       case Kind::kRomanNumber: {
         const std::string number = roman < 1 || roman > 3999 || d.negative ? std::string(15, '#') : RomanOf(roman);
