@@ -11,6 +11,8 @@
 #include "compiler/sql_scanner.h"
 #include "compiler/statement_option.h"
 #include "compiler/table_binder.h"
+#include "tablet/file_signature.h"
+#include "tablet/utf8.h"
 
 namespace tessera {
 namespace {
@@ -95,6 +97,25 @@ Status BindCopyOptions(const ParseNode* options, bool is_from, CopyFormat* forma
   return {};
 }
 
+/// Refuses a file whose name promises another format than CSV. A file that is read tells by its first bytes whether it is
+/// compressed or binary, so that one that was named wrongly can still be loaded; JSON does not tell.
+Status CheckFileName(const std::string& file, bool is_from, int position) {
+  const FilePromise* const promise = FindPromise(file);
+  if (promise == nullptr || (is_from && !promise->is_text)) return {};
+  std::string hint = "Give the file another name.";
+  if (promise->compress != nullptr) {
+    hint =
+        std::string("Give the file another name, or compress it on the way: tessera DATABASE -c \"COPY ... TO STDOUT") +
+        " ...\" | " + promise->compress + " > FILE";
+  } else if (promise->is_text && is_from) {
+    hint = "Convert it to CSV first.";
+  }
+  return Unsupported("COPY " + std::string(is_from ? "FROM" : "TO") + " of " + promise->what +
+                         " is not supported: " + QuoteForMessage(file) + " has the name of one, and COPY " +
+                         (is_from ? "reads" : "writes") + " CSV",
+                     position, hint);
+}
+
 /// SELECT of these columns of a table: what COPY table TO writes.
 std::unique_ptr<Query> ScanQuery(std::shared_ptr<const TableInfo> table, const std::vector<int>& columns) {
   auto query = std::make_unique<Query>();
@@ -127,6 +148,7 @@ Status BindCopy(const ParseNode& copy, std::string_view sql, const Dialect& dial
     return Unsupported("COPY FROM with WHERE is not supported", where->location());
   out->file = copy.Text(Field::k_filename);
   if (copy.Get(Field::k_filename) != nullptr && out->file.empty()) return SqlError("COPY needs a file name", position);
+  TESSERA_TRY(CheckFileName(out->file, is_from, FindKeyword(sql, position, is_from ? "from" : "to")));
   CopyFormat format;
   TESSERA_TRY(BindCopyOptions(copy.Get(Field::k_options), is_from, &format));
 

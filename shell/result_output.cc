@@ -7,9 +7,20 @@
 #include <cerrno>
 
 #include "base/interruptible_io.h"
+#include "tablet/file_signature.h"
 #include "tablet/io_error.h"
+#include "tablet/utf8.h"
 
 namespace tessera {
+namespace {
+
+/// The format of results that is meant by the ending of a name; "": there is none.
+std::string_view FormatOf(const FilePromise& promise) {
+  const std::string_view ending = promise.ending;
+  return ending == "json" ? "json" : ending == "md" ? "markdown" : "";
+}
+
+}  // namespace
 
 Status ResultOutput::Write(std::string_view text) {
   const int fd = file_ >= 0 ? file_ : STDOUT_FILENO;
@@ -29,6 +40,15 @@ Status ResultOutput::Write(std::string_view text) {
 }
 
 Status ResultOutput::OpenFile(const std::string& file, bool once) {
+  if (const FilePromise* const promise = FindPromise(file); promise != nullptr && FormatOf(*promise).empty()) {
+    std::string hint = "Give the file another name.";
+    if (promise->compress != nullptr)
+      hint +=
+          std::string(" To compress results: tessera DATABASE -c \"SELECT ...\" | ") + promise->compress + " > FILE";
+    return Unsupported("results are not written as " + std::string(promise->what) + ", of which " +
+                           QuoteForMessage(file) + " has the name",
+                       -1, hint);
+  }
   CloseFile();
   const int fd = OpenInterruptible(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (fd < 0) return IoError("could not open", file, errno);
@@ -42,6 +62,14 @@ void ResultOutput::CloseFile() {
   if (file_ >= 0) close(file_);
   file_ = -1;
   once_ = false;
+}
+
+Status ResultOutput::CheckFormat(std::string_view format) const {
+  const FilePromise* const promise = file_ >= 0 ? FindPromise(name_) : nullptr;
+  if (promise == nullptr || FormatOf(*promise) == format) return {};
+  return Unsupported(QuoteForMessage(name_) + " has the name of " + promise->what + ", but results are written as " +
+                         std::string(format),
+                     -1, "Say .mode " + std::string(FormatOf(*promise)) + ", or give the file another name.");
 }
 
 bool ResultOutput::IsTerminal() const { return file_ < 0 && isatty(STDOUT_FILENO) == 1; }

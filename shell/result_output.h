@@ -20,13 +20,17 @@ class ResultOutput {
   /// Writes at once, nothing is buffered here. Errors: kIo, kResource.
   Status Write(std::string_view text);
 
-  /// Results go to `file` from now on, or, with `once`, until StatementDone(). Errors: kIo.
+  /// Results go to `file` from now on, or, with `once`, until StatementDone(). Errors: kIo; kUnsupported, the name is that
+  /// of a format that no result is written in.
   Status OpenFile(const std::string& file, bool once);
   /// Results go to standard output again.
   void UseStandardOutput() { CloseFile(); }
   void StatementDone() {
     if (once_) CloseFile();
   }
+
+  /// Errors: kUnsupported, the name of the file is that of another format than `format`, "json" for example.
+  Status CheckFormat(std::string_view format) const;
 
   /// Whether results are seen by a person, and how wide their window is (columns; 80 if it does not tell).
   bool IsTerminal() const;

@@ -234,15 +234,18 @@ Status Shell::Execute(std::string_view sql, const std::string& name) {
 
 Status Shell::ExecuteOnce(std::string_view sql, bool prints) {
   progress_.Start();
-  const auto sink = [&](std::string_view text) {
+  const ResultTextOptions options = TextOptions();
+  const auto sink = [&](std::string_view text) -> Status {
     progress_.Finish();
-    return prints ? output_.Write(text) : Status::Ok();
+    if (!prints) return {};
+    TESSERA_TRY(output_.CheckFormat(ResultFormatName(options.format)));
+    return output_.Write(text);
   };
   const auto done = [this](const std::string& command_tag) {
     progress_.Finish();
     if (interactive_) Message(command_tag);
   };
-  const std::unique_ptr<ResultWriter> writer = MakeResultText(TextOptions(), sink, done);
+  const std::unique_ptr<ResultWriter> writer = MakeResultText(options, sink, done);
   Status status = session_->Execute(sql, writer.get());
   progress_.Finish();
   output_.StatementDone();

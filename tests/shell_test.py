@@ -440,6 +440,24 @@ def test_output_goes_to_files():
     holds("no/such/folder" in answer.err, answer)
 
 
+def test_names_of_files_are_their_formats():
+    for name, what in (("r.csv.gz", "a gzip file"), ("r.ZST", "a zstd file"), ("r.parquet", "a Parquet file"), ("r.xml", "an XML file")):
+        for command in (".once", ".output"):
+            answer = run("-csv", script=f"{command} {name}\nSELECT 1 AS a;\n", status=1)
+            holds(f"results are not written as {what}" in answer.err and not os.path.exists(name), answer)
+            equal(answer.out, "a\n1\n", "the output stays where it was")
+    holds("| gzip > FILE" in run(script=".once r.csv.gz\n", status=1).err, "no command to compress with")
+    # The mode may be said behind the name, but has to be that of the name when there are rows.
+    run(script=".output r.json\n.mode json\nCREATE TABLE t (x INTEGER);\nSELECT 1 AS a;\n", status=0)
+    equal(read("r.json"), '[{"a":1}]\n')
+    answer = run(script=".output s.json\nCREATE TABLE t (x INTEGER);\nSELECT 1 AS a;\n", status=1)
+    holds('"s.json" has the name of a JSON file, but results are written as csv' in answer.err, answer)
+    holds("Say .mode json" in answer.err, answer)
+    equal(read("s.json"), "")
+    run("-markdown", script=".once r.md\nSELECT 1 AS a;\n", status=0)
+    holds(read("r.md").startswith("| a |"), read("r.md"))
+
+
 def test_quit():
     equal(run(script="SELECT 1 AS a;\n.quit\nSELECT 2;\n", status=0).out, "a\n1\n")
     run(script=".quit 7\n", status=7)
