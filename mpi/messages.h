@@ -182,7 +182,8 @@ void Fields(A& a, LoadCommand& m) {
   a.Require(m.load.tablet_rows == 0 || m.load.short_rows < m.load.tablet_rows);
   a.Text(m.load.file);
   a.Number(m.load.file_bytes);
-  a.Require(m.load.file_bytes <= INT64_MAX);
+  a.Number(m.load.text_bytes);
+  a.Require(m.load.file_bytes <= INT64_MAX && m.load.text_bytes <= m.load.file_bytes);
   a.Number(m.load.file_written);
   CopyFromOptions& options = m.load.options;
   a.Number(options.header);

@@ -29,7 +29,7 @@ RankLoad::RankLoad(Messenger* messenger, MpiExchange* exchange, const SharedLoad
       exchange_(*exchange),
       load_(load),
       cancel_(cancel),
-      shares_(load.file_bytes, load.options.quote) {}
+      shares_(load.text_bytes, load.options.quote) {}
 
 std::string RankLoad::ProbePath(int rank) const {
   return load_.target.directory + "/" + kTemporaryPrefix + load_.target.load + "-rank-" + std::to_string(rank);

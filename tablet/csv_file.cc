@@ -24,6 +24,18 @@ constexpr size_t kLineEndRegion = size_t{64} << 10;
 
 constexpr size_t kNone = SIZE_MAX;
 
+bool IsLineEnd(char c) { return c == '\n' || c == '\r'; }
+
+/// Where the empty lines begin that the text, whole records, ends in.
+size_t FindBlankEnd(const char* text, size_t size) {
+  size_t at = size;
+  while (at > 0 && IsLineEnd(text[at - 1])) --at;
+  if (at == 0) return 0;
+  // The last record keeps its line end. (A lone carriage return there is an error, which a load reports.)
+  const size_t record_end = at + (text[at] == '\r' ? 2 : 1);
+  return record_end <= size && text[record_end - 1] == '\n' ? record_end : size;
+}
+
 }  // namespace
 
 size_t CarriageReturnReplacer::Replace(char* text, size_t size, char quote, char escape) {
@@ -77,6 +89,16 @@ Status CsvFile::Limit(uint64_t begin, uint64_t end, uint64_t line) {
   at_start_ = begin == 0;
   first_line_ = line;
   return {};
+}
+
+Result<uint64_t> CsvFile::BytesWithoutBlankEnd() const {
+  // The last bytes, in ever longer pieces, until one has more than line ends.
+  for (size_t bytes = 64;; bytes *= 16) {
+    const size_t size = static_cast<size_t>(std::min<uint64_t>(bytes, size_));
+    std::vector<char> text(size + 1);
+    TESSERA_TRY(ReadAt(size_ - size, text.data(), size));
+    if (const size_t end = FindBlankEnd(text.data(), size); end > 0 || size == size_) return size_ - size + end;
+  }
 }
 
 Status CsvFile::ReadAt(uint64_t offset, char* to, size_t bytes) const {
@@ -197,6 +219,9 @@ Status CsvFile::Read(CsvBlock* block) {
     }
     searched = used;
     if (last == kNone) continue;
+    // Empty lines go with what follows them, if anything does.
+    if (drops_blank_end_) last = FindBlankEnd(bytes.data(), last);
+    if (last == 0) continue;
     rest_.assign(bytes.data() + last, bytes.data() + used);
     block->size = last;
     memset(bytes.data() + last, 0, kCsvSlack);
@@ -207,6 +232,8 @@ Status CsvFile::Read(CsvBlock* block) {
   const size_t last = FindLastRecordEnd(bytes.data(), searched, used);
   if (last == kNone && first && !lines_end_in_returns_) (void)TryCarriageReturns(bytes.data(), &used);
   block->unterminated = block->unterminated || in_quotes_;
+  if (drops_blank_end_ && !block->unterminated) used = FindBlankEnd(bytes.data(), used);
+  if (used == 0) return {};
   // The last line may lack its line feed; an unterminated one gets it too, so that the parser sees a record.
   if (block->unterminated || bytes[used - 1] != '\n') {
     if (bytes.size() - kCsvSlack == used) bytes.resize(bytes.size() + 1);

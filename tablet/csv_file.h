@@ -54,6 +54,11 @@ class CsvFile {
   /// Only bytes begin .. end - 1 are read, which are whole records; `line` is the number of the first line, from 1.
   /// Before the first Read(). Errors: kIo.
   Status Limit(uint64_t begin, uint64_t end, uint64_t line);
+  /// Leaves out empty lines behind the last record, which many programs write. Not of a table with one column: there each
+  /// is a row. Before the first Read(); has no effect after Limit().
+  void DropBlankEnd() { drops_blank_end_ = left_ == UINT64_MAX; }
+  /// The bytes of the file without such lines. Errors: kIo.
+  Result<uint64_t> BytesWithoutBlankEnd() const;
   /// The next block. Errors: kIo; kUnsupported if the file is none of text, but compressed or UTF-16, for example.
   Status Read(CsvBlock* block);
 
@@ -91,6 +96,7 @@ class CsvFile {
   bool escaped_ = false;    ///< ... and the last byte was an escape character inside quotes
   CarriageReturnReplacer returns_;
   bool lines_end_in_returns_ = false;
+  bool drops_blank_end_ = false;
   bool end_ = false;
 };
 

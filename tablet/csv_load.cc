@@ -199,6 +199,7 @@ class CsvLoad {
 Status LoadCsv(CsvFile file, const CopyFromOptions& options, TabletCutter* load, size_t block_bytes) {
   TESSERA_ASSIGN(const CsvParser parser, CsvParser::Create(load->schema(), options));
   file.Configure(options, block_bytes);
+  if (parser.fields() > 1) file.DropBlankEnd();
   return CsvLoad(std::move(file), parser, options, load).Run();
 }
 

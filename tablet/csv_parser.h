@@ -39,6 +39,7 @@ class CsvParser {
   /// Errors: kSql if the options contradict themselves or the schema.
   static Result<CsvParser> Create(const TableSchema& schema, const CopyFromOptions& options);
   ParsedBlock Parse(const CsvBlock& block) const;
+  size_t fields() const { return columns_.size(); }
 
  private:
   struct Index;

@@ -25,7 +25,11 @@ Result<bool> LoadWithRanks(const std::string& file, const CopyFromOptions& optio
   load.short_rows = own->short_rows();
   load.tablet_rows = own->tablet_rows();
   load.file = file;
-  load.file_bytes = csv.size();
+  load.file_bytes = load.text_bytes = csv.size();
+  const size_t fields = options.columns.empty() ? schema.columns.size() : options.columns.size();
+  if (fields > 1) {
+    TESSERA_ASSIGN(load.text_bytes, csv.BytesWithoutBlankEnd());
+  }
   load.file_written = csv.written();
   load.options = options;
   return options.ranks->Load(load, std::move(csv), own);

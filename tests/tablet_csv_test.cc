@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "tablet/chunk_decoder.h"
+#include "tablet/csv_file.h"
 #include "tablet/csv_load.h"
 #include "tablet/table_load.h"
 #include "tablet/tablet.h"
@@ -602,6 +603,54 @@ TEST_F(TabletCsv, APipeIsReadToo) {
   writer.join();
   ASSERT_TRUE(copied.ok()) << copied.status().message();
   EXPECT_EQ(*copied, 100000u);
+}
+
+TEST_F(TabletCsv, EmptyLinesBehindTheLastRecord) {
+  for (const std::string end : {"\n", "\n\n", "\r\n\r\n", "\n\r\n\n\n"}) {
+    EXPECT_EQ(Copy("1,x\n2,y\n" + end), (Lines{"[1][x]", "[2][y]"}));
+    EXPECT_EQ(Copy("1,x\r\n2,y\r\n" + end), (Lines{"[1][x]", "[2][y]"}));
+    EXPECT_EQ(Copy(end), Lines{});
+  }
+  EXPECT_EQ(Copy("1,x\n\n2,y\n"),
+            Lines{"error: \"f.csv\", line 2, column \"b\": missing field, the record has 1 of 2: \"\""});
+  EXPECT_EQ(Copy("1,x\n2,\"y\n\n"),
+            Lines{"error: \"f.csv\", line 2, column \"b\": unterminated quoted field: \"2,\"y\\x0a\\x0a\""});
+  EXPECT_EQ(Copy("1,\"x\n\n\"\n\n"), Lines{"[1][x\n\n]"}) << "those in quotes stay";
+  // Lines that end in carriage returns.
+  EXPECT_EQ(Copy("1,x\r2,y\r\r\r"), (Lines{"[1][x]", "[2][y]"}));
+  CreateTable("one", {{"a", SqlType::Text(), false}});
+  EXPECT_EQ(Copy("x\n\n\n", {}, "one"), (Lines{"[x]", "null", "null"})) << "rows";
+  // Wherever a block ends.
+  for (size_t block = 1; block < 40; ++block) {
+    for (const bool more : {false, true}) {
+      Write("1,x\n2,y\n\n\n\r\n\n\n" + std::string(more ? "3,z\n\n" : ""));
+      BlockLoad load;
+      const Status status = load.Run(file_, {}, block);
+      EXPECT_EQ(status.ok(), !more);
+      if (more) {
+        EXPECT_NE(status.message().find("line 3, column \"b\": missing field"), std::string::npos) << status.message();
+      } else {
+        EXPECT_EQ(load.Rows(), (Lines{"[1][x]", "[2][y]"})) << block;
+      }
+    }
+  }
+}
+
+TEST_F(TabletCsv, BytesWithoutEmptyLinesAtTheEnd) {
+  const auto bytes = [&](const std::string& text) {
+    Write(text);
+    return CsvFile::Open(file_).value().BytesWithoutBlankEnd().value();
+  };
+  EXPECT_EQ(bytes(""), 0u);
+  EXPECT_EQ(bytes("\n\n"), 0u);
+  EXPECT_EQ(bytes("a"), 1u);
+  EXPECT_EQ(bytes("a\n"), 2u);
+  EXPECT_EQ(bytes("a\n\n\n"), 2u);
+  EXPECT_EQ(bytes("a\r\n\n"), 3u);
+  EXPECT_EQ(bytes("a\r\r\n"), 4u) << "an error of the load";
+  for (const size_t lines : {62, 63, 64, 65, 1000, 1024, 5000})
+    EXPECT_EQ(bytes("1,x\n" + std::string(lines, '\n')), 4u) << lines;
+  EXPECT_EQ(bytes(std::string(5000, '\n')), 0u);
 }
 
 TEST_F(TabletCsv, WriterRoundTrip) {

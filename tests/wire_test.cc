@@ -441,6 +441,7 @@ TEST(Wire, LoadsComeBackOrAreRefused) {
   load.tablet_rows = 100;
   load.file = "file";
   load.file_bytes = 1000;
+  load.text_bytes = 998;
   load.file_written = -1;
   load.options.header = true;
   load.options.delimiter = '|';
@@ -469,6 +470,7 @@ TEST(Wire, LoadsComeBackOrAreRefused) {
   EXPECT_TRUE(refused([](SharedLoad* l) { l->schema.columns.clear(); }));
   EXPECT_TRUE(refused([](SharedLoad* l) { l->schema.columns[0].type.id = static_cast<TypeId>(200); }));
   EXPECT_TRUE(refused([](SharedLoad* l) { l->short_rows = 100; }));
+  EXPECT_TRUE(refused([](SharedLoad* l) { l->text_bytes = l->file_bytes + 1; }));
   EXPECT_TRUE(refused([](SharedLoad* l) { l->tablet_rows = 2 << 20; }));
   EXPECT_TRUE(refused([](SharedLoad* l) { l->options.escape = '#'; }));
 
