@@ -33,6 +33,7 @@ Status ByteOption(const ParseNode& option, const char* what, char* out) {
 struct CopyFormat {
   char delimiter = ',';
   bool header = false;
+  bool header_matches = false;  ///< an error if it does not
   std::string null_string;
   char quote = '"';
   char escape = '"';
@@ -57,11 +58,13 @@ Status BindCopyOptions(const ParseNode* options, bool is_from, CopyFormat* forma
         delimiter_position = position;
       } else if (name == "header") {
         const std::string text = LowerCase(OptionText(option));
-        if (text == "match") {
-          if (!is_from) return SqlError("cannot use \"match\" with HEADER in COPY TO", position);
-          return Unsupported("HEADER MATCH is not supported", position);
+        format->header_matches = text == "match";
+        if (format->header_matches && !is_from)
+          return SqlError("cannot use \"match\" with HEADER in COPY TO", position);
+        format->header = true;
+        if (!format->header_matches) {
+          TESSERA_ASSIGN(format->header, BooleanOption(option));
         }
-        TESSERA_ASSIGN(format->header, BooleanOption(option));
       } else if (name == "null" || name == "nullstr") {
         format->null_string = OptionText(option);
         if (format->null_string.find_first_of("\r\n") != std::string::npos) {
@@ -186,6 +189,7 @@ Status BindCopy(const ParseNode& copy, std::string_view sql, const Dialect& dial
     TESSERA_ASSIGN(out->copy_from.rules, MakeRowRules(out->target->schema, given, dialect));
     out->copy_from.delimiter = format.delimiter;
     out->copy_from.header = format.header;
+    if (format.header_matches) out->value = "match";
     out->copy_from.null_string = format.null_string;
     out->copy_from.quote = format.quote;
     out->copy_from.escape = format.escape;

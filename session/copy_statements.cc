@@ -1,11 +1,14 @@
 // COPY between tables and CSV files or the standard streams.
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include "session/program_run.h"
 #include "session/standard_streams.h"
 #include "session/statements.h"
+#include "tablet/csv_header.h"
 #include "tablet/shared_load.h"
+#include "tablet/utf8.h"
 
 namespace tessera {
 namespace {
@@ -28,6 +31,38 @@ class SessionRanks final : public LoadRanks {
   const SessionState& state_;
 };
 
+/// A pipe, a terminal or the like: what is read of it is gone.
+bool IsReadOnce(const std::string& file) {
+  struct stat info;
+  return stat(file.c_str(), &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
+}
+
+/// Where the rows come from, under a name that can be opened.
+struct CopySource {
+  std::string file;
+  TemporaryFile spool;
+  std::string name;  ///< for messages, instead of that of the spool file; "": the file's own
+};
+
+Result<CopySource> OpenSource(const SessionState& state, const Statement& statement) {
+  CopySource source;
+  source.file = statement.file;
+  if (statement.file.empty()) {
+    if (!state.options.standard_input_is_free) {
+      return SqlError("COPY FROM STDIN cannot read standard input: the statements come from there", -1,
+                      "Give the statement with -c or in a file with -f.");
+    }
+    TESSERA_ASSIGN(source.spool, SpoolStandardInput());
+    source.name = "standard input";
+  } else if (statement.copy_from.header && IsReadOnce(statement.file)) {
+    // The header says in which order the columns are before anything is loaded.
+    TESSERA_ASSIGN(source.spool, SpoolPipe(statement.file));
+    source.name = QuoteForMessage(statement.file);
+  }
+  if (!source.name.empty()) source.file = source.spool.path();
+  return source;
+}
+
 }  // namespace
 
 Status CopyFrom(SessionState* state, const Statement& statement, ResultWriter* out) {
@@ -35,15 +70,16 @@ Status CopyFrom(SessionState* state, const Statement& statement, ResultWriter* o
   options.threads = state->threads();
   options.zone = state->settings.timezone;
   options.cancel = &state->cancel;
-  std::string file = statement.file;
-  TemporaryFile spool;
-  if (file.empty()) {
-    if (!state->options.standard_input_is_free) {
-      return SqlError("COPY FROM STDIN cannot read standard input: the statements come from there", -1,
-                      "Give the statement with -c or in a file with -f.");
-    }
-    TESSERA_ASSIGN(spool, SpoolStandardInput());
-    file = spool.path();
+  TESSERA_ASSIGN(const CopySource source, OpenSource(*state, statement));
+  const auto named = [&](const Status& error) {
+    return source.name.empty() ? error : NameSource(error, source.file, source.name);
+  };
+  if (options.header) {
+    std::string warning;
+    const Status status =
+        FollowHeader(source.file, statement.target->schema, statement.value == "match", &options, &warning);
+    if (!status.ok()) return named(status);
+    state->warning = source.name.empty() ? warning : NameSource(warning, source.file, source.name);
   }
   if (state->progress) {
     options.progress = [state, what = statement.table](uint64_t done, uint64_t all) {
@@ -51,11 +87,11 @@ Status CopyFrom(SessionState* state, const Statement& statement, ResultWriter* o
     };
   }
   SessionRanks ranks(*state);
-  if (state->cluster != nullptr && !statement.file.empty()) options.ranks = &ranks;
+  if (state->cluster != nullptr && source.name.empty()) options.ranks = &ranks;
   std::string tag;
   tag.reserve(kTagBytes);
-  Result<uint64_t> rows = state->database->CopyFrom(statement.table, file, options);
-  if (!rows.ok()) return statement.file.empty() ? NameStandardInput(rows.status(), file) : rows.status();
+  Result<uint64_t> rows = state->database->CopyFrom(statement.table, source.file, options);
+  if (!rows.ok()) return named(rows.status());
   state->timing.rows = *rows;
   fmt::format_to(std::back_inserter(tag), "COPY {}", *rows);
   return out->Done(tag);

@@ -56,6 +56,7 @@ class Session::Impl {
     running_ = true;
     state_.timing = Timing{};
     state_.is_query = false;
+    state_.warning.clear();
     state_.statistics = vm::RunStatistics{};
     const auto start = Clock::now();
     PhaseClock clock(Phase::kCompile);
@@ -205,6 +206,12 @@ const vm::RunStatistics& Session::last_statistics() const { return impl_->state(
 DeviceChoice Session::device() const { return impl_->state().settings.device; }
 int Session::threads() const { return impl_->state().threads(); }
 Result<std::shared_ptr<const Snapshot>> Session::Tables() { return impl_->state().database->Read(); }
+std::string Session::TakeWarning() {
+  std::string all = std::exchange(impl_->state().warning, {});
+  const std::string change = impl_->state().database->TakeWarning();
+  if (!all.empty() && !change.empty()) all += '\n';
+  return all + change;
+}
 Database& Session::database() { return *impl_->state().database; }
 
 Status Session::SetDevice(DeviceChoice device) {

@@ -127,6 +127,8 @@ class Session {
   Status DropCaches();
   /// One line on the memory of the GPU; empty if no query has used one.
   std::string GpuMemoryDescription() const;
+  /// What is in doubt about the last statement though it succeeded, for the user: lines, or "". It is told once.
+  std::string TakeWarning();
   Result<std::shared_ptr<const Snapshot>> Tables();
   Database& database();
 

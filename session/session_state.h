@@ -40,6 +40,7 @@ struct SessionState {
   // Of the running or the last statement:
   Timing timing;
   bool is_query = false;
+  std::string warning;  ///< of what the user should know though it is no error; "": nothing
   vm::RunStatistics statistics;
   std::atomic<bool> cancel{false};  ///< also set by signal handlers
 };

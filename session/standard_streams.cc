@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/interruptible_io.h"
+#include "tablet/directory_lock.h"
 #include "tablet/io_error.h"
 
 namespace tessera {
@@ -63,15 +64,17 @@ Status TemporaryFile::ForEachPiece(const std::function<Status(const std::string&
   return status;
 }
 
-Result<TemporaryFile> SpoolStandardInput() {
+namespace {
+
+Result<TemporaryFile> Spool(int from, const std::string& name) {
   TESSERA_ASSIGN(TemporaryFile file, TemporaryFile::Create());
   const int fd = open(file.path().c_str(), O_WRONLY | O_CLOEXEC);
   if (fd < 0) return IoError("could not open", file.path(), errno);
   std::vector<char> piece(kPiece);
   Status status;
   while (status.ok()) {
-    const ssize_t n = ReadInterruptible(STDIN_FILENO, piece.data(), piece.size());
-    if (n < 0) status = IoError("could not read", "standard input", errno);
+    const ssize_t n = ReadInterruptible(from, piece.data(), piece.size());
+    if (n < 0) status = IoError("could not read", name, errno);
     if (n <= 0) break;
     status = WriteAll(fd, file.path(), piece.data(), static_cast<size_t>(n));
   }
@@ -80,13 +83,27 @@ Result<TemporaryFile> SpoolStandardInput() {
   return file;
 }
 
-Status NameStandardInput(const Status& error, const std::string& path) {
-  std::string message = error.message();
-  // With the quotes, where the message has them.
-  for (const std::string& name : {"\"" + path + "\"", path}) {
-    for (size_t at; (at = message.find(name)) != std::string::npos;) message.replace(at, name.size(), "standard input");
+}  // namespace
+
+Result<TemporaryFile> SpoolStandardInput() { return Spool(STDIN_FILENO, "standard input"); }
+
+Result<TemporaryFile> SpoolPipe(const std::string& path) {
+  const FileDescriptor pipe(OpenInterruptible(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!pipe.valid()) return IoError("cannot open", path, errno);
+  return Spool(pipe.get(), path);
+}
+
+std::string NameSource(std::string text, const std::string& path, const std::string& name) {
+  // With the quotes, where the text has them.
+  for (const std::string& old : {"\"" + path + "\"", path}) {
+    for (size_t at = 0; (at = text.find(old, at)) != std::string::npos; at += name.size())
+      text.replace(at, old.size(), name);
   }
-  return {error.code(), message, error.hint(), error.position()};
+  return text;
+}
+
+Status NameSource(const Status& error, const std::string& path, const std::string& name) {
+  return {error.code(), NameSource(error.message(), path, name), error.hint(), error.position()};
 }
 
 }  // namespace tessera

@@ -34,8 +34,11 @@ class TemporaryFile {
 
 /// All that is left on standard input. Errors: kIo, kResource; kCancelled.
 Result<TemporaryFile> SpoolStandardInput();
+/// All that comes from a pipe of that name. Errors: the same.
+Result<TemporaryFile> SpoolPipe(const std::string& path);
 
-/// The same error with "standard input" instead of the name of the spool file.
-Status NameStandardInput(const Status& error, const std::string& path);
+/// The same text with `name` instead of the name of the spool file.
+std::string NameSource(std::string text, const std::string& path, const std::string& name);
+Status NameSource(const Status& error, const std::string& path, const std::string& name);
 
 }  // namespace tessera

@@ -249,7 +249,7 @@ Status Shell::ExecuteOnce(std::string_view sql, bool prints) {
   Status status = session_->Execute(sql, writer.get());
   progress_.Finish();
   output_.StatementDone();
-  if (const std::string warning = session_->database().TakeWarning(); !warning.empty()) Message("WARNING:  " + warning);
+  if (const std::string warning = session_->TakeWarning(); !warning.empty()) Message("WARNING:  " + warning);
   return status;
 }
 

@@ -404,10 +404,33 @@ void CsvParser::ParseColumn(const Fields& fields, size_t field, ColumnVector* ou
   }
 }
 
+std::vector<std::string> FirstRecord(const CsvBlock& block, const CopyFromOptions& options) {
+  const CsvParser parser({}, options);
+  CsvParser::Index index;
+  index.start = CsvParser::TextBegin(block);
+  parser.FindFieldEnds(block, &index);
+  index.first_fields.push_back(0);
+  std::vector<std::string> names;
+  const CsvParser::Fields fields(block, index, options);
+  for (size_t field = 0; field < index.field_ends.size(); ++field) {
+    std::string scratch;
+    bool is_null = false;
+    names.emplace_back(fields.Get(0, field, &scratch, &is_null));
+    if ((index.field_ends[field] & kRecordEnd) != 0) break;
+  }
+  return names;
+}
+
+/// Behind a byte order mark.
+size_t CsvParser::TextBegin(const CsvBlock& block) {
+  const bool marked = block.starts_file && block.size >= 3 && memcmp(block.bytes.data(), "\xEF\xBB\xBF", 3) == 0;
+  return marked ? 3 : 0;
+}
+
 ParsedBlock CsvParser::Parse(const CsvBlock& block) const {
   ParsedBlock result;
   Index index;
-  if (block.starts_file && block.size >= 3 && memcmp(block.bytes.data(), "\xEF\xBB\xBF", 3) == 0) index.start = 3;
+  index.start = TextBegin(block);
   FindFieldEnds(block, &index);
   FindRecords(block, &index, &result.error);
   result.lines = CountLines(block.bytes.data(), block.size);

@@ -34,6 +34,9 @@ struct ParsedBlock {
   std::optional<CsvError> error;
 };
 
+/// The fields of the first record of a file, without their quotes.
+std::vector<std::string> FirstRecord(const CsvBlock& block, const CopyFromOptions& options);
+
 class CsvParser {
  public:
   /// Errors: kSql if the options contradict themselves or the schema.
@@ -42,10 +45,12 @@ class CsvParser {
   size_t fields() const { return columns_.size(); }
 
  private:
+  friend std::vector<std::string> FirstRecord(const CsvBlock& block, const CopyFromOptions& options);
   struct Index;
   struct Bad;
   class Fields;
   CsvParser(const TableSchema& schema, const CopyFromOptions& options) : schema_(schema), options_(options) {}
+  static size_t TextBegin(const CsvBlock& block);
   void FindFieldEnds(const CsvBlock& block, Index* index) const;
   void FindRecords(const CsvBlock& block, Index* index, std::optional<CsvError>* error) const;
   void ParseColumn(const Fields& fields, size_t field, ColumnVector* out, Bad* bad) const;

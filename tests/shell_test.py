@@ -521,6 +521,34 @@ def test_import():
     )
 
 
+def test_headers_of_files():
+    write("turned.csv", "s,x\none,1\ntwo,2\n\n\n")
+    write("foreign.csv", "a,b\n3,three\n")
+    table = "CREATE TABLE t (x INTEGER, s TEXT);\n"
+    rows = "SELECT * FROM t ORDER BY x;\n"
+    answer = run("-csv", script=table + ".import --header turned.csv t\n" + rows, status=0)
+    equal(answer.out, "x,s\n1,one\n2,two\n")
+    equal(answer.err, "")
+    for load in (".import --header foreign.csv t", "COPY t FROM 'foreign.csv' (HEADER);"):
+        answer = run("-csv", script=table + load + "\n" + rows, status=0)
+        equal(answer.out, "x,s\n3,three\n")
+        equal(
+            answer.err,
+            'WARNING:  the header of "foreign.csv" is "a", "b", but the columns are "x", "s": they are read by position\n',
+        )
+    # Of a pipe and of standard input, too.
+    for source, name in (("STDIN", "standard input"), ("'/dev/stdin'", '"/dev/stdin"')):
+        arguments = ("-csv", "-c", table + f"COPY t FROM {source} (HEADER); " + rows)
+        equal(run(*arguments, script="s,x\none,1\n", status=0).out, "x,s\n1,one\n")
+        answer = run(*arguments, script="b,a\n1,one\n", status=0)
+        holds(answer.err.startswith(f"WARNING:  the header of {name} is"), answer)
+        arguments = ("-c", table + f"COPY t FROM {source} (HEADER MATCH)")
+        answer = run(*arguments, script="s,x\none,1\n", status=1)
+        holds(f'{name}, line 1: column name mismatch in header line field 1: got "s", expected "x"' in answer.err, answer)
+        answer = run(*arguments, script="x,s\none,1\n", status=1)
+        holds(f'{name}, line 2, column "x": invalid input syntax' in answer.err, answer)
+
+
 def test_offset_in_the_order_of_the_table():
     script = ".headers off\nCREATE TABLE t (i INTEGER) WITH (tablet_rows = 1000);\n"
     script += "INSERT INTO t SELECT i FROM range(10000) AS r(i);\n"

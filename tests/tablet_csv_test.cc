@@ -15,6 +15,7 @@
 
 #include "tablet/chunk_decoder.h"
 #include "tablet/csv_file.h"
+#include "tablet/csv_header.h"
 #include "tablet/csv_load.h"
 #include "tablet/table_load.h"
 #include "tablet/tablet.h"
@@ -651,6 +652,39 @@ TEST_F(TabletCsv, BytesWithoutEmptyLinesAtTheEnd) {
   for (const size_t lines : {62, 63, 64, 65, 1000, 1024, 5000})
     EXPECT_EQ(bytes("1,x\n" + std::string(lines, '\n')), 4u) << lines;
   EXPECT_EQ(bytes(std::string(5000, '\n')), 0u);
+}
+
+TEST_F(TabletCsv, HeadersAreFollowed) {
+  TableSchema schema;
+  schema.columns = {{"a", kInteger, false}, {"b", SqlType::Text(), false}, {"B", kInteger, false}};
+  std::string warning;
+  const auto columns = [&](const std::string& text, bool match = false, std::vector<int> given = {}) {
+    Write(text);
+    CopyFromOptions options;
+    options.header = true;
+    options.columns = std::move(given);
+    warning.clear();
+    const Status status = FollowHeader(file_, schema, match, &options, &warning);
+    if (!status.ok()) warning = status.message();
+    return options.columns;
+  };
+  using Columns = std::vector<int>;
+  EXPECT_EQ(columns("a,b,B\n"), Columns{}) << "as they are";
+  EXPECT_EQ(columns("B,A,b"), (Columns{2, 0, 1}));
+  EXPECT_EQ(columns("\"b\", A ,\"B\"\r\n1,2,3\r\n"), (Columns{1, 0, 2}));
+  EXPECT_EQ(columns("b,a\n", false, {0, 1}), (Columns{1, 0}));
+  EXPECT_EQ(columns("a|\"b\n\"\n"), Columns{});
+  EXPECT_NE(warning, "");
+  EXPECT_EQ(columns(""), Columns{});
+  EXPECT_EQ(warning, "");
+  EXPECT_EQ(columns("a,a,b\n"), Columns{}) << "a name that stands twice is none";
+  EXPECT_NE(warning, "");
+  EXPECT_EQ(columns("a,b,B,\n"), Columns{});
+  EXPECT_EQ(warning, "") << "lines end with a delimiter";
+  (void)columns("a,B,b\n", true);
+  EXPECT_NE(warning.find("line 1: column name mismatch in header line field 2: got \"B\", expected \"b\""),
+            std::string::npos)
+      << warning;
 }
 
 TEST_F(TabletCsv, WriterRoundTrip) {
