@@ -1,5 +1,6 @@
 // Binding generate_series and range in FROM: one row, repeated, numbered by a window, and a value computed from the
-// number. So every interpreter has them, and they take as much memory as any intermediate result of as many rows.
+// number. Of constants this is a series (Query::series), which takes no memory; otherwise as much as any intermediate
+// result of as many rows.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -21,8 +22,8 @@ const SqlType kTimestamp = SqlType::Of(TypeId::kTimestamp);
 
 /// Levels of nesting that the blocks of a series count as, as QueryBlock's.
 constexpr int kSeriesLevels = 12;
-/// As of any result.
-constexpr int128_t kMostRows = (int64_t{1} << 32) - 2;
+/// As many as a BIGINT can number.
+constexpr int128_t kMostRows = INT64_MAX;
 
 /// The values start, start + step, ... up to stop, or before it.
 struct Series {
@@ -69,6 +70,7 @@ ExprPtr Call(Function f, const SqlType& type, ExprPtr a, ExprPtr b) {
 /// The value of a row. `number`: of the row, from 1.
 ExprPtr ValueOf(const Series& s, const Expr& number) {
   const auto from = [&](int64_t first, int64_t start) {
+    if (s.type.id != TypeId::kTimestamp && s.step == 1 && start == 1) return MakeCast(number.Clone(), s.type);
     if (s.type.id != TypeId::kTimestamp && s.step == 1 && start > INT64_MIN)
       return MakeCast(Call(Function::kAdd, kBigint, number.Clone(), Integer(start - 1)), s.type);
     ExprPtr steps = Call(Function::kSub, kBigint, number.Clone(), Integer(first + 1));
@@ -281,18 +283,19 @@ Status FromBinder::BindSeries(const ParseNode& item, NameScope* scope) {
     if (s.step == 0) return SqlError("step size cannot equal zero", args.back()->position);
     s.months ? s.CountMonths(args[1]->constant.i64, inclusive) : s.Count(args[1]->constant.i64, inclusive);
     if (s.rows > kMostRows) {
-      return Unsupported(name + " of more than 4294967294 rows is not supported", position,
+      return Unsupported(name + " of more than 9223372036854775807 rows is not supported", position,
                          "Is the step as it should be?");
     }
   }
 
   auto one = std::make_shared<Query>();
-  one->outputs.push_back({MakeConstant(Value::Int(kInteger, 1), -1), "one"});
   one->outputs.push_back({Integer(static_cast<int64_t>(s.rows)), "times"});
-  one->visible = 1;
-  values->relations.push_back(DerivedTable(NumberedRows(std::move(one), name)));
+  one->visible = 0;
+  std::shared_ptr<Query> numbered = NumberedRows(std::move(one), name);
+  numbered->series = static_cast<int64_t>(s.rows);
+  values->relations.push_back(DerivedTable(std::move(numbered)));
   values->relations.back().alias = name;
-  const ExprPtr number = MakeColumn(0, 1, kBigint, false, position);
+  const ExprPtr number = MakeColumn(0, 0, kBigint, false, position);
   return add(std::move(values), ValueOf(s, *number), number->Clone());
 }
 

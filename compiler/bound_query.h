@@ -178,6 +178,9 @@ struct Query {
   /// Computed of the rows in the order of `order_by`. The last outputs are these, each once and in this order. Then there
   /// is no DISTINCT and no limit, and the block is a derived table: see split_windows.h.
   std::vector<Window> windows;
+  /// Its rows are numbered from 1 to this, and that is all: `repeat` of one row inside, and the window row_number. A section
+  /// that reads them makes them on the way. -1: it is no series.
+  int64_t series = -1;
   /// Levels of nesting inside, each at most a level of a bound tree's recursions. Of the binder alone.
   int height = 0;
 };

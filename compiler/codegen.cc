@@ -91,7 +91,7 @@ Status BlockGenerator::Block() {
 
 Status BlockGenerator::GenerateRowsOf(const Plan& plan) {
   if (plan.query->is_working) assembly_.sections[&plan] = assembly_.working.at(plan.query);
-  if (assembly_.sections.contains(&plan)) return Status::Ok();
+  if (assembly_.sections.contains(&plan) || plan.query->series >= 0) return Status::Ok();
   TESSERA_ASSIGN(const int section, BlockGenerator(plan, &assembly_).Run());
   assembly_.sections[&plan] = section;
   return Status::Ok();
@@ -100,6 +100,11 @@ Status BlockGenerator::GenerateRowsOf(const Plan& plan) {
 void BlockGenerator::SetSource(int relation, Section* s) {
   const Relation& r = q_.relations[static_cast<size_t>(relation)];
   s->label = ScanLabel(relation);
+  if (r.query != nullptr && r.query->series >= 0) {
+    s->source_kind = Section::Source::kSeries;
+    s->source_rows = r.query->series;
+    return;
+  }
   s->source_kind = r.table != nullptr ? Section::Source::kTable : Section::Source::kSection;
   s->source = r.table != nullptr ? TableReference(relation)
                                  : assembly_.sections.at(plan_.derived[static_cast<size_t>(relation)].get());

@@ -141,6 +141,7 @@ class Cut {
     const int shift = static_cast<int>(values_.size());  // emitted are registers from 0 on
     first.source_kind = whole_.source_kind;
     first.source = whole_.source;
+    first.source_rows = whole_.source_rows;
     first.slots = whole_.slots;
     first.predicates = whole_.predicates;
     first.masks = whole_.masks;
@@ -176,6 +177,7 @@ class Cut {
     second = whole_;
     second.source_kind = Section::Source::kSection;
     second.source = static_cast<int32_t>(number_);
+    second.source_rows = 0;
     second.spans.clear();
     second.predicates.clear();
     second.slots.clear();

@@ -39,6 +39,7 @@ class BlockPrinter {
 
   void Print(int depth) {
     if (q_.is_working) return Line(depth, "Rows of the last turn");
+    if (q_.series >= 0) return Line(depth, fmt::format("Series of {} rows", q_.series));
     if (q_.limit >= 0 || q_.offset > 0) {
       Line(depth++, "Limit" + (q_.limit >= 0 ? fmt::format(" {}", q_.limit) : "") +
                         (q_.offset > 0 ? fmt::format(" offset {}", q_.offset) : ""));

@@ -92,6 +92,7 @@ std::unique_ptr<Query> CopyQuery(const Query& from) {
   q->fold_distinct = from.fold_distinct;
   q->fold_parameter = from.fold_parameter;
   q->windows = from.windows;
+  q->series = from.series;
   for (const auto& more : from.union_all) q->union_all.push_back(CopyQuery(*more));
   return q;
 }

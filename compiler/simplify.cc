@@ -67,6 +67,12 @@ int Readers(const Query& q, int r, int column) {
   return n;
 }
 
+/// Whether it is the values of a series, which take less time to compute again than to store.
+bool IsCheapSeries(const Query& q) {
+  return q.relations.size() == 1 && q.relations[0].query != nullptr && q.relations[0].query->series >= 0 &&
+         std::ranges::none_of(q.outputs, [](const Output& o) { return IsFunction(*o.expr, Function::kCase); });
+}
+
 /// Moves the relations and conditions of derived table `r` into the block, if that gives the same rows.
 bool MergeDerivedTable(Query* query, size_t r) {
   Query& q = *query;
@@ -78,10 +84,12 @@ bool MergeDerivedTable(Query* query, size_t r) {
   if (q.relations.size() + inner.relations.size() > 64) return false;
   // Joins would give such a value to several rows, or another one to each of them.
   if (HasVolatile(inner) && q.relations.size() + inner.relations.size() > 2) return false;
+  const bool is_cheap = IsCheapSeries(inner);
   for (size_t i = 0; i < inner.outputs.size(); ++i) {
     const Expr& e = *inner.outputs[i].expr;
     // So that an expression is still computed once, and nested expressions do not grow.
-    if (e.kind == Expr::Kind::kFunction && Readers(q, static_cast<int>(r), static_cast<int>(i)) > 1) return false;
+    if (e.kind == Expr::Kind::kFunction && !is_cheap && Readers(q, static_cast<int>(r), static_cast<int>(i)) > 1)
+      return false;
     // Without a match its value must be NULL. Only a bare column is.
     if (relation.join != JoinKind::kInner && (e.kind != Expr::Kind::kColumn || e.column == kMarkColumn)) return false;
   }

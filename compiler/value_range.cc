@@ -43,7 +43,9 @@ ValueRange RangeOfType(const SqlType& type) {
 
 ValueRange RangeByStatistics(const Query& q, const Expr& column) {
   if (column.kind != Expr::Kind::kColumn || column.column == kMarkColumn) return RangeOfType(column.type);
-  const TableInfo* table = q.relations[static_cast<size_t>(column.relation)].table.get();
+  const Relation& relation = q.relations[static_cast<size_t>(column.relation)];
+  if (relation.query != nullptr && relation.query->series > 0) return {1, relation.query->series};
+  const TableInfo* table = relation.table.get();
   if (table == nullptr || column.type.IsFloat()) return RangeOfType(column.type);
   const ColumnStatistics& s = table->statistics[static_cast<size_t>(column.column)];
   return s.has_range ? ValueRange{s.min, s.max} : RangeOfType(column.type);

@@ -148,8 +148,9 @@ Status RunProgram(SessionState* state, const vm::Program& program, const Snapsho
     }
   }
   if (state->progress) {
-    // The executor tells a fraction. It is shown as rows of the largest table, which is where the time goes.
+    // The executor tells a fraction. It is shown as rows of the largest table or series, which is where the time goes.
     uint64_t rows = 0;
+    for (const vm::Section& s : program.sections) rows = std::max(rows, static_cast<uint64_t>(s.source_rows));
     for (size_t i = 0; i < program.tables.size(); ++i) {
       rows = std::max(rows, TableRows(program, snapshot, static_cast<int32_t>(i)));
     }

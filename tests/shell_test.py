@@ -1005,6 +1005,28 @@ def test_progress_bar_on_a_terminal_only():
         equal(terminal.leave(), 0)
 
 
+def test_series_reach_a_reader_as_they_are_made():
+    query = "SELECT i, i * 2 AS twice FROM generate_series(1, 500000000000) AS s(i)"
+    for options in ([], ["--format", "json"], ["--format", "line"], ["--device", "host", "--threads", "1"]):
+        started = time.monotonic()
+        process = subprocess.Popen(
+            [PROGRAM, *options, "-c", query], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ
+        )
+        holds(process.stdout.readline(), "no rows")
+        process.stdout.close()  # the reader goes away
+        error = process.stderr.read()
+        process.stderr.close()
+        _, status, usage = os.wait4(process.pid, 0)
+        seconds = time.monotonic() - started
+        holds(os.WIFEXITED(status), f"{options}: status {status}")
+        holds(b"Broken pipe" not in error or b"rror" in error, error)
+        holds(seconds < 10, f"{options}: {seconds} s")
+        holds(usage.ru_maxrss < 500 * 1024, f"{options}: {usage.ru_maxrss} KiB")
+    # A table of them takes no more.
+    run("db", "--memory", "64MB", "-c", "CREATE TABLE s AS SELECT i FROM generate_series(1, 20000000) AS g(i)", status=0)
+    equal(run("db", "-c", "SELECT count(*) AS n, sum(i) AS s FROM s", status=0).out, "n,s\n20000000,200000010000000\n")
+
+
 def main():
     wanted = sys.argv[2:]
     tests = [

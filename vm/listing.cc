@@ -27,6 +27,7 @@ class SectionListing {
   std::string Run(int number) {
     std::string out = fmt::format("-- section {}: {}", number, s_.label);
     if (s_.source_kind == Section::Source::kJoin) out += fmt::format(" (t{})", s_.source);
+    if (s_.source_kind == Section::Source::kSeries) out += fmt::format(" ({} rows)", s_.source_rows);
     switch (s_.sink) {
       case Section::Sink::kJoin:
         out += fmt::format(" -> build t{}", s_.join) + Table(s_.join);

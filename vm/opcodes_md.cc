@@ -18,8 +18,8 @@ constexpr const char* kIntroduction =
 # The machine and its opcodes
 
 A query is a **program**: sections that run one after another, each a list of instructions for one pipeline. A section scans
-a source (a stored table, the result of an earlier section, the rows of a join table, the entries of a dictionary, or one row
-without columns) tile by tile and feeds one sink (rows, a join table, groups, or a map of dictionary entries).
+a source (a stored table, the result of an earlier section, the rows of a join table, the entries of a dictionary, one row
+without columns, or the numbers of a series) tile by tile and feeds one sink (rows, a join table, groups, or a map of dictionary entries).
 
 Per tile of rows the machine has
 
@@ -69,7 +69,7 @@ its items. There is no padding.
 | table | id (8), name, column whose runs are read (4), list of the runs of each tablet (4 each) |
 | join table | unique (1), section that builds it (4), strategy (1), column by which it is sorted (4), selective (1) |
 | result column | name, type |
-| section | source kind (1), source (4), sink (1), join table (4), list of slots, list of predicates, list of register types, mask registers (4), list of instructions, list of column types, list of aggregates, keys (4), list of sort keys, limit (8), offset (8), section whose rows come first (4), column that repeats rows (4), fold (1), of distinct values (1), constant of the fold (4), section whose rows it replaces (4), each once (1), most rows (8), list of windows, by key (1), co-located (1), list of ranks' tablets (first and after the last, 4 each), label |
+| section | source kind (1), source (4), rows of a series (8), sink (1), join table (4), list of slots, list of predicates, list of register types, mask registers (4), list of instructions, list of column types, list of aggregates, keys (4), list of sort keys, limit (8), offset (8), section whose rows come first (4), column that repeats rows (4), fold (1), of distinct values (1), constant of the fold (4), section whose rows it replaces (4), each once (1), most rows (8), list of windows, by key (1), co-located (1), list of ranks' tablets (first and after the last, 4 each), label |
 | slot | column (4), type, map (4) |
 | predicate | kind (1), negated (1), low inclusive (1), high inclusive (1), slot (4), low (4), high (4), map (4), join table (4), list of constants (4 each) |
 | instruction | opcode (2), p1 (2), p2 (4), p3 (4), p4 (4) |

@@ -16,7 +16,7 @@ namespace tessera::vm {
 namespace {
 
 constexpr uint32_t kMagic = 0x50534554;  // "TESP"
-constexpr uint32_t kVersion = 11;
+constexpr uint32_t kVersion = 12;
 
 static_assert(std::endian::native == std::endian::little, "programs travel little endian");
 
@@ -189,6 +189,7 @@ template <class A>
 void Fields(A& a, Section& s) {
   a.Number(s.source_kind);
   a.Number(s.source);
+  a.Number(s.source_rows);
   a.Number(s.sink);
   a.Number(s.join);
   List(a, s.slots);

@@ -129,6 +129,7 @@ struct Section {
     kDictionary,  ///< the entries of a TEXT chunk, when a tablet is encoded: slot 0 is the entry; not run on its own
     kOneRow,      ///< one row without columns
     kJoin,        ///< the rows of join table `source`: columns keys then payload
+    kSeries,      ///< `source_rows` rows; column 0 is the number of each, a BIGINT from 1 on
   };
   enum class Sink : uint8_t {
     kRows,    ///< Emit: a list of rows; the last section's is the result
@@ -138,6 +139,7 @@ struct Section {
   };
   Source source_kind = Source::kOneRow;
   int32_t source = 0;
+  int64_t source_rows = 0;  ///< kSeries; else 0
   Sink sink = Sink::kRows;
   int32_t join = -1;  ///< kJoin
   std::vector<Slot> slots;
@@ -158,7 +160,8 @@ struct Section {
   int32_t append_to = -1;
   /// A column of 64-bit integers that says how often each row stands once the section has run. Then the sink is kRows,
   /// the source is another section's rows or one row, there is no order and no limit, nothing is appended, and this is
-  /// not the last section. -1: each row once. Used for INTERSECT ALL, EXCEPT ALL and generate_series.
+  /// not the last section. -1: each row once. Used for INTERSECT ALL, EXCEPT ALL and for series whose ends are
+  /// known only when the query runs.
   int32_t repeat = -1;
   /// What becomes, once the rows are in order, of those that are equal in the first `keys` columns: one of them, with the
   /// fold of their values in column `keys`. Then the sink is kRows, the order begins with the keys, there is no limit,

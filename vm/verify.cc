@@ -104,7 +104,7 @@ class Verifier {
 
   Status CheckSection(const Section& s) {
     address_ = -1;
-    if (s.source_kind > Section::Source::kJoin || s.sink > Section::Sink::kMap) return Fail("kind of source or sink");
+    if (s.source_kind > Section::Source::kSeries || s.sink > Section::Sink::kMap) return Fail("kind of source or sink");
     if (s.slots.size() > kMaxSlots || s.registers.size() > kMaxRegisters || s.masks < 0 || s.masks > kMaxMasks) {
       return Fail("more slots, registers or masks than the machine has");
     }
@@ -120,6 +120,8 @@ class Verifier {
     }
     if (s.source_kind == Section::Source::kJoin) TESSERA_TRY(CheckJoin(s.source));
     if (s.source_kind == Section::Source::kOneRow && !s.slots.empty()) return Fail("one row has no columns");
+    if (s.source_rows < 0 || (s.source_rows > 0 && s.source_kind != Section::Source::kSeries))
+      return Fail("rows of a series");
     if (dictionary && (s.slots.size() != 1 || s.slots[0].column != 0 ||
                        s.slots[0].type.storage() != StorageClass::kText || s.slots[0].map != -1)) {
       return Fail("slots of a dictionary section");
@@ -159,6 +161,10 @@ class Verifier {
       if (!InRange(slot.column, from) || from[static_cast<size_t>(slot.column)].storage() != slot.type.storage()) {
         return Fail("a slot does not fit its source section");
       }
+    }
+    if (s.source_kind == Section::Source::kSeries &&
+        (slot.column != 0 || slot.type.storage() != StorageClass::kInt || slot.map >= 0)) {
+      return Fail("a slot of a series");
     }
     if (s.source_kind == Section::Source::kJoin) {
       const std::vector<SqlType>& from = Builder(s.source).columns;

@@ -367,6 +367,8 @@ Status CanLower(const vm::Program& program, int section) {
     if (!CanBuild(builder) || builder.keys > 0) return no("a section over the rows of a join table with keys");
   } else if (s.source_kind == Section::Source::kOneRow) {
     return no("a section over one row");
+  } else if (s.source_kind == Section::Source::kSeries) {
+    return no("a section over a series");
   }
   if (s.sink == Section::Sink::kMap) return no("a dictionary section");
   if (s.sink == Section::Sink::kGroups && s.keys > static_cast<int>(kMaxGroupKeys))

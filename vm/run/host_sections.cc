@@ -35,7 +35,8 @@ size_t SkipUnits(const RunState& state, const Scan& scan, RowStream* stream) {
   const bool all_rows = std::all_of(s.code.begin(), s.code.end(), [](const Instruction& in) {
     return OnlyMoves(in) || in.op == Opcode::Emit || in.op == Opcode::End;
   });
-  if (scan.table == nullptr || !all_rows || state.options.exchange != nullptr) return 0;
+  const bool is_cut = scan.table != nullptr || s.source_kind == Section::Source::kSeries;
+  if (!is_cut || !all_rows || state.options.exchange != nullptr) return 0;
   size_t u = 0;
   for (; u < scan.units.size(); ++u) {
     const uint32_t rows = scan.units.blocks[scan.units.At(u).block].rows;
@@ -45,8 +46,8 @@ size_t SkipUnits(const RunState& state, const Scan& scan, RowStream* stream) {
   return u;
 }
 
-/// Runs all units; their rows go to `stream`.
-Status StreamUnits(RunState* state, Scan* scan, RowStream* stream) {
+/// Runs all units of a round; their rows go to `stream`.
+Status StreamRound(RunState* state, Scan* scan, RowStream* stream) {
   const Section& s = state->section(scan->number);
   std::deque<UnitOutput> units;  // from unit `begin` on
   size_t begin = SkipUnits(*state, *scan, stream), window = StreamWindow(*state);
@@ -61,6 +62,23 @@ Status StreamUnits(RunState* state, Scan* scan, RowStream* stream) {
     if (units.empty() && came < 8 * kBatchRows) window = std::min(4 * window, kWindowUnits);
     if (came > 64 * kBatchRows) window = std::max(window / 2, StreamWindow(*state));
   }
+  return Status::Ok();
+}
+
+/// Runs all units of a round and adds their rows to `rows`, up to the section's LIMIT.
+Status RunRound(RunState* state, Scan* scan, RowSet* rows) {
+  const Section& s = state->section(scan->number);
+  if (s.sink == Section::Sink::kGroups) return RunUnits(state, scan, {0, scan->units.size()}, nullptr);
+  size_t begin = 0;
+  do {
+    const size_t end = std::min(scan->units.size(), begin + kWindowUnits);
+    std::deque<UnitOutput> units(end - begin);
+    TESSERA_TRY(RunUnits(state, scan, {begin, end, WantedRows(s, rows->rows)}, &units));
+    std::vector<RowSet> made;
+    for (UnitOutput& u : units) made.push_back(std::move(u.rows));
+    TESSERA_TRY(AppendAll(rows, std::move(made), state->pool));
+    begin = end;
+  } while (begin < scan->units.size() && WantedRows(s, rows->rows) > 0);
   return Status::Ok();
 }
 
@@ -86,7 +104,9 @@ Status HostSections::Stream(int number, RowStream* stream, SectionStatistics* st
   TESSERA_TRY(MakeJoins(number));
   Scan scan;
   TESSERA_TRY(PrepareScan(&state_, number, &scan));
-  Status status = StreamUnits(&state_, &scan, stream);
+  Status status = StreamRound(&state_, &scan, stream);
+  while (status.ok() && !stream->full() && CutNextOfSeries(&state_, &scan))
+    status = StreamRound(&state_, &scan, stream);
   AddScan(scan, &state_, stats);
   return status;
 }
@@ -143,17 +163,9 @@ Status OrderJoin(const RunState& state, const Section& s, RowSet* rows) {
 
 Status RunAllUnits(RunState* state, Scan* scan, RowSet* rows) {
   const Section& s = state->section(scan->number);
-  if (s.sink == Section::Sink::kGroups) return RunUnits(state, scan, {0, scan->units.size()}, nullptr);
-  size_t begin = 0;
   do {
-    const size_t end = std::min(scan->units.size(), begin + kWindowUnits);
-    std::deque<UnitOutput> units(end - begin);
-    TESSERA_TRY(RunUnits(state, scan, {begin, end, WantedRows(s, rows->rows)}, &units));
-    std::vector<RowSet> made;
-    for (UnitOutput& u : units) made.push_back(std::move(u.rows));
-    TESSERA_TRY(AppendAll(rows, std::move(made), state->pool));
-    begin = end;
-  } while (begin < scan->units.size() && WantedRows(s, rows->rows) > 0);
+    TESSERA_TRY(RunRound(state, scan, rows));
+  } while (WantedRows(s, rows->rows) > 0 && CutNextOfSeries(state, scan));
   return Status::Ok();
 }
 

@@ -123,7 +123,8 @@ Status Placement::PlaceSection(size_t number) {
   on_device_[number] = false;
   const bool exchanges = options.exchange != nullptr && s.by_key && s.sink == Section::Sink::kJoin;
   if ((exchanges && !CanExchange(s.join)) || s.source_kind == Section::Source::kOneRow ||
-      s.source_kind == Section::Source::kDictionary || barred_[number] || RunsAgain(number))
+      s.source_kind == Section::Source::kSeries || s.source_kind == Section::Source::kDictionary || barred_[number] ||
+      RunsAgain(number))
     return Status::Ok();
   Status can = ProbesBy(s, JoinStrategy::kLoop) ? RefuseStrategy("loop", "it runs on the host only")
                                                 : options.gpu->CanRun(state_.program, static_cast<int>(number));
@@ -220,8 +221,8 @@ bool Placement::AreReadOnDevice(int section) const {
   for (size_t i = 0; i < on_device_.size(); ++i) {
     const Section& s = state_.program.sections[i];
     const bool reads = s.source_kind == Section::Source::kSection && s.source == section;
-    if (s.append_to == section && state_.options.exchange != nullptr) return false;  // (the hosts put rows together)
     if (!reads && s.append_to != section && s.again != section) continue;
+    if (s.append_to == section && state_.options.exchange != nullptr) return false;  // (the hosts put rows together)
     // Rows that others are appended to are read as those.
     if (!on_device_[i] || s.again == section || (s.append_to == section && !AreReadOnDevice(static_cast<int>(i))))
       return false;

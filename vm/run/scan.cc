@@ -32,6 +32,28 @@ TabletEncoding EncodeRows(const Section& s, const RowSet& rows) {
   return out;
 }
 
+/// Rows of a series that are cut at a time, and of a tablet of them.
+constexpr int64_t kSeriesRound = int64_t{1} << 26, kSeriesTablet = int64_t{1} << 16;
+
+/// The numbers of `rows` rows of a series, from `first` on, as a tablet. All tablets share their codes.
+TabletEncoding EncodeSeries(const Section& s, int64_t first, int64_t rows) {
+  // (Loops may read a few codes more.)
+  static const std::vector<uint16_t> kCodes = [] {
+    std::vector<uint16_t> codes(kSeriesTablet + 64);
+    for (size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<uint16_t>(i);
+    return codes;
+  }();
+  TabletEncoding out;
+  out.rows = static_cast<uint32_t>(rows);
+  SlotEncoding number;
+  number.decode = Decode::kFrame;
+  number.width = sizeof(uint16_t);
+  number.base = static_cast<uint64_t>(first);
+  number.codes = reinterpret_cast<const uint8_t*>(kCodes.data());
+  out.slots.assign(s.slots.size(), number);
+  return out;
+}
+
 /// Adds the blocks of some rows of a tablet. `tile`: the number of the tablet's first tile.
 void CutRows(const TabletPart& part, uint32_t block_rows, uint64_t tile, std::vector<Block>* blocks) {
   for (uint32_t at = 0; at < part.rows;) {
@@ -138,6 +160,11 @@ Status RenewSource(RunState* state, Scan* scan) {
   const Section& s = state->section(scan->number);
   scan->machines.clear();
   scan->units.blocks.clear();
+  if (s.source_kind == Section::Source::kSeries) {
+    scan->series_end = 0;
+    CutNextOfSeries(state, scan);
+    return Status::Ok();
+  }
   scan->tablets = std::vector<LazyTablet>(1);
   TabletEncoding& encoded = scan->tablets[0].encoded;
   encoded.rows = 1;
@@ -157,6 +184,29 @@ Status RenewSource(RunState* state, Scan* scan) {
       first;
   FindRanges(*state, scan);
   return Status::Ok();
+}
+
+bool CutNextOfSeries(RunState* state, Scan* scan) {
+  const Section& s = state->section(scan->number);
+  if (s.source_kind != Section::Source::kSeries || scan->series_end == s.source_rows) return false;
+  const int64_t begin = scan->series_end, end = begin + std::min(kSeriesRound, s.source_rows - begin);
+  const auto tablets = static_cast<size_t>((end - begin + kSeriesTablet - 1) / kSeriesTablet);
+  scan->machines.clear();
+  scan->units.blocks.clear();
+  scan->first_rows.clear();
+  scan->tablets = std::vector<LazyTablet>(tablets);
+  std::vector<uint32_t> rows;
+  for (LazyTablet& tablet : scan->tablets) {
+    const int64_t first = begin + static_cast<int64_t>(rows.size()) * kSeriesTablet;
+    tablet.encoded = EncodeSeries(s, first + 1, std::min(kSeriesTablet, end - first));
+    rows.push_back(tablet.encoded.rows);
+    scan->first_rows.push_back(static_cast<uint64_t>(first));
+  }
+  scan->next_tile = CutSource(s, Portion(nullptr), rows, scan->next_tile, &scan->units);
+  scan->series_end = end;
+  scan->done = static_cast<double>(begin) / static_cast<double>(s.source_rows);
+  scan->round = static_cast<double>(end - begin) / static_cast<double>(s.source_rows);
+  return true;
 }
 
 void RenewJoin(RunState* state, Scan* scan) {

@@ -114,8 +114,10 @@ struct Scan {
   std::unique_ptr<SectionEncoder> encoder;  ///< of stored tables
   std::unique_ptr<ReadAhead> ahead;         ///< of stored tables, once units have begun to run
   std::vector<LazyTablet> tablets;
-  std::vector<uint64_t> first_rows;  ///< of stored tables: the number of each tablet's first row
+  std::vector<uint64_t> first_rows;  ///< of stored tables and series: the number of each tablet's first row
   uint64_t next_tile = 0;            ///< the number of the next tile, if the source comes in rounds
+  int64_t series_end = 0;            ///< of a series: how many of its rows have been cut
+  double done = 0, round = 1;        ///< parts of the source: in earlier rounds, in this one
   bool counted = false;              ///< the source's rows have been, in an earlier round
   uint64_t place = 0;                ///< what is added to rows' numbers, so that turns of a recursion differ
   SharedLoops loops;                 ///< over the texts of tablets that are being encoded
@@ -126,12 +128,16 @@ struct Scan {
   ScanCounts counts;
 };
 
-/// Cuts the source of a section into units and keeps those of this rank. REQUIRES: all that the section reads and
+/// Cuts the source of a section into units and keeps those of this rank; of a series the first rows only, which come in
+/// rounds, so that they take no memory. REQUIRES: all that the section reads and
 /// probes is there. Errors: kResource, too many rows.
 Status PrepareScan(RunState* state, int number, Scan* scan);
 
 /// Cuts the rows that the section's source has now, in place of those of the round before. Errors: as PrepareScan.
 Status RenewSource(RunState* state, Scan* scan);
+
+/// Cuts the next rows of a series, in place of those of the round before. False: there are no more, or it is none.
+bool CutNextOfSeries(RunState* state, Scan* scan);
 
 /// Begins the source anew, for other rows of a join table that the section probes.
 void RenewJoin(RunState* state, Scan* scan);

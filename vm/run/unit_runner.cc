@@ -180,7 +180,8 @@ class UnitRunner {
     }
     const size_t finished = window_.begin + ++done_;
     if (state_.options.progress)
-      state_.options.progress(static_cast<double>(finished) / static_cast<double>(scan_.units.size()));
+      state_.options.progress(scan_.done +
+                              scan_.round * static_cast<double>(finished) / static_cast<double>(scan_.units.size()));
     return Status::Ok();
   }
 
