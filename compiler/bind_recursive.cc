@@ -118,8 +118,6 @@ Result<std::unique_ptr<Query>> BindRecursive(const ParseNode& body, const std::s
     if (distinct && o.expr->type.id == TypeId::kInterval)
       return Unsupported("UNION of INTERVAL is not supported", position, "UNION ALL, and GROUP BY around it.");
   }
-  if (distinct && width > vm::kMaxKeys)
-    return Unsupported("UNION of more than 64 columns is not supported", position, "UNION ALL has no such limit.");
 
   // The name means the rows of the last turn, as long as the step is bound.
   std::shared_ptr<Query> working = WorkingTable(*first);

@@ -35,10 +35,14 @@ Result<int> BlockGenerator::Run() {
     } else {
       TESSERA_TRY(BlockGenerator(*blocks[i++], &assembly_).Block());
     }
-    const bool many = program_->sections.size() > vm::kMaxSections || program_->joins.size() > vm::kMaxJoins;
-    if (many) {
-      return Unsupported("the statement needs more pipelines than the machine runs", -1,
-                         "Store the rows of a part of it in a table.");
+    const char* const store = "Store the rows of a part of it in a table, and read that.";
+    if (program_->sections.size() > vm::kMaxSections) {
+      return Unsupported("a statement of more than " + std::to_string(vm::kMaxSections) + " pipelines is not supported",
+                         -1, store);
+    }
+    if (program_->joins.size() > vm::kMaxJoins) {
+      return Unsupported("a statement of more than " + std::to_string(vm::kMaxJoins) + " joins is not supported", -1,
+                         store);
     }
     vm::Section& made = program_->sections.back();
     if (i > 1 && plan_.query->working != nullptr) {
@@ -55,9 +59,6 @@ Result<int> BlockGenerator::Run() {
 }
 
 Status BlockGenerator::Block() {
-  if (q_.group_by.size() > vm::kMaxKeys || (q_.distinct && q_.outputs.size() > vm::kMaxKeys)) {
-    return Unsupported("grouping by more than " + std::to_string(vm::kMaxKeys) + " columns is not supported");
-  }
   for (const auto& derived : plan_.derived) {
     if (derived != nullptr) TESSERA_TRY(GenerateRowsOf(*derived));
   }

@@ -1,4 +1,6 @@
 // Sections that group, and what is above the groups.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -177,6 +179,11 @@ Status BlockGenerator::GroupedTwice() {
     if (!NeedsDistinct(a)) continue;
     auto same = [&](const Expr* e) { return e->SameAs(*a.argument); };
     if (std::none_of(distinct.begin(), distinct.end(), same)) distinct.push_back(a.argument.get());
+  }
+  if (keys.size() + distinct.size() > vm::kMaxGroupingKeys) {
+    return Unsupported(fmt::format("more than {} keys and arguments of aggregates with DISTINCT are not supported",
+                                   vm::kMaxGroupingKeys),
+                       distinct[0]->position, "Compute some of them in a query of their own.");
   }
   // First grouping.
   PipelineScope scope(q_, plan_.driver);

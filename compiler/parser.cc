@@ -203,7 +203,10 @@ Status ErrorOf(const PgQueryError& error, std::string_view sql, int position) {
 }  // namespace
 
 Status NestedTooDeeply(int position) {
-  return SqlError("statement is nested too deeply (more than " + std::to_string(kMaxNesting) + " levels)", position);
+  return SqlError(
+      "statement is nested too deeply (more than " + std::to_string(kMaxNesting) + " levels)", position,
+      "A subquery takes 16 levels or more, a query of WITH that reads the one before 4: store the rows of the "
+      "inner ones in a table.");
 }
 
 Result<ParsedStatement> Parse(std::string_view sql) {

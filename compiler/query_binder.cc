@@ -153,8 +153,11 @@ Result<RowRanking> BindDistinctOn(const ParseNode& list, QueryBlock* block) {
     if (std::none_of(r.order.begin(), r.order.end(), same)) r.order.push_back({output, false, false});
   }
   r.partition_keys = static_cast<int>(on.size());
-  if (r.order.size() > vm::kMaxKeys)
-    return Unsupported("DISTINCT ON and ORDER BY of more than 64 columns are not supported", position);
+  if (r.order.size() > vm::kMaxWindowKeys) {
+    return Unsupported(
+        "DISTINCT ON and ORDER BY of more than " + std::to_string(vm::kMaxWindowKeys) + " columns are not supported",
+        position, "GROUP BY takes more.");
+  }
   return r;
 }
 
@@ -175,7 +178,11 @@ Result<RowRanking> DistinctRows(int position, Query* query) {
   }
   r.partition_keys = static_cast<int>(r.order.size());
   query->distinct = false;
-  if (r.order.size() > vm::kMaxKeys) return Unsupported("DISTINCT of more than 64 columns is not supported", position);
+  if (r.order.size() > vm::kMaxWindowKeys) {
+    return Unsupported(
+        "DISTINCT of an INTERVAL among more than " + std::to_string(vm::kMaxWindowKeys) + " columns is not supported",
+        position, "GROUP BY takes more.");
+  }
   return r;
 }
 

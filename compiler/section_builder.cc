@@ -1,6 +1,8 @@
 // Instructions, registers, masks and predicates of a section.
 #include "compiler/section_builder.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "compiler/condition_generator.h"
@@ -11,6 +13,12 @@ namespace tessera {
 using vm::Opcode;
 using vm::Operand;
 using vm::Predicate;
+
+namespace {
+
+constexpr const char* kStore = "Store what a part of it makes in a table, and read that.";
+
+}  // namespace
 
 Status Scope::Compute(const Expr& leaf, SectionBuilder*) {
   return Status(ErrorCode::kInternal, "a column is not at hand where it is used").At(leaf.position);
@@ -169,12 +177,22 @@ void SectionBuilder::NullToZero() {
 }
 
 Status SectionBuilder::CheckLimits() const {
-  if (section.registers.size() > vm::kMaxRegisters || section.masks > vm::kMaxMasks ||
-      section.code.size() > vm::kMaxInstructions || section.slots.size() > vm::kMaxSlots ||
-      program_->constants.size() > vm::kMaxConstants) {
-    return Unsupported("the statement needs a longer program than the machine runs", -1,
-                       "Split it, or load a long list into a table and join with it.");
-  }
+  const auto refuse = [](const char* what, int most, const char* hint) {
+    return Unsupported(fmt::format("a statement {} {} is not supported", what, most), -1, hint);
+  };
+  if (program_->constants.size() > vm::kMaxConstants)
+    return refuse("with more different constants than", vm::kMaxConstants,
+                  "Load a long list into a table, and join with it.");
+  if (section.code.size() > vm::kMaxInstructions)
+    return refuse("whose expressions take, in one pipeline, more instructions than", vm::kMaxInstructions, kStore);
+  if (section.registers.size() > vm::kMaxRegisters)
+    return refuse("whose columns and expressions take, in one pipeline, more registers than", vm::kMaxRegisters,
+                  kStore);
+  if (section.slots.size() > vm::kMaxSlots)
+    return refuse("that reads, in one pipeline, more columns than", vm::kMaxSlots, kStore);
+  if (section.masks > vm::kMaxMasks)
+    return refuse("whose conditions and CASEs take, in each other, more masks than", vm::kMaxMasks,
+                  "Compute the inner ones in a derived table with OFFSET 0.");
   return Status::Ok();
 }
 

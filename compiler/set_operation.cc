@@ -127,12 +127,6 @@ class SetOperationBinder {
                           std::to_string(width_) + " and " + std::to_string(width),
                       at >= 0 ? at : a.position);
     }
-    const bool groups = (op_ == "SETOP_UNION" && !IsAll(select_)) || IsChoice();
-    if (groups && width_ > vm::kMaxKeys) {
-      return Unsupported(
-          std::string(name_) + " of more than " + std::to_string(vm::kMaxKeys) + " columns is not supported",
-          arms_[0].query->outputs[vm::kMaxKeys].expr->position, "UNION ALL has no such limit.");
-    }
     return {};
   }
 

@@ -21,6 +21,9 @@ constexpr size_t kRoomyTable = 4096;
 /// Groups whose states are merged aggregate by aggregate: their numbers stay in the L1 cache.
 constexpr size_t kMergedTogether = 1024;
 
+/// NULL bits in a word.
+constexpr int kBitsOfWord = 64;
+
 /// Of GroupTable::table_.
 uint64_t Entry(uint64_t hash, uint64_t group) { return hash >> 32 << 32 | (group + 1); }
 
@@ -29,8 +32,8 @@ bool IsCount(Opcode op) { return Info(op).role == Role::Count; }
 }  // namespace
 
 GroupTable::GroupTable(const Section& section, const StringPool* strings) : section_(section), strings_(strings) {
-  for (int k = 0; k < section.keys; ++k) words_ += IsWide(section.columns[static_cast<size_t>(k)]) ? 2 : 1;
-  if (section.keys > 0) ++words_;
+  for (int k = 0; k < section.keys; ++k) value_words_ += IsWide(section.columns[static_cast<size_t>(k)]) ? 2 : 1;
+  words_ = value_words_ + (section.keys + kBitsOfWord - 1) / kBitsOfWord;
   for (const AggregateSpec& a : section.aggregates) {
     arrays_.aggregates.emplace_back();
     arrays_.aggregates.back().op = a.op;
@@ -215,7 +218,7 @@ void GroupTable::KeysOf(const RowSet& rows, size_t begin, size_t n, int64_t* wor
     for (size_t i = 0; i < n; ++i) {
       const size_t r = begin + i;
       if (!c.null.empty() && c.null[r] != 0) {
-        words[i * width + width - 1] |= int64_t{1} << k;
+        words[i * width + static_cast<size_t>(value_words_ + k / kBitsOfWord)] |= int64_t{1} << k % kBitsOfWord;
         continue;
       }
       words[i * width + word] = c.low[r];
@@ -257,7 +260,7 @@ RowSet GroupTable::Rows() const {
       const int64_t* words = arrays_.keys.data() + g * static_cast<size_t>(words_);
       c.low.push_back(words[word]);
       if (wide) c.high.push_back(words[word + 1]);
-      if ((words[words_ - 1] >> k & 1) != 0) {
+      if ((words[value_words_ + k / kBitsOfWord] >> k % kBitsOfWord & 1) != 0) {
         c.null.resize(groups_);
         c.null[g] = 1;
       }

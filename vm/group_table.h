@@ -80,8 +80,11 @@ class GroupTable {
  public:
   GroupTable(const Section& section, const StringPool* strings);
 
-  /// Key words of a group: per key its value (two words if wide; 0 if NULL); the last word has a bit per NULL key.
+  /// Key words of a group: per key its value (two words if wide; 0 if NULL); then words with a bit per NULL key, one for
+  /// each 64 keys.
   int words() const { return words_; }
+  /// How many of them are values.
+  int value_words() const { return value_words_; }
   /// The group with these words, made if it is new. Its states are there after MakeStates.
   uint32_t FindOrMake(const int64_t* words, uint64_t hash);
   /// The same for `n` groups' words, one behind the other: group(i, g) gets each. Where the table has outgrown the
@@ -144,7 +147,7 @@ class GroupTable {
 
   const Section& section_;
   const StringPool* strings_;
-  int words_ = 0;
+  int words_ = 0, value_words_ = 0;
   size_t groups_ = 0;
   GroupArrays arrays_;  // (states of as many groups as MakeStates has seen)
   /// Upper half of the hash, then group + 1; 0 if free. A power of two, at most half full; small: a quarter.

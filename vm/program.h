@@ -67,14 +67,16 @@ constexpr SqlType UnpackType(int32_t p) {
 }
 
 // ---- Limits: what one program may ask of a machine. Verify enforces them, the compiler says so before.
-inline constexpr int kMaxSections = 256;
-inline constexpr int kMaxInstructions = 16384;  ///< per section
-inline constexpr int kMaxSlots = 1024;          ///< per section
-inline constexpr int kMaxRegisters = 1024;      ///< per section
-inline constexpr int kMaxMasks = 64;            ///< mask registers per section
+inline constexpr int kMaxSections = 4096;
+inline constexpr int kMaxInstructions = 1 << 18;  ///< per section
+inline constexpr int kMaxSlots = 8192;            ///< per section
+inline constexpr int kMaxRegisters = 16384;       ///< per section
+inline constexpr int kMaxMasks = 64;              ///< mask registers per section
 inline constexpr int kMaxConstants = 32768;
-inline constexpr int kMaxJoins = 64;
-inline constexpr int kMaxKeys = 64;
+inline constexpr int kMaxJoins = 1024;
+inline constexpr int kMaxKeys = 64;  ///< of a join table
+/// Keys of groups and folds, and columns of rows that are to differ from each other.
+inline constexpr int kMaxGroupingKeys = 4096;
 inline constexpr int kMaxWindowKeys = 250;  ///< entries of the order of a section with windows
 
 /// A column that a section reads.

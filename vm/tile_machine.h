@@ -372,6 +372,7 @@ class TileMachine {
   void FindGroupsOf(const ManyRows& rows, GroupTable* table);
   /// Finds the groups of the live rows in a table of many groups.
   void FindManyGroups(const Instruction& in, GroupTable* table);
+  void FindGroupsOfManyKeys(const Instruction& in, GroupTable* table);
   template <class M>
   void DoCountRows(const Instruction& in);
   template <class M>

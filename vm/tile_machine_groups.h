@@ -33,6 +33,7 @@ void TileMachine::DoGroup(const Instruction& in) {
     recent_of_ = &table;
     recent_generation_ = table.generation();
   }
+  if (in.p3 > kMaxKeys) return FindGroupsOfManyKeys(in, &table);
   if (FindGroupsDirectly(in, &table)) return table.MakeStates();
   if (table.groups() >= kManyGroups) return FindManyGroups(in, &table);
   // (Always inlined: as a call for each row, TPC-H q1 took 6 % longer.)
@@ -153,6 +154,36 @@ void TileMachine::FindManyGroups(const Instruction& in, GroupTable* table) {
     AddTo(&rows, i, key, words);
   });
   FindGroupsOf(rows, table);
+  table->MakeStates();
+}
+
+/// More keys than WithKeyWords has bits for.
+void TileMachine::FindGroupsOfManyKeys(const Instruction& in, GroupTable* table) {
+  const auto keys = static_cast<size_t>(in.p3), words = static_cast<size_t>(table->words());
+  const auto nulls = static_cast<size_t>(table->value_words());
+  const size_t base = Operand::Unpack(in.p2).index;
+  std::vector<int64_t> key(words);
+  ForOnlyLive([&](int i) {
+    const auto row = static_cast<size_t>(i);
+    std::fill(key.begin(), key.end(), 0);
+    size_t w = 0;
+    for (size_t k = 0; k < keys; ++k) {
+      const Register& r = registers_[base + k];
+      const bool is_wide = !r.wide.empty();
+      if (r.may_be_null && r.null[row] != 0) {
+        key[nulls + k / 64] |= int64_t{1} << k % 64;
+      } else if (is_wide) {
+        key[w] = Low64(r.wide[row]);
+        key[w + 1] = High64(r.wide[row]);
+      } else {
+        key[w] = r.narrow[row];
+      }
+      w += is_wide ? 2 : 1;
+    }
+    uint64_t hash = kHashSeed;
+    for (const int64_t word : key) hash = HashWord(hash, word);
+    group_[row] = table->FindOrMake(key.data(), hash);
+  });
   table->MakeStates();
 }
 

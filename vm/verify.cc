@@ -291,7 +291,7 @@ class Verifier {
     if (!plain || s.again < 0 || s.again >= section_ || s.again_limit < -1) return Fail("what it runs again");
     const Section& first = p_.sections[static_cast<size_t>(s.again)];
     const bool rows = first.sink == Section::Sink::kRows && first.windows.empty() && first.again == -1;
-    if (!rows || first.columns.size() != s.columns.size() || (s.again_distinct && s.columns.size() > kMaxKeys))
+    if (!rows || first.columns.size() != s.columns.size() || (s.again_distinct && s.columns.size() > kMaxGroupingKeys))
       return Fail("the rows that it replaces");
     for (size_t i = 0; i < s.columns.size(); ++i) {
       if (first.columns[i].storage() != s.columns[i].storage()) return Fail("types of the rows that it replaces");
@@ -399,8 +399,8 @@ class Verifier {
   }
 
   Status CheckSink(const Section& s) {
-    if (s.keys < 0 || s.keys > kMaxKeys || static_cast<size_t>(s.keys) > s.columns.size())
-      return Fail("number of keys");
+    const int most = s.sink == Section::Sink::kJoin ? kMaxKeys : kMaxGroupingKeys;
+    if (s.keys < 0 || s.keys > most || static_cast<size_t>(s.keys) > s.columns.size()) return Fail("number of keys");
     if (s.sink != Section::Sink::kRows && (!s.order.empty() || s.limit != -1 || s.offset != 0))
       return Fail("order or limit without rows");
     if (s.limit < -1 || s.offset < 0) return Fail("limit or offset");
@@ -723,7 +723,7 @@ class Verifier {
 
   /// Checks the keys of Probe and Group: one operand, or registers from p2 on, with the classes of `columns`.
   Status CheckKeys(const Section& s, const Instruction& in, const std::vector<SqlType>& columns) {
-    if (in.p3 < 0 || in.p3 > kMaxKeys) return Fail("number of keys");
+    if (in.p3 < 0 || in.p3 > kMaxGroupingKeys) return Fail("number of keys");
     if (in.p3 == 0) return in.p2 == 0 ? Status::Ok() : Fail("operand p2");
     Operand o = Operand::Unpack(in.p2);
     for (int k = 0; k < in.p3; ++k) {

@@ -352,6 +352,10 @@ class Lowerer {
   LoweredProgram out_;
 };
 
+/// What a launch is laid out for. Larger sections are rare, and the host has room for them.
+constexpr size_t kMostSlots = 1024, kMostRegisters = 1024, kMostInstructions = 16384;
+constexpr size_t kMostJoins = 64;  ///< join tables of a program: each has a record in shared memory
+
 constexpr const char* kManyJoinKeys = "a join on more than 8 keys";
 bool CanBuild(const Section& s) { return s.keys <= static_cast<int>(kMaxHashedKeys); }
 
@@ -370,10 +374,13 @@ Status CanLower(const vm::Program& program, int section) {
   } else if (s.source_kind == Section::Source::kSeries) {
     return no("a section over a series");
   }
+  if (s.slots.size() > kMostSlots || s.registers.size() > kMostRegisters || s.code.size() > kMostInstructions)
+    return no("a section with so many columns or instructions");
   if (s.sink == Section::Sink::kMap) return no("a dictionary section");
   if (s.sink == Section::Sink::kGroups && s.keys > static_cast<int>(kMaxGroupKeys))
     return no("GROUP BY of more than 63 keys");
   if (s.sink == Section::Sink::kJoin && !CanBuild(s)) return no(kManyJoinKeys);
+  if (program.joins.size() > kMostJoins) return no("a program of more than 64 join tables");
   bool grouped = false;
   for (const Instruction& in : s.code) {
     const OpcodeInfo& info = vm::Info(in.op);

@@ -6,6 +6,7 @@
 #include <deque>
 
 #include "base/memory_budget.h"
+#include "vm/run/portion.h"
 #include "vm/run/unit_runner.h"
 #include "vm/select_fold.h"
 
@@ -29,7 +30,8 @@ Result<size_t> TakeRows(const Section& s, std::deque<UnitOutput>* units, RowStre
   return dropped;
 }
 
-/// How many units the OFFSET of a stream leaves out: those of a stored table all of whose rows are the section's.
+/// How many units the OFFSET of a stream leaves out: those of a stored table or a series all of whose rows are the
+/// section's.
 size_t SkipUnits(const RunState& state, const Scan& scan, RowStream* stream) {
   const Section& s = state.section(scan.number);
   const bool all_rows = std::all_of(s.code.begin(), s.code.end(), [](const Instruction& in) {
@@ -53,14 +55,15 @@ Status StreamRound(RunState* state, Scan* scan, RowStream* stream) {
   size_t begin = SkipUnits(*state, *scan, stream), window = StreamWindow(*state);
   while (begin < scan->units.size() && !stream->full()) {
     units.resize(std::max(units.size(), std::min(window, scan->units.size() - begin)));
-    TESSERA_TRY(RunUnits(state, scan, {begin, begin + units.size(), stream->wanted(), kStreamRows}, &units));
+    TESSERA_TRY(
+        RunUnits(state, scan, {begin, begin + units.size(), stream->wanted(), RowsByWidth(kStreamRows, s)}, &units));
     const uint64_t before = stream->streamed();
     TESSERA_ASSIGN(const size_t dropped, TakeRows(s, &units, stream));
     begin += dropped;
     // If few rows come, threads should not have to wait for each other after every few units.
     const uint64_t came = stream->streamed() - before;
-    if (units.empty() && came < 8 * kBatchRows) window = std::min(4 * window, kWindowUnits);
-    if (came > 64 * kBatchRows) window = std::max(window / 2, StreamWindow(*state));
+    if (units.empty() && came < RowsByWidth(8 * kBatchRows, s)) window = std::min(4 * window, kWindowUnits);
+    if (came > RowsByWidth(64 * kBatchRows, s)) window = std::max(window / 2, StreamWindow(*state));
   }
   return Status::Ok();
 }

@@ -46,6 +46,19 @@ bool LocksGroups(const Section& s) {
 
 }  // namespace
 
+Placement::Placement(const RunState& state)
+    : state_(state), on_device_(state.program.sections.size()), followers_(on_device_.size()) {
+  for (size_t i = 0; i < on_device_.size(); ++i) {
+    const Section& s = state_.program.sections[i];
+    const auto follow = [&](int32_t earlier) {
+      if (earlier >= 0) followers_[static_cast<size_t>(earlier)].push_back(static_cast<int>(i));
+    };
+    if (s.source_kind == Section::Source::kSection) follow(s.source);
+    follow(s.append_to);
+    follow(s.again);
+  }
+}
+
 Status Placement::Choose() {
   TESSERA_TRY(Place());
   for (size_t i = 0; i < on_device_.size(); ++i) {
@@ -218,14 +231,11 @@ bool Placement::AreReadOnDevice(int section) const {
   if (!MayStay(section)) return false;
   if (state_.section(section).append_to >= 0 && state_.options.exchange != nullptr) return false;
   bool any = false;
-  for (size_t i = 0; i < on_device_.size(); ++i) {
-    const Section& s = state_.program.sections[i];
-    const bool reads = s.source_kind == Section::Source::kSection && s.source == section;
-    if (!reads && s.append_to != section && s.again != section) continue;
+  for (const int i : followers_[static_cast<size_t>(section)]) {
+    const Section& s = state_.section(i);
     if (s.append_to == section && state_.options.exchange != nullptr) return false;  // (the hosts put rows together)
     // Rows that others are appended to are read as those.
-    if (!on_device_[i] || s.again == section || (s.append_to == section && !AreReadOnDevice(static_cast<int>(i))))
-      return false;
+    if (!OnDevice(i) || s.again == section || (s.append_to == section && !AreReadOnDevice(i))) return false;
     any = true;
   }
   return any;

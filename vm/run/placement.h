@@ -12,7 +12,7 @@ namespace tessera::vm {
 
 class Placement {
  public:
-  explicit Placement(const RunState& state) : state_(state), on_device_(state.program.sections.size()) {}
+  explicit Placement(const RunState& state);
 
   /// Decides for all sections. All ranks get the same result. Errors: a section cannot run where it must.
   Status Choose();
@@ -57,8 +57,9 @@ class Placement {
 
   const RunState& state_;
   bool all_have_device_ = false;
-  std::vector<bool> on_device_;  ///< by section
-  std::vector<bool> barred_;     ///< by section: it reads rows that the device will not have
+  std::vector<bool> on_device_;              ///< by section
+  std::vector<bool> barred_;                 ///< by section: it reads rows that the device will not have
+  std::vector<std::vector<int>> followers_;  ///< by section: those that read its rows, come behind them or replace them
 };
 
 }  // namespace tessera::vm

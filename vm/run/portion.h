@@ -18,6 +18,14 @@ namespace tessera::vm {
 /// the same time. A multiple of kTileRows.
 inline constexpr uint32_t kUnitRows = 1 << 16;
 
+/// So many rows of the section's rows, or fewer if these have many columns: they take no more memory then. At least a
+/// tile.
+inline size_t RowsByWidth(size_t rows, const Section& s) {
+  constexpr size_t kFewColumns = 64;
+  if (s.sink == Section::Sink::kGroups || s.columns.size() <= kFewColumns) return rows;
+  return std::max<size_t>(rows * kFewColumns / s.columns.size() / kTileRows, 1) * kTileRows;
+}
+
 /// A stored table is shared by tablets (vm/tablet_shares.h). One with too few of them, or one that every rank has, is
 /// shared by units, which are made small enough to give every rank some.
 class Portion {

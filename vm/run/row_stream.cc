@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/phase_clock.h"
+#include "vm/run/portion.h"
 
 namespace tessera::vm {
 
@@ -13,6 +14,7 @@ RowStream::RowStream(const RunState& state, const Section& s, const RowConsumer&
     : state_(state),
       section_(s),
       consume_(consume),
+      batch_rows_(RowsByWidth(kBatchRows, s)),
       skip_(static_cast<uint64_t>(s.offset)),
       left_(s.limit < 0 ? UINT64_MAX : static_cast<uint64_t>(s.limit)),
       batch_(MakeRowSet(s.columns)) {}
@@ -23,12 +25,12 @@ Status RowStream::Add(const RowSet& rows, size_t first, uint64_t count) {
   left_ -= taken;
   streamed_ += taken;
   if (taken == 0) return Status::Ok();
-  if (taken >= kBatchRows) {  // without a copy
+  if (taken >= batch_rows_) {  // without a copy
     TESSERA_TRY(Flush());
     return Forward(rows, first + skipped, taken);
   }
   AppendRange(&batch_, rows, first + skipped, taken);
-  return batch_.rows >= kBatchRows ? Flush() : Status::Ok();
+  return batch_.rows >= batch_rows_ ? Flush() : Status::Ok();
 }
 
 Status RowStream::Flush() {
@@ -40,10 +42,10 @@ Status RowStream::Flush() {
 Status RowStream::Forward(const RowSet& rows, size_t first, size_t count) {
   const PhaseScope phase(Phase::kPrint);
   const auto start = Clock::now();
-  for (size_t at = 0; at < count; at += kBatchRows) {
+  for (size_t at = 0; at < count; at += batch_rows_) {
     if (state_.IsCancelled()) return Cancelled();
     TESSERA_ASSIGN(RowBatch batch, DecodeRows(rows, state_.program.columns, first + at,
-                                              std::min(kBatchRows, count - at), state_.strings, state_.pool));
+                                              std::min(batch_rows_, count - at), state_.strings, state_.pool));
     TESSERA_TRY(consume_(std::move(batch)));
   }
   milliseconds_ += MillisecondsSince(start);

@@ -9,7 +9,7 @@
 
 namespace tessera::vm {
 
-/// Rows in a batch for the consumer.
+/// Rows in a batch for the consumer, if they have few columns.
 inline constexpr size_t kBatchRows = 1 << 14;
 
 /// Passes the rows within a section's OFFSET and LIMIT to the consumer, in batches.
@@ -41,6 +41,7 @@ class RowStream {
   const RunState& state_;
   const Section& section_;
   const RowConsumer& consume_;
+  const size_t batch_rows_;
   uint64_t skip_, left_;
   uint64_t streamed_ = 0;
   double milliseconds_ = 0;

@@ -67,7 +67,7 @@ void CutRows(const TabletPart& part, uint32_t block_rows, uint64_t tile, std::ve
 /// its last. A block has the number of its first tile, for ranks may cut a tablet anywhere between tiles.
 uint64_t CutSource(const Section& s, const Portion& portion, const std::vector<uint32_t>& rows, uint64_t tile,
                    ScanUnits* units) {
-  const uint32_t block_rows = ComparesPairs(s) ? kTileRows : portion.unit_rows();
+  const uint32_t block_rows = ComparesPairs(s) ? kTileRows : static_cast<uint32_t>(RowsByWidth(portion.unit_rows(), s));
   auto part = portion.parts().begin();
   for (size_t t = 0; t < rows.size(); ++t) {
     if (!portion.by_tablets()) CutRows({t, 0, rows[t]}, block_rows, tile, &units->blocks);

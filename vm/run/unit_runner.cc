@@ -10,6 +10,7 @@
 #include "base/memory_budget.h"
 #include "base/phase_clock.h"
 #include "vm/row_set.h"
+#include "vm/run/portion.h"
 
 namespace tessera::vm {
 namespace {
@@ -138,7 +139,8 @@ class UnitRunner {
       scan_.groups[worker] = std::make_unique<WorkerGroups>(section_, &state_.strings, scan_.groups.size());
     while (!stop_.load(std::memory_order_relaxed)) {
       // The first unit runs in any case, because the consumer waits for it.
-      const bool full = window_.streams() && held_ + scan_.counts.rows_out - made_before_ >= kStreamAllRows;
+      const bool full =
+          window_.streams() && held_ + scan_.counts.rows_out - made_before_ >= RowsByWidth(kStreamAllRows, section_);
       if (full && next_.load() > window_.begin) break;
       const size_t taken = next_.fetch_add(1);
       if (taken >= window_.end) break;
