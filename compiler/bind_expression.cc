@@ -402,12 +402,14 @@ Result<ExprPtr> ExpressionBinder::BindLogic(const ParseNode& node) {
   }
   const bool is_and = op == "AND_EXPR";
   ++may_skip_;
+  in_and_ += is_and ? 1 : 0;
   for (const ParseNode& child : *list) {
     Result<ExprPtr> x = BindBoolean(child, is_and ? "argument of AND" : "argument of OR");
     if (!x.ok()) return x;
     args.push_back(std::move(x).value());
   }
   --may_skip_;
+  in_and_ -= is_and ? 1 : 0;
   return Folded(MakeFunction(is_and ? Function::kAnd : Function::kOr, kBoolean, node.location(), std::move(args)));
 }
 

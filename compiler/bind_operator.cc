@@ -489,6 +489,14 @@ Result<ExprPtr> ExpressionBinder::InList(ExprPtr x, std::vector<ExprPtr> list, i
         return MakeFunction(Function::kGt, kBoolean, position, ExprList(std::move(x), std::move(greatest)));
       }
       if (args.size() == 1) return Comparison(Function::kEq, std::move(x), std::move(args[0]), position);
+      const auto same_class = [&](const ExprPtr& e) {
+        return e->type.storage() == x->type.storage() && e->type.scale == x->type.scale;
+      };
+      if (IsJoinedList({x.get()}, args.size()) && std::all_of(args.begin(), args.end(), same_class)) {
+        std::vector<std::vector<ExprPtr>> rows;
+        for (ExprPtr& e : args) rows.push_back(ExprList(std::move(e)));
+        return InRows(ExprList(std::move(x)), std::move(rows), position);
+      }
       args.insert(args.begin(), std::move(x));
       return MakeFunction(Function::kIn, kBoolean, position, std::move(args));
     }

@@ -134,17 +134,27 @@ Result<ExprPtr> ExpressionBinder::BindRowDistinct(const ParseNode& left, const P
 
 /// x IN (y, z) of rows: x = y OR x = z.
 Result<ExprPtr> ExpressionBinder::BindRowIn(const ParseNode& row, const ParseNode& items, int position) {
-  TESSERA_ASSIGN(const std::vector<ExprPtr> x, BindRowItems(row));
-  std::vector<ExprPtr> any;
+  TESSERA_ASSIGN(std::vector<ExprPtr> x, BindRowItems(row));
+  std::vector<std::vector<ExprPtr>> rows;
   for (const ParseNode& item : items) {
     if (!item.Is(Tag::kRowExpr))
       return SqlError("a row is compared with a value that is none", item.location() >= 0 ? item.location() : position);
+    TESSERA_ASSIGN(std::vector<ExprPtr> right, BindRowItems(item));
+    rows.push_back(std::move(right));
+  }
+  std::vector<const Expr*> tested;
+  for (const ExprPtr& e : x) tested.push_back(e.get());
+  if (IsJoinedList(tested, rows.size())) {
+    TESSERA_ASSIGN(const bool aligned, AlignRows(x, &rows));
+    if (aligned) return InRows(std::move(x), std::move(rows), position);
+  }
+  std::vector<ExprPtr> any;
+  for (std::vector<ExprPtr>& right : rows) {
     std::vector<ExprPtr> left;
     for (const ExprPtr& e : x) {
       TESSERA_ASSIGN(ExprPtr copy, Copy(*e));
       left.push_back(std::move(copy));
     }
-    TESSERA_ASSIGN(std::vector<ExprPtr> right, BindRowItems(item));
     TESSERA_ASSIGN(ExprPtr equal, CompareRows("=", std::move(left), std::move(right), position));
     any.push_back(std::move(equal));
   }

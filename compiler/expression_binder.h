@@ -117,6 +117,7 @@ struct BindContext {
   int64_t now = MicrosecondsNow();           ///< of the statement: one value, however often it asks
   int nesting = 0;                           ///< levels around what is being bound
   int deepest = 0;                           ///< the most that `nesting` was, in blocks inside of this one, too
+  int joined_lists = 0;                      ///< long lists of IN that became subqueries, see bind_long_list.cc
   int64_t copied = 0;                        ///< nodes made by copying operands, see ExpressionBinder::Copy
 };
 
@@ -232,6 +233,15 @@ class ExpressionBinder {
   // bind_subquery.cc
   Result<ExprPtr> BindSubquery(const ParseNode& node);
   Result<ExprPtr> BindAny(const ParseNode& node, std::shared_ptr<Query> query);
+
+  // bind_long_list.cc
+  /// Whether IN of a list of so many constants is better a join.
+  bool IsJoinedList(const std::vector<const Expr*>& tested, size_t elements) const;
+  /// The elements of a list of rows, or of single values, take the types of what is tested. False: they cannot; then some
+  /// may have their types already.
+  Result<bool> AlignRows(const std::vector<ExprPtr>& tested, std::vector<std::vector<ExprPtr>>* rows);
+  /// (x, ...) IN of rows of constants, of the types of x, ...; as a join.
+  Result<ExprPtr> InRows(std::vector<ExprPtr> tested, std::vector<std::vector<ExprPtr>> rows, int position);
 
   // bind_row.cc
   Result<std::vector<ExprPtr>> BindRowItems(const ParseNode& row);
@@ -419,6 +429,7 @@ class ExpressionBinder {
   int in_aggregate_ = 0;  ///< levels of aggregates around
   bool in_window_ = false;
   int may_skip_ = 0;  ///< above 0 inside operands that may not be evaluated for a row
+  int in_and_ = 0;    ///< how many of these are operands of AND, which are not if another one is false
 };
 
 /// Whether the window function of that name is an aggregate, too, with WITHIN GROUP.
