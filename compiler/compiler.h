@@ -79,7 +79,7 @@ class ScriptEnd {
 ///                  ^
 ///   HINT:  Perhaps you meant column "lo_revenue".
 /// `first_line` is the line of the script on which `sql` starts. Long lines are cut around the caret; the caret counts
-/// characters, not bytes. No newline at the end.
+/// columns of a terminal, not bytes. No newline at the end.
 std::string FormatError(const Status& error, std::string_view sql, int first_line = 1);
 
 }  // namespace tessera

@@ -3,25 +3,46 @@
 #include <string>
 #include <string_view>
 
+#include "base/display_width.h"
 #include "compiler/compiler.h"
 
 namespace tessera {
 namespace {
 
-constexpr size_t kWidth = 100;  // characters shown of a long line
+constexpr size_t kWidth = 100;  // columns shown of a long line
 constexpr size_t kBefore = 60;  // of them before the caret
 
-bool IsLead(char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }
+struct ShownLine {
+  std::string text;
+  size_t caret = 0;  ///< columns before it
+};
 
-size_t CountLeads(std::string_view s) { return static_cast<size_t>(std::count_if(s.begin(), s.end(), IsLead)); }
-
-/// Byte offset of character `index`, or the size.
-size_t OffsetOf(std::string_view s, size_t index) {
-  size_t i = 0;
-  for (; i < s.size(); ++i) {
-    if (IsLead(s[i]) && index-- == 0) break;
+/// `line`, or what there is room for around the byte `position`.
+ShownLine CutAround(std::string_view line, size_t position) {
+  const size_t caret = DisplayWidth(line.substr(0, position));
+  const size_t first = caret > kBefore ? caret - kBefore : 0;
+  const bool is_long = DisplayWidth(line) > kWidth;
+  size_t begin = 0, begin_column = 0, end = line.size();
+  for (size_t at = 0, column = 0; is_long && at < line.size();) {
+    std::string_view rest = line.substr(at);
+    const size_t width = TakeCluster(&rest);
+    if (column < first) {
+      begin = line.size() - rest.size();
+      begin_column = column + width;
+    } else if (column + width > begin_column + kWidth) {
+      end = at;
+      break;
+    }
+    at = line.size() - rest.size();
+    column += width;
   }
-  return i;
+  ShownLine shown{std::string(line.substr(begin, end - begin)), caret - begin_column};
+  if (begin > 0) {
+    shown.text.insert(0, "...");
+    shown.caret += 3;
+  }
+  if (end < line.size()) shown.text += "...";
+  return shown;
 }
 
 }  // namespace
@@ -34,29 +55,13 @@ std::string FormatError(const Status& error, std::string_view sql, int first_lin
     while (begin > 0 && sql[begin - 1] != '\n') --begin;
     size_t end = position;
     while (end < sql.size() && sql[end] != '\n' && sql[end] != '\r') ++end;
-    std::string_view line = sql.substr(begin, std::max(end, position) - begin);
-    size_t caret = CountLeads(line.substr(0, position - begin));
-    const size_t length = CountLeads(line);
-
-    std::string shown(line);
-    if (length > kWidth) {
-      const size_t first = caret > kBefore ? caret - kBefore : 0;
-      const size_t a = OffsetOf(line, first);
-      const size_t b = OffsetOf(line, first + kWidth);
-      shown = std::string(line.substr(a, b - a));
-      caret -= first;
-      if (first > 0) {
-        shown.insert(0, "...");
-        caret += 3;
-      }
-      if (b < line.size()) shown += "...";
-    }
+    ShownLine shown = CutAround(sql.substr(begin, end - begin), position - begin);
     // A tab would move the caret.
-    std::replace(shown.begin(), shown.end(), '\t', ' ');
-    std::replace(shown.begin(), shown.end(), '\r', ' ');
+    std::replace(shown.text.begin(), shown.text.end(), '\t', ' ');
+    std::replace(shown.text.begin(), shown.text.end(), '\r', ' ');
     const auto newlines = std::count(sql.begin(), sql.begin() + static_cast<ptrdiff_t>(begin), '\n');
     const std::string head = "LINE " + std::to_string(first_line + newlines) + ": ";
-    out += "\n" + head + shown + "\n" + std::string(head.size() + caret, ' ') + "^";
+    out += "\n" + head + shown.text + "\n" + std::string(head.size() + shown.caret, ' ') + "^";
   }
   if (!error.hint().empty()) out += "\nHINT:  " + error.hint();
   return out;

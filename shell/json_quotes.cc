@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "shell/display_width.h"
+#include "base/display_width.h"
 
 namespace tessera {
 

@@ -11,7 +11,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "shell/display_width.h"
+#include "base/display_width.h"
 #include "shell/interrupts.h"
 
 namespace tessera {

@@ -8,8 +8,8 @@
 #include <cstring>
 #include <deque>
 
+#include "base/display_width.h"
 #include "base/thread_pool.h"
-#include "shell/display_width.h"
 #include "shell/json_quotes.h"
 #include "shell/statistics_text.h"
 
@@ -26,11 +26,13 @@ struct FormatName {
   ResultFormat format;
   const char* name;
 };
-constexpr std::array<FormatName, 5> kFormats = {{{ResultFormat::kBox, "box"},
+constexpr std::array<FormatName, 7> kFormats = {{{ResultFormat::kBox, "box"},
+                                                 {ResultFormat::kColumn, "column"},
                                                  {ResultFormat::kCsv, "csv"},
                                                  {ResultFormat::kJson, "json"},
-                                                 {ResultFormat::kMarkdown, "markdown"},
-                                                 {ResultFormat::kLine, "line"}}};
+                                                 {ResultFormat::kLine, "line"},
+                                                 {ResultFormat::kList, "list"},
+                                                 {ResultFormat::kMarkdown, "markdown"}}};
 
 /// A value of a batch, or what stands for NULL.
 void AppendValue(const ColumnVector& column, size_t row, std::string_view null_text, std::string* out) {
@@ -138,9 +140,11 @@ class CsvText final : public RowText {
 
   Status Begin(const std::vector<vm::ResultColumn>& columns) override {
     null_text_ = NullText("");
+    if (!options_.separator.empty()) separator_ = options_.separator;
+    is_plain_ = null_text_.empty() && separator_.find_first_of(",;|\t") != std::string::npos;
     if (!options_.headers) return Status::Ok();
     for (size_t i = 0; i < columns.size(); ++i) {
-      if (i > 0) buffer_ += ',';
+      if (i > 0) buffer_ += separator_;
       Field(columns[i].name, true, &buffer_);
     }
     buffer_ += '\n';
@@ -156,12 +160,12 @@ class CsvText final : public RowText {
   void AppendRow(const RowBatch& batch, size_t row, std::string* out) const override {
     for (size_t i = 0; i < batch.columns.size(); ++i) {
       const ColumnVector& column = batch.columns[i];
-      if (i > 0) *out += ',';
+      if (i > 0) *out += separator_;
       if (column.IsNull(row)) {
         *out += null_text_;
       } else if (column.type.id == TypeId::kText) {
         Field(column.Text(row), has_special_[i] != 0, out);
-      } else if (null_text_.empty()) {
+      } else if (is_plain_ && column.type.id != TypeId::kEnum) {
         AppendText(column, row, out);  // numbers and dates need no quotes
       } else {
         std::string text;
@@ -172,9 +176,12 @@ class CsvText final : public RowText {
     *out += '\n';
   }
   /// (std::string_view::find_first_of looks up each character with a call; a loop over four comparisons has branches.)
-  static bool HasSpecial(std::string_view text) {
+  bool HasSpecial(std::string_view text) const {
     const auto has = [&](char c) { return memchr(text.data(), c, text.size()) != nullptr; };
-    return !text.empty() && (has(',') || has('"') || has('\r') || has('\n'));
+    const auto has_separator = [&] {
+      return separator_.size() == 1 ? has(separator_[0]) : text.find(separator_) != std::string_view::npos;
+    };
+    return !text.empty() && (has_separator() || has('"') || has('\r') || has('\n'));
   }
   void Field(std::string_view text, bool may_be_special, std::string* out) const {
     if (!text.empty() && !(may_be_special && HasSpecial(text)) && text != null_text_) {
@@ -189,8 +196,37 @@ class CsvText final : public RowText {
     *out += '"';
   }
 
-  std::string null_text_;
+  std::string null_text_, separator_ = ",";
+  bool is_plain_ = true;              ///< no number is as NULL, or has the separator in it
   std::vector<uint8_t> has_special_;  ///< by column of the batch
+};
+
+class ListText final : public RowText {
+ public:
+  using RowText::RowText;
+
+  Status Begin(const std::vector<vm::ResultColumn>& columns) override {
+    null_text_ = NullText("");
+    if (!options_.separator.empty()) separator_ = options_.separator;
+    if (!options_.headers) return Status::Ok();
+    for (size_t i = 0; i < columns.size(); ++i) {
+      if (i > 0) buffer_ += separator_;
+      buffer_ += columns[i].name;
+    }
+    buffer_ += '\n';
+    return Status::Ok();
+  }
+
+ private:
+  void AppendRow(const RowBatch& batch, size_t row, std::string* out) const override {
+    for (size_t i = 0; i < batch.columns.size(); ++i) {
+      if (i > 0) *out += separator_;
+      AppendValue(batch.columns[i], row, null_text_, out);
+    }
+    *out += '\n';
+  }
+
+  std::string null_text_, separator_ = "|";
 };
 
 class JsonText final : public RowText {
@@ -316,14 +352,19 @@ class LineText final : public RowText {
   std::string null_text_;
 };
 
+/// box and column.
 class BoxText final : public TextWriter {
  public:
-  using TextWriter::TextWriter;
+  BoxText(const ResultTextOptions& options, TextSink sink, std::function<void(const std::string&)> done)
+      : TextWriter(options, std::move(sink), std::move(done)), framed_(options.format == ResultFormat::kBox) {}
 
   Status Begin(const std::vector<vm::ResultColumn>& columns) override {
     for (size_t i = 0; i < columns.size(); ++i) {
       const int width = i < options_.widths.size() ? options_.widths[i] : 0;
       right_.push_back(width < 0 || (width == 0 && columns[i].type.IsNumeric()));
+      kinds_.push_back(columns[i].type.IsNumeric()                        ? Kind::kNumber
+                       : columns[i].type.storage() == StorageClass::kText ? Kind::kText
+                                                                          : Kind::kOther);
       names_.push_back(Printable(columns[i].name));
     }
     return Status::Ok();
@@ -364,14 +405,14 @@ class BoxText final : public TextWriter {
     Widths(elided);
     Rule("┌", "┬", "┐");
     if (options_.headers) {
-      for (size_t i = 0; i < names_.size(); ++i) Cell(i, names_[i], false);
-      buffer_ += "│\n";
+      for (size_t i = 0; i < names_.size(); ++i) Cell(i, names_[i], !framed_ && right_[i]);
+      EndRow();
       Rule("├", "┼", "┤");
     }
     for (const std::vector<std::string>& cells : head_) TESSERA_TRY(Row(cells));
     if (elided) {
       for (size_t i = 0; i < names_.size(); ++i) Cell(i, "·", right_[i]);
-      buffer_ += "│\n";
+      EndRow();
     }
     for (const std::vector<std::string>& cells : tail_) TESSERA_TRY(Row(cells));
     Rule("└", "┴", "┘");
@@ -380,55 +421,80 @@ class BoxText final : public TextWriter {
   }
 
  private:
+  enum class Kind : uint8_t { kNumber, kText, kOther };
+
   Status Row(const std::vector<std::string>& cells) {
     for (size_t i = 0; i < cells.size(); ++i) Cell(i, cells[i], right_[i]);
-    buffer_ += "│\n";
+    EndRow();
     return Flush();
   }
   void Cell(size_t column, std::string_view text, bool right) {
     const std::string cut = CutToWidth(text, widths_[column]);
     const std::string blanks(widths_[column] - std::min(widths_[column], DisplayWidth(cut)), ' ');
-    buffer_ += "│ ";
-    buffer_ += right ? blanks + cut : cut + blanks;
-    buffer_ += ' ';
+    buffer_ += framed_ ? "│ " : column > 0 ? kGap : "";
+    if (right) buffer_ += blanks;
+    buffer_ += cut;
+    if (!right && (framed_ || column + 1 < names_.size())) buffer_ += blanks;
+    if (framed_) buffer_ += ' ';
   }
+  void EndRow() { buffer_ += framed_ ? "│\n" : "\n"; }
+  /// Without a frame there is the one below the names only.
   void Rule(const char* left, const char* middle, const char* right) {
+    const bool is_inner = std::string_view(left) == "├";
+    if (!framed_ && !is_inner) return;
     for (size_t i = 0; i < widths_.size(); ++i) {
-      buffer_ += i == 0 ? left : middle;
-      for (size_t k = 0; k < widths_[i] + 2; ++k) buffer_ += "─";
+      if (framed_) buffer_ += i == 0 ? left : middle;
+      if (!framed_ && i > 0) buffer_ += kGap;
+      for (size_t k = 0; k < widths_[i] + (framed_ ? 2 : 0); ++k) buffer_ += framed_ ? "─" : "-";
     }
-    buffer_ += right;
+    if (framed_) buffer_ += right;
     buffer_ += '\n';
   }
   void Widths(bool elided) {
     widths_.assign(names_.size(), elided ? 1 : 0);
+    for (size_t i = 0; i < names_.size(); ++i) {
+      for (const auto& cells : head_) widths_[i] = std::max(widths_[i], DisplayWidth(cells[i]));
+      for (const auto& cells : tail_) widths_[i] = std::max(widths_[i], DisplayWidth(cells[i]));
+      widths_[i] = std::max<size_t>(widths_[i], 1);
+    }
+    // Texts give way first, and names of columns are texts.
     std::vector<size_t> least(names_.size(), kLeastWidth);
     for (size_t i = 0; i < names_.size(); ++i) {
       const int fixed = i < options_.widths.size() ? std::abs(options_.widths[i]) : 0;
       if (fixed > 0) {
         widths_[i] = least[i] = static_cast<size_t>(fixed);
+        kinds_[i] = Kind::kNumber;  // it stays
         continue;
       }
+      if (kinds_[i] != Kind::kText) least[i] = std::max(kLeastWidth, widths_[i]);
       if (options_.headers) widths_[i] = std::max(widths_[i], DisplayWidth(names_[i]));
-      for (const auto& cells : head_) widths_[i] = std::max(widths_[i], DisplayWidth(cells[i]));
-      for (const auto& cells : tail_) widths_[i] = std::max(widths_[i], DisplayWidth(cells[i]));
-      widths_[i] = std::max<size_t>(widths_[i], 1);
     }
-    if (options_.max_width == 0) return;
-    // The widest column gives way first; numbers are never cut, half a number is a wrong one.
+    if (options_.max_width == 0 || Shrink(least)) return;
+    // Then dates and others. Numbers are never cut: half a number is a wrong one.
+    for (size_t i = 0; i < names_.size(); ++i) {
+      if (kinds_[i] == Kind::kOther) least[i] = kLeastWidth;
+    }
+    (void)Shrink(least);
+  }
+  /// The widest column gives way first. False if all have their least width, and are still too wide.
+  bool Shrink(const std::vector<size_t>& least) {
     for (;;) {
-      size_t total = 1, widest = SIZE_MAX;
+      size_t total = framed_ ? 1 : 0, widest = SIZE_MAX;
       for (size_t i = 0; i < widths_.size(); ++i) {
-        total += widths_[i] + 3;
-        if (!right_[i] && widths_[i] > least[i] && (widest == SIZE_MAX || widths_[i] > widths_[widest])) widest = i;
+        total += widths_[i] + (framed_ ? 3 : i > 0 ? std::strlen(kGap) : 0);
+        if (widths_[i] > least[i] && (widest == SIZE_MAX || widths_[i] > widths_[widest])) widest = i;
       }
-      if (total <= options_.max_width || widest == SIZE_MAX) return;
+      if (total <= options_.max_width) return true;
+      if (widest == SIZE_MAX) return false;
       --widths_[widest];
     }
   }
 
   static constexpr size_t kLeastWidth = 8;
+  static constexpr const char* kGap = "  ";
 
+  const bool framed_;
+  std::vector<Kind> kinds_;
   std::vector<std::string> names_;
   std::vector<bool> right_;
   std::vector<std::vector<std::string>> head_;
@@ -459,10 +525,15 @@ std::string ResultFormatNames() {
   return out;
 }
 
+bool IsColumnSeparator(std::string_view text) {
+  return !text.empty() && text.find_first_of("\"\r\n") == std::string_view::npos;
+}
+
 std::unique_ptr<ResultWriter> MakeResultText(const ResultTextOptions& options, TextSink sink,
                                              std::function<void(const std::string&)> done) {
   switch (options.format) {
     case ResultFormat::kBox:
+    case ResultFormat::kColumn:
       return std::make_unique<BoxText>(options, std::move(sink), std::move(done));
     case ResultFormat::kJson:
       return std::make_unique<JsonText>(options, std::move(sink), std::move(done));
@@ -470,6 +541,8 @@ std::unique_ptr<ResultWriter> MakeResultText(const ResultTextOptions& options, T
       return std::make_unique<MarkdownText>(options, std::move(sink), std::move(done));
     case ResultFormat::kLine:
       return std::make_unique<LineText>(options, std::move(sink), std::move(done));
+    case ResultFormat::kList:
+      return std::make_unique<ListText>(options, std::move(sink), std::move(done));
     case ResultFormat::kCsv:
       break;
   }

@@ -9,11 +9,11 @@
 #include <chrono>
 #include <thread>
 
+#include "base/display_width.h"
 #include "compiler/compiler.h"
 #include "kernels/kernels.h"
 #include "mpi/cluster.h"
 #include "session/settings.h"
-#include "shell/display_width.h"
 #include "shell/result_text.h"
 #include "shell/statistics_text.h"
 #include "tests/lone_cluster.h"
@@ -44,6 +44,13 @@ TEST(DisplayWidth, CountsColumnsNotBytes) {
   EXPECT_EQ(DisplayWidth("日本"), 4u);
   EXPECT_EQ(DisplayWidth("e\xCC\x81"), 1u);  // e and a combining acute accent
   EXPECT_EQ(DisplayWidth("\xF0\x9F\x98\x80"), 2u);
+  EXPECT_EQ(DisplayWidth("👩\u200D👩\u200D👧"), 2u);  // joined to one
+  EXPECT_EQ(DisplayWidth("👍\U0001F3FD!"), 3u);     // with a tone of skin
+  EXPECT_EQ(DisplayWidth("🇩🇪🇫🇷"), 4u);             // two flags
+  EXPECT_EQ(DisplayWidth("❤\uFE0F"), 2u);          // a symbol that is to be an emoji
+  EXPECT_EQ(DisplayWidth("❤"), 1u);
+  EXPECT_EQ(DisplayWidth("ｶﾅ"), 2u);                    // of half width
+  EXPECT_EQ(DisplayWidth("한\u1112\u1161\u11AB"), 4u);  // a syllable, and one in three parts
 }
 
 TEST(DisplayWidth, CutsWithAnEllipsis) {
@@ -52,6 +59,7 @@ TEST(DisplayWidth, CutsWithAnEllipsis) {
   EXPECT_EQ(CutToWidth("日本語", 4), "日…");  // a wide character is not cut in half
   EXPECT_EQ(CutToWidth("日本語", 5), "日本…");
   EXPECT_EQ(CutToWidth("x", 0), "");
+  EXPECT_EQ(CutToWidth("👩\u200D👩\u200D👧👩\u200D👩\u200D👧ab", 4), "👩\u200D👩\u200D👧…");
 }
 
 TEST(DisplayWidth, MakesAnyBytesPrintable) {
@@ -62,7 +70,7 @@ TEST(DisplayWidth, MakesAnyBytesPrintable) {
 }
 
 TEST(ResultText, NamesOfFormats) {
-  for (const char* name : {"box", "csv", "json", "markdown", "line"}) {
+  for (const char* name : {"box", "csv", "json", "markdown", "line", "column", "list"}) {
     const std::optional<ResultFormat> format = FindResultFormat(name);
     ASSERT_TRUE(format.has_value()) << name;
     EXPECT_STREQ(ResultFormatName(*format), name);
@@ -85,8 +93,8 @@ TEST(ResultText, EveryRowOfManyBatches) {
   Answer(session.get(), "CREATE TABLE t (x INTEGER)");
   Answer(session.get(), "INSERT INTO t VALUES (0)");
   for (int i = 0; i < 16; ++i) Answer(session.get(), "INSERT INTO t SELECT x + " + std::to_string(1 << i) + " FROM t");
-  for (const ResultFormat format :
-       {ResultFormat::kCsv, ResultFormat::kLine, ResultFormat::kMarkdown, ResultFormat::kBox}) {
+  for (const ResultFormat format : {ResultFormat::kCsv, ResultFormat::kLine, ResultFormat::kMarkdown,
+                                    ResultFormat::kBox, ResultFormat::kColumn, ResultFormat::kList}) {
     ResultTextOptions options;
     options.format = format;
     const std::string out = Answer(session.get(), "SELECT x FROM t ORDER BY x", options);
@@ -106,6 +114,40 @@ TEST(ResultText, EveryRowOfManyBatches) {
   }
 }
 
+TEST(ResultText, TextsGiveWayBeforeDatesAndNumbers) {
+  const std::unique_ptr<Session> session = Open();
+  const std::string sql =
+      "SELECT DATE '2026-11-28' AS day, TIMESTAMP '2026-11-28 12:34:56' AS moment, 12345678901 AS number, repeat('long "
+      "', 30) "
+      "AS t, repeat('other ', 9) AS u, 7 AS a_long_name_of_a_number";
+  ResultTextOptions options;
+  for (const ResultFormat format : {ResultFormat::kBox, ResultFormat::kColumn}) {
+    options.format = format;
+    const auto widest = [](std::string_view text) {
+      size_t width = 0;
+      for (size_t end; (end = text.find('\n')) != std::string_view::npos; text.remove_prefix(end + 1))
+        width = std::max(width, DisplayWidth(text.substr(0, end)));
+      return width;
+    };
+    const size_t least = format == ResultFormat::kBox ? 10 + 19 + 11 + 3 * 8 + 6 * 3 + 1 : 10 + 19 + 11 + 3 * 8 + 5 * 2;
+    for (size_t width = 200; width >= least; --width) {
+      options.max_width = width;
+      const std::string out = Answer(session.get(), sql, options);
+      EXPECT_LE(widest(out), width);
+      for (const char* value : {"2026-11-28 ", "2026-11-28 12:34:56", "12345678901"})
+        EXPECT_NE(out.find(value), std::string::npos) << width << "\n" << out;
+    }
+    // Where texts have no more to give, dates do, but never numbers.
+    options.max_width = least - 5;
+    const std::string out = Answer(session.get(), sql, options);
+    EXPECT_LE(widest(out), least - 5);
+    EXPECT_NE(out.find("…"), std::string::npos);
+    EXPECT_NE(out.find("12345678901"), std::string::npos) << out;
+    options.max_width = 20;
+    EXPECT_NE(Answer(session.get(), sql, options).find("12345678901"), std::string::npos);
+  }
+}
+
 TEST(ResultText, SeveralThreadsWriteWhatOneWrites) {
   const std::unique_ptr<Session> session = Open();
   const std::string sql =
@@ -114,7 +156,7 @@ TEST(ResultText, SeveralThreadsWriteWhatOneWrites) {
       "g % 7 = 0 AS b, CAST(g AS DECIMAL(9,2)) / 4 AS d, DATE '2000-01-01' + g AS day, repeat('|\"', g % 4) AS q FROM "
       "generate_series(1, 40000) s(g)";
   for (const ResultFormat format :
-       {ResultFormat::kCsv, ResultFormat::kJson, ResultFormat::kMarkdown, ResultFormat::kLine}) {
+       {ResultFormat::kCsv, ResultFormat::kJson, ResultFormat::kMarkdown, ResultFormat::kLine, ResultFormat::kList}) {
     ResultTextOptions options;
     options.format = format;
     for (const char* null_text : {"", "2000-01-06"}) {

@@ -427,7 +427,7 @@ def test_dot_command_misuse():
     )
     equal(answer.out, "a\n1\n")
     holds("Perhaps you meant .tables" in answer.err, answer)
-    holds("box, csv, json, markdown, line" in answer.err, answer)
+    holds("box, column, csv, json, line, list, markdown" in answer.err, answer)
     holds("neither on nor off" in answer.err and "Usage: .read FILE" in answer.err, answer)
     equal(answer.err.count("ERROR:"), 7)
 

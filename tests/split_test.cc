@@ -123,6 +123,25 @@ TEST(FormatErrorTest, CountsCharactersAndTakesTabsForBlanks) {
   EXPECT_EQ(Format(2, "\ta\tb"), "ERROR:  wrong\nLINE 1:  a b\n          ^");
 }
 
+TEST(FormatErrorTest, CountsTheColumnsOfATerminal) {
+  const auto caret = [](const std::string& before) {
+    const std::string shown = Format(static_cast<int>(before.size()), before + "x");
+    return shown.size() - 2 - shown.rfind('\n') - std::string_view("LINE 1: ").size();
+  };
+  EXPECT_EQ(caret("SELECT '日本', "), 15u);
+  EXPECT_EQ(caret("'\xF0\x9F\x98\x80' "), 5u);  // an emoji
+  EXPECT_EQ(caret("'👩\u200D👩\u200D👧' "), 5u);   // three of them, joined to one
+  EXPECT_EQ(caret("'e\u0301' "), 4u);           // a letter and its accent
+  // A long line is cut by columns, too, and not within a character.
+  std::string wide;
+  for (int i = 0; i < 100; ++i) wide += "日";
+  std::string half;
+  for (int i = 0; i < 30; ++i) half += "日";
+  EXPECT_EQ(Format(static_cast<int>(wide.size()), wide + "x"),
+            "ERROR:  wrong\nLINE 1: ..." + half + "x\n" + std::string(8 + 3 + 60, ' ') + "^");
+  EXPECT_EQ(Format(0, wide), "ERROR:  wrong\nLINE 1: " + wide.substr(0, wide.size() / 2) + "...\n        ^");
+}
+
 TEST(FormatErrorTest, LongLinesAreCutAroundTheCaret) {
   const std::string before(200, 'a'), after(200, 'b');
   const std::string shown = Format(200, before + after);

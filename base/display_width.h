@@ -13,8 +13,12 @@ namespace tessera {
 /// the layout nor send the terminal commands.
 std::string Printable(std::string_view text);
 
-/// Columns that `text`, printable UTF-8, takes: combining characters 0, East Asian wide characters and emoji 2,
-/// others 1.
+/// Takes one cluster, which is what a reader calls a character, from the front of `*rest`, which must not be empty:
+/// a letter with its accents, or several emoji that are joined to one (Unicode, annex 29). Returns its columns: 2 for East
+/// Asian wide characters and emoji, whatever they are joined from, 0 for marks that stand alone, else 1.
+size_t TakeCluster(std::string_view* rest);
+
+/// Columns that `text`, printable UTF-8, takes: those of its clusters.
 size_t DisplayWidth(std::string_view text);
 
 /// `text` cut to at most `width` columns; if something had to go, the last column says so with an ellipsis.
