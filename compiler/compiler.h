@@ -57,7 +57,8 @@ struct StatementText {
 };
 
 /// Cuts a script at its semicolons, knowing quotes, dollar quotes and comments. Text after the last semicolon is a
-/// statement of its own unless it is blank or comment.
+/// statement of its own unless it is blank or comment. A comment that does not end is part of a statement, whose error it
+/// is.
 std::vector<StatementText> SplitStatements(std::string_view script);
 
 /// Tells of a script that comes line by line when it ends between statements, i.e. whether an interactive shell should
@@ -66,6 +67,8 @@ class ScriptEnd {
  public:
   /// `script`: what the last call was given, and whole lines behind it.
   bool IsBetweenStatements(std::string_view script);
+  /// What the script of the last call ended in: "'", "\"", "$" or "/*"; "": none of these.
+  std::string_view Open(std::string_view script) const;
 
  private:
   Token open_;            ///< the last token, if the script ended inside it

@@ -185,9 +185,13 @@ Status ErrorOf(const PgQueryError& error, std::string_view sql, int position) {
     // The grammar's own limit, YYMAXDEPTH, is 10,000 symbols; a level takes a few of them.
     return NestedTooDeeply(position);
   }
-  // It quotes the word where it stopped. That may be a text of a megabyte.
+  // It quotes the word where it stopped. That may be a text of many lines, or of a megabyte.
   constexpr size_t kLongestMessage = 200;
-  if (message.size() > kLongestMessage) {
+  const size_t line = message.find('\n');
+  if (line <= kLongestMessage) {
+    message.resize(line);
+    message += "...\"";
+  } else if (message.size() > kLongestMessage) {
     size_t cut = kLongestMessage;
     while (cut > 0 && (static_cast<unsigned char>(message[cut]) & 0xC0) == 0x80) --cut;
     message.resize(cut);
@@ -197,7 +201,8 @@ Status ErrorOf(const PgQueryError& error, std::string_view sql, int position) {
   if (message.starts_with("LIMIT #,# syntax")) {
     return Unsupported("LIMIT offset, count is not supported", position, "Write LIMIT count OFFSET offset.");
   }
-  return SqlError(std::move(message), position);
+  const bool comment = message.starts_with("unterminated /* comment");
+  return SqlError(std::move(message), position, comment ? "Comments nest: each /* needs a */ of its own." : "");
 }
 
 }  // namespace

@@ -7,6 +7,14 @@
 #include "compiler/sql_scanner.h"
 
 namespace tessera {
+namespace {
+
+int CountLines(std::string_view script, size_t begin, size_t end) {
+  const std::string_view part = script.substr(begin, end - begin);
+  return static_cast<int>(std::count(part.begin(), part.end(), '\n'));
+}
+
+}  // namespace
 
 std::vector<StatementText> SplitStatements(std::string_view script) {
   std::vector<StatementText> statements;
@@ -21,17 +29,16 @@ std::vector<StatementText> SplitStatements(std::string_view script) {
         statements.push_back(current);
       }
       started = false;
-    } else if (t.kind != Token::Kind::kSpace) {
+    } else if (t.kind != Token::Kind::kSpace || !t.closed) {  // a comment without end is an error, and so no blank
       if (!started) {
-        current.offset = t.begin;
-        current.line = line;
+        current.offset = script.find_first_not_of(" \t\n\v\f\r", t.begin);
+        current.line = line + CountLines(script, t.begin, current.offset);
         started = true;
       }
       last = t.end;
     }
     if (t.kind != Token::Kind::kSpace && t.kind != Token::Kind::kQuoted) continue;
-    line += static_cast<int>(std::count(script.begin() + static_cast<ptrdiff_t>(t.begin),
-                                        script.begin() + static_cast<ptrdiff_t>(t.end), '\n'));
+    line += CountLines(script, t.begin, t.end);
   }
   if (started) {
     current.sql = script.substr(current.offset, last - current.offset);
@@ -50,6 +57,13 @@ bool ScriptEnd::IsBetweenStatements(std::string_view script) {
     scanned_ = t.end;
   }
   return !started_ && open_.closed;
+}
+
+std::string_view ScriptEnd::Open(std::string_view script) const {
+  if (open_.closed) return "";
+  if (open_.kind == Token::Kind::kSpace) return "/*";
+  const std::string_view first = script.substr(open_.begin, 1);
+  return first == "\"" || first == "$" ? first : "'";
 }
 
 }  // namespace tessera

@@ -606,6 +606,11 @@ LINE 1: SELECT 1 +
   EXPECT_EQ(Error("SELECT '\xC3\xA9\xC3\xA9' 5"),
             "ERROR:  syntax error at or near \"5\"\nLINE 1: SELECT '\xC3\xA9\xC3\xA9' 5\n                    ^");
   EXPECT_EQ(Message("SELECT 'abc"), "unterminated quoted string at or near \"'abc\"");
+  EXPECT_EQ(Message("SELECT 'abc\nde\nf"), "unterminated quoted string at or near \"'abc...\"");
+  EXPECT_EQ(Error("SELECT 1 /* a /* b */ c"), R"(ERROR:  unterminated /* comment at or near "/* a /* b */ c"
+LINE 1: SELECT 1 /* a /* b */ c
+                 ^
+HINT:  Comments nest: each /* needs a */ of its own.)");
   EXPECT_EQ(Error(""), "ERROR:  no statement");
   EXPECT_EQ(Error(" -- nothing\n ; "), "ERROR:  no statement");
   EXPECT_EQ(Message("SELECT 1;"), "no error");

@@ -53,6 +53,32 @@ TEST(SplitTest, Comments) {
   EXPECT_EQ(Split("1 - - 2; 3"), (Texts{"1:1 - - 2", "1:3"}));
 }
 
+TEST(SplitTest, WhatDoesNotEndIsPartOfAStatement) {
+  EXPECT_EQ(Split("a /* b; c"), (Texts{"1:a /* b; c"}));
+  EXPECT_EQ(Split("a; /* b; c"), (Texts{"1:a", "1:/* b; c"}));
+  EXPECT_EQ(Split("a;\n/* b /* c */;\nd;\n"), (Texts{"1:a", "2:/* b /* c */;\nd;\n"}));
+  EXPECT_EQ(Split("/*"), (Texts{"1:/*"}));
+  EXPECT_EQ(Split("a; 'b; c"), (Texts{"1:a", "1:'b; c"}));
+  EXPECT_EQ(Split("a; \"b; c"), (Texts{"1:a", "1:\"b; c"}));
+  EXPECT_EQ(Split("a; $q$b; $$ c"), (Texts{"1:a", "1:$q$b; $$ c"}));
+  EXPECT_EQ(Split("a -- b; /* c"), (Texts{"1:a"}));
+}
+
+TEST(SplitTest, TellsWhatAScriptEndsIn) {
+  const auto open = [](std::string_view script) {
+    ScriptEnd end;
+    end.IsBetweenStatements(script);
+    return end.Open(script);
+  };
+  EXPECT_EQ(open("a 'b\n"), "'");
+  EXPECT_EQ(open("a e'b\n"), "'");
+  EXPECT_EQ(open("a \"b\n"), "\"");
+  EXPECT_EQ(open("a $q$b\n"), "$");
+  EXPECT_EQ(open("a /* b /* c */\n"), "/*");
+  EXPECT_EQ(open("a -- 'b\n"), "");
+  EXPECT_EQ(open("a 'b'\n"), "");
+}
+
 TEST(SplitTest, TellsWhetherTheShellShouldAskForMore) {
   EXPECT_TRUE(IsComplete(""));
   EXPECT_TRUE(IsComplete("  -- nothing"));
