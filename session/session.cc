@@ -101,6 +101,8 @@ class Session::Impl {
   }
 
   Status Run(std::string_view sql, ResultWriter* out) {
+    TESSERA_ASSIGN(const bool ended, RefuseTransaction(&state_, sql, out));
+    if (ended) return Status::Ok();
     TESSERA_ASSIGN(std::shared_ptr<const Snapshot> snapshot, state_.database->Read());
     const auto start = Clock::now();
     TESSERA_ASSIGN(Compiled compiled, Compile(sql, *snapshot, PlanOptionsOf(state_), &state_.random));

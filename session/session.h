@@ -100,7 +100,8 @@ class Session {
   static Result<std::unique_ptr<Session>> Open(const SessionOptions& options);
   ~Session();
 
-  /// Runs one statement (no semicolon needed). On an error nothing is changed. FormatError (compiler/compiler.h) prints
+  /// Runs one statement (no semicolon needed). On an error nothing is changed. BEGIN is an error, and so is what follows it
+  /// up to COMMIT or ROLLBACK. FormatError (compiler/compiler.h) prints
   /// it. No exception leaves it. Errors: kCancelled after Cancel() or statement_timeout; those of the statement.
   Status Execute(std::string_view sql, ResultWriter* out);
   /// Stops the running statement, which then returns kCancelled "canceling statement due to user request".

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <random>
+#include <string>
 
 #include "compiler/random_calls.h"
 #include "mpi/rank_gpu.h"
@@ -37,6 +38,8 @@ struct SessionState {
   RankGpu gpu;                                 ///< opened by the first query that may use it
   std::function<void(const Progress&)> progress;
   RandomState random{std::random_device()(), 0};
+  /// "BEGIN", if a transaction was begun, which is refused as a whole, and has not ended; else "".
+  std::string refused_transaction;
   // Of the running or the last statement:
   Timing timing;
   bool is_query = false;
