@@ -34,7 +34,8 @@ Status BindDropType(const ParseNode& drop, int position, const Snapshot& snapsho
   out->type.name = name;
   out->if_exists = drop.Get(Field::k_missing_ok) != nullptr;
   if (drop.Text(Field::k_behavior) == "DROP_CASCADE")
-    return Unsupported("DROP TYPE ... CASCADE is not supported", position, "Drop the tables that have it first.");
+    return Unsupported("DROP TYPE ... CASCADE is not supported", position,
+                       "Make the tables that have it anew without it first: CREATE OR REPLACE TABLE t AS SELECT ...");
   std::vector<std::string_view> known;
   for (const EnumType& type : snapshot.types) known.push_back(type.name);
   if (out->if_exists || std::find(known.begin(), known.end(), name) != known.end()) return {};

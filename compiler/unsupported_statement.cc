@@ -5,10 +5,24 @@
 namespace tessera {
 namespace {
 
-constexpr const char* kRewrite =
-    "Make a new table: CREATE TABLE ..., INSERT INTO ... SELECT ..., then drop the old one.";
+// Each is one statement, so that an error leaves the table as it was.
+constexpr const char* kUpdate =
+    "Write CREATE OR REPLACE TABLE t AS SELECT * REPLACE (CASE WHEN condition THEN new ELSE x END AS x) FROM t. Keys, "
+    "CHECKs and defaults of t are not taken over.";
+constexpr const char* kDelete =
+    "Write CREATE OR REPLACE TABLE t AS SELECT * FROM t WHERE (condition) IS NOT TRUE. Keys, CHECKs and defaults of t "
+    "are "
+    "not taken over.";
+constexpr const char* kMerge =
+    "Write CREATE OR REPLACE TABLE t AS SELECT * FROM u UNION ALL SELECT * FROM t WHERE NOT EXISTS (SELECT 1 FROM u "
+    "WHERE "
+    "u.k = t.k). Keys, CHECKs and defaults of t are not taken over.";
+constexpr const char* kAlter =
+    "Write CREATE OR REPLACE TABLE t AS SELECT ... FROM t. Keys, CHECKs and defaults of t are not taken over.";
+constexpr const char* kRename =
+    "Write CREATE TABLE u AS SELECT * FROM t. Keys, CHECKs and defaults of t are not taken over.";
 constexpr const char* kOneDatabase = "A session has one database, the directory that tessera is started with.";
-constexpr const char* kCommits = "Each statement is a transaction of its own.";
+constexpr const char* kCommits = "Each statement is a transaction of its own, and kept when it ends.";
 constexpr const char* kNoUsers = "There are no users: who may read the directory may read the tables.";
 constexpr const char* kNoServer = "There are no other sessions to talk to.";
 constexpr const char* kByHand = "Write an aggregate for each column: sum(x) FILTER (WHERE c = 1).";
@@ -20,14 +34,14 @@ struct Known {
   const char* hint;
 };
 constexpr Known kKnown[] = {
-    {"UpdateStmt", "UPDATE", kRewrite},
-    {"DeleteStmt", "DELETE", kRewrite},
-    {"MergeStmt", "MERGE", kRewrite},
-    {"TruncateStmt", "TRUNCATE", "Write CREATE OR REPLACE TABLE, or DROP TABLE and CREATE TABLE."},
+    {"UpdateStmt", "UPDATE", kUpdate},
+    {"DeleteStmt", "DELETE", kDelete},
+    {"MergeStmt", "MERGE", kMerge},
+    {"TruncateStmt", "TRUNCATE", "Write CREATE OR REPLACE TABLE t with its columns."},
     {"TransactionStmt", "BEGIN, COMMIT or ROLLBACK", kCommits},
     {"ViewStmt", "CREATE VIEW", "Write WITH v AS (SELECT ...) in front of each query."},
-    {"AlterTableStmt", "ALTER TABLE", kRewrite},
-    {"RenameStmt", "ALTER ... RENAME", kRewrite},
+    {"AlterTableStmt", "ALTER TABLE", kAlter},
+    {"RenameStmt", "ALTER ... RENAME", kRename},
     {"CreateSchemaStmt", "CREATE SCHEMA", "There is one schema; names of tables stand alone."},
     {"CreateSeqStmt", "CREATE SEQUENCE", ""},
     {"CreateFunctionStmt", "CREATE FUNCTION", ""},
@@ -83,11 +97,11 @@ constexpr Foreign kForeign[] = {
     {"unpivot", "", "UNPIVOT", "Write CROSS JOIN LATERAL (VALUES ('a', a), ('b', b)) AS u (name, value)."},
     {"export", "", "EXPORT DATABASE", "Write COPY t TO 'file' for each table."},
     {"import", "database", "IMPORT DATABASE", "Write CREATE TABLE and COPY t FROM 'file' for each table."},
-    {"replace", "into", "REPLACE INTO", kRewrite},
-    {"upsert", "", "UPSERT", kRewrite},
-    {"insert", "or", "INSERT OR REPLACE or IGNORE", kRewrite},
-    {"insert", "overwrite", "INSERT OVERWRITE", "Write CREATE OR REPLACE TABLE, then INSERT INTO."},
-    {"rename", "", "RENAME", kRewrite},
+    {"replace", "into", "REPLACE INTO", kMerge},
+    {"upsert", "", "UPSERT", kMerge},
+    {"insert", "or", "INSERT OR REPLACE or IGNORE", kMerge},
+    {"insert", "overwrite", "INSERT OVERWRITE", "Write CREATE OR REPLACE TABLE t AS SELECT ..."},
+    {"rename", "", "RENAME", kRename},
     {"optimize", "", "OPTIMIZE", "Nothing is to be done: each load keeps the tablets in order."},
     {"create", "macro", "CREATE MACRO", ""},
     {"create", "secret", "CREATE SECRET", ""},

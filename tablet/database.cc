@@ -68,7 +68,7 @@ class DirectoryDatabase final : public Database {
         if (column.type.id != TypeId::kEnum || EnumOf(column.type).name != name) continue;
         return SqlError("cannot drop type " + name + ": column \"" + column.name + "\" of table \"" +
                             table->schema.name + "\" has it",
-                        -1, "Drop the table first.");
+                        -1, "Make the table anew without it first: CREATE OR REPLACE TABLE t AS SELECT ...");
       }
     }
     types.erase(at);

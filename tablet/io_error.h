@@ -22,7 +22,7 @@ inline Status IoError(const std::string& what, const std::string& path, int erro
 /// A tablet file that is not what it should be.
 inline Status CorruptTablet(const std::string& path, const std::string& reason) {
   return {ErrorCode::kCorrupt, "tablet file \"" + path + "\" is corrupt: " + reason,
-          "Restore the file from a copy, or drop the table and load it again."};
+          "Restore the file from a copy, or load the table anew from its source."};
 }
 
 }  // namespace tessera

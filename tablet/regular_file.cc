@@ -13,7 +13,7 @@ namespace {
 
 Status NotAFile(const std::string& path) {
   return {ErrorCode::kCorrupt, "\"" + path + "\" is not a file",
-          "A file of the database belongs there: remove what is in its place."};
+          "A file of the database belongs there: move away what is in its place."};
 }
 
 }  // namespace

@@ -207,7 +207,7 @@ Status ColumnCache::Unpack(Copies* copies) {
   for (const std::span<const uint8_t> mapping : copies->mappings) TouchLast(mapping);
   if (FileMapping::any_lost()) {
     return {ErrorCode::kCorrupt, "a tablet file became shorter while it was read, or the disk cannot read it",
-            "Restore the file from a copy, or drop the table and load it again."};
+            "Restore the file from a copy, or load the table anew from its source."};
   }
   CUDA_TRY(copies->batch.Start(copies->steps, unpack_stream_));
   Free(&copies->slabs, unpack_stream_);
