@@ -19,11 +19,11 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <string>
 
+#include "base/size_text.h"
 #include "base/spare_blocks.h"
 #include "base/temporary_memory.h"
 
@@ -44,13 +44,6 @@ std::atomic<int64_t> used{0}, peak{0};
 /// What this thread has allocated and not told yet; below 0 if it has freed more.
 constinit thread_local int64_t untold = 0;
 std::atomic<bool (*)()> fault{nullptr};
-
-std::string SizeText(uint64_t bytes) {
-  char text[32];
-  const double mib = static_cast<double>(bytes) / (1 << 20);
-  std::snprintf(text, sizeof text, mib < 1024 ? "%.1f MiB" : "%.2f GiB", mib < 1024 ? mib : mib / 1024);
-  return text;
-}
 
 /// The number in a file of a control group; UINT64_MAX for "max" or no file.
 uint64_t GroupLimit(const std::string& path) {
@@ -91,14 +84,21 @@ uint64_t UsableMemory() {
 }
 
 Status MemoryLimitExceeded::status() const {
-  return {
-      ErrorCode::kResource,
-      std::string("memory limit exceeded: ") + purpose_ + " needs " + SizeText(requested_) + " more, and " +
-          SizeText(used_) + " of " + SizeText(limit_) + " are in use",
-      TemporaryLimit() == 0
-          ? "Ask for fewer rows or groups, or raise a limit: SET memory_limit = BYTES, or SET temp_file_limit."
-          : "Ask for fewer rows or groups, raise the limit: SET memory_limit = BYTES, or --memory, or make room for "
-            "temporary files ($TMPDIR)."};
+  // A size that would do for what is asked now, and is easy to type.
+  const uint64_t wanted = std::max<uint64_t>(1, (std::max(2 * limit_, used_ + requested_) + (1 << 20) - 1) >> 20);
+  std::string hint = "Raise the limit, as in SET memory_limit = '" + std::to_string(wanted) + "MB' or --memory " +
+                     std::to_string(wanted) + "MB, ask for fewer rows or groups, or ";
+  if (TemporaryLimit() == 0) {
+    hint += "allow temporary files: SET temp_file_limit.";
+  } else if (TemporaryUsed() + requested_ > TemporaryLimit()) {
+    hint += "allow more temporary files than " + SizeText(TemporaryLimit()) + ": SET temp_file_limit.";
+  } else {
+    hint += "make room for temporary files ($TMPDIR).";
+  }
+  return {ErrorCode::kResource,
+          std::string("memory limit exceeded: ") + purpose_ + " needs " + SizeText(requested_) + " more, and " +
+              SizeText(used_) + " of " + SizeText(limit_) + " are in use",
+          std::move(hint)};
 }
 
 }  // namespace tessera
@@ -166,8 +166,10 @@ void* Allocate(std::size_t bytes, std::size_t alignment) {
   const uint64_t most = limit.load(std::memory_order_relaxed);
   if (bytes <= 0 || total <= 0 || static_cast<uint64_t>(total) <= most || WithoutMemoryLimit::active()) return;
   untold = -bytes;
-  throw MemoryLimitExceeded(static_cast<uint64_t>(bytes), static_cast<uint64_t>(std::max<int64_t>(0, total - bytes)),
-                            most, MemoryPurpose::current());
+  // Blocks that threads have not told in time may be beyond the limit. What they have too much is needed, too.
+  const uint64_t all = static_cast<uint64_t>(total);
+  const uint64_t before = std::min(most, all - std::min(all, static_cast<uint64_t>(bytes)));
+  throw MemoryLimitExceeded(all - before, before, most, MemoryPurpose::current());
 }
 
 /// Counts a block before it is made, so that the limit holds for its first page.

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/size_text.h"
 #include "mpi/messenger.h"
 #include "vm/program.h"
 #include "vm/tablet_shares.h"
@@ -256,10 +257,10 @@ Result<uint8_t*> RankTablets::MakeRoom(const TabletIdentity& identity, uint64_t 
     }
     if (fd >= 0) close(fd);
     if (error != 0) {
-      return Status(ErrorCode::kResource,
-                    "no room for a tablet of " + std::to_string(identity.file_bytes) + " bytes in \"" + directory +
-                        "\": " + strerror(error),
-                    "SET scatter_memory to more bytes, or TMPDIR to a larger disk.");
+      return Status(
+          ErrorCode::kResource,
+          "no room for a tablet of " + SizeText(identity.file_bytes) + " in \"" + directory + "\": " + strerror(error),
+          "SET scatter_memory to more bytes, or TMPDIR to a larger disk.");
     }
   }
   return static_cast<uint8_t*>(room);

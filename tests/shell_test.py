@@ -843,6 +843,25 @@ def test_memory_limit():
     holds("--memory takes bytes" in run("--memory", "much", status=2).err, "a limit that is no number")
 
 
+def test_the_numbers_of_the_memory_limit():
+    if not memory_is_counted():
+        return
+    units = {"byte": 1, "bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+    run("db", "-c", "CREATE TABLE n AS SELECT i, 'text number ' || i AS s FROM range(1000000) AS r (i)", status=0)
+    for limit in (16, 17, 20, 24):
+        for files, advice in (("0", "SET temp_file_limit"), ("'1MB'", "more temporary files than 1.0 MiB: SET temp_file_limit")):
+            answer = run("db", "-c", f"SET temp_file_limit = {files}; SET memory_limit = '{limit}MB'",
+                         "-c", "SELECT s, count(*), max(i) FROM n GROUP BY s ORDER BY s DESC", status=1)
+            match = re.search(r"needs ([\d.]+) (\w+) more, and ([\d.]+) (\w+) of ([\d.]+) (\w+) are in use", answer.err)
+            holds(match, answer)
+            needed, used, most = (float(match[k]) * units[match[k + 1]] for k in (1, 3, 5))
+            holds(needed > 0 and used <= most == limit << 20, answer)
+            # (One decimal is shown.)
+            holds(needed + used > most - 0.11 * (1 << 20), answer)
+            holds(f"SET memory_limit = '{2 * limit}MB' or --memory {2 * limit}MB" in answer.err, answer)
+            holds(advice in answer.err, answer)
+
+
 def test_temporary_files():
     if not memory_is_counted():
         return

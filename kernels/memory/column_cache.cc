@@ -9,6 +9,7 @@
 #include "base/background_thread.h"
 #include "base/memory_budget.h"
 #include "base/phase_clock.h"
+#include "base/size_text.h"
 #include "tablet/file_mapping.h"
 #include "tablet/tablet_format.h"
 
@@ -561,8 +562,8 @@ Status ColumnCache::Claim(uint64_t bytes) {
   TESSERA_TRY(MakeRoom(bytes));
   if (!Fits(bytes)) {
     return {ErrorCode::kResource,
-            "the GPU's memory budget of " + std::to_string(budget_) + " bytes has no room for " +
-                std::to_string(bytes) + " more",
+            "the GPU's memory budget of " + SizeText(budget_) + " has no room for " + SizeText(bytes) + " more, and " +
+                SizeText(std::min(budget_, taken())) + " are in use",
             "Give --gpu-memory more, or use --device host."};
   }
   claimed_ += bytes;
