@@ -37,8 +37,8 @@ class Session:
     END = re.compile(r"^tessera \d+\.\d+")  # what .version prints
 
     def __init__(self, build, database, device="host", threads=1, limit=60.0, options=()):
-        self.command = [os.path.join(build, "tessera"), "-csv", "--timer", "--device", device, "--threads", str(threads),
-                        *options, "-readonly", database]
+        self.command = [os.path.join(build, "tessera"), "-csv", "--timer", "--no-bail", "--device", device, "--threads",
+                        str(threads), *options, "-readonly", database]
         self.limit = limit
         self.on_gpu = device != "host"
         self.settings = []  # statements for a new process

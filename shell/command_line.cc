@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <charconv>
+#include <cstring>
 
 #include "compiler/nearest_name.h"
 #include "session/settings.h"
@@ -12,77 +14,192 @@
 namespace tessera {
 namespace {
 
-enum Option : int {
-  kOptionBail = 256,
-  kOptionBox,
-  kOptionCsv,
-  kOptionDevice,
-  kOptionFormat,
-  kOptionGpuMemory,
-  kOptionHelp,
-  kOptionHostfile,
-  kOptionJson,
-  kOptionLine,
-  kOptionMarkdown,
-  kOptionMemory,
-  kOptionRanks,
-  kOptionReadOnly,
-  kOptionRepeat,
-  kOptionScatter,
-  kOptionStats,
-  kOptionStatsFile,
-  kOptionThreads,
-  kOptionTimer,
-  kOptionTrace,
-  kOptionVersion,
-  kOptionWarmup,
-};
-
-constexpr std::array<option, 27> kOptions = {{{"bail", no_argument, nullptr, kOptionBail},
-                                              {"box", no_argument, nullptr, kOptionBox},
-                                              {"command", required_argument, nullptr, 'c'},
-                                              {"csv", no_argument, nullptr, kOptionCsv},
-                                              {"device", required_argument, nullptr, kOptionDevice},
-                                              {"file", required_argument, nullptr, 'f'},
-                                              {"format", required_argument, nullptr, kOptionFormat},
-                                              {"gpu-memory", required_argument, nullptr, kOptionGpuMemory},
-                                              {"help", no_argument, nullptr, kOptionHelp},
-                                              {"hostfile", required_argument, nullptr, kOptionHostfile},
-                                              {"json", no_argument, nullptr, kOptionJson},
-                                              {"line", no_argument, nullptr, kOptionLine},
-                                              {"markdown", no_argument, nullptr, kOptionMarkdown},
-                                              {"memory", required_argument, nullptr, kOptionMemory},
-                                              {"ranks", required_argument, nullptr, kOptionRanks},
-                                              {"readonly", no_argument, nullptr, kOptionReadOnly},
-                                              {"repeat", required_argument, nullptr, kOptionRepeat},
-                                              {"scatter", no_argument, nullptr, kOptionScatter},
-                                              {"stats", required_argument, nullptr, kOptionStats},
-                                              {"stats-file", required_argument, nullptr, kOptionStatsFile},
-                                              {"threads", required_argument, nullptr, kOptionThreads},
-                                              {"timer", no_argument, nullptr, kOptionTimer},
-                                              {"trace", required_argument, nullptr, kOptionTrace},
-                                              {"version", no_argument, nullptr, kOptionVersion},
-                                              {"warmup", required_argument, nullptr, kOptionWarmup},
-                                              {nullptr, 0, nullptr, 0},
-                                              {nullptr, 0, nullptr, 0}}};
-
 Status Usage(const std::string& message) { return SqlError(message); }
 
 /// A size that is more than 0.
-Result<uint64_t> Size(const char* name, const char* text) {
+Result<uint64_t> Size(const std::string& name, const char* text) {
   const std::optional<uint64_t> bytes = ParseSize(text);
   if (bytes && *bytes > 0) return *bytes;
-  return Usage(std::string(name) + " takes bytes, or a number with kb, mb, gb or tb: not \"" + text + "\"");
+  return Usage(name + " takes bytes, or a number with kb, mb, gb or tb: not \"" + text + "\"");
 }
 
-constexpr int kMostRuns = 1'000'000;
-
-Result<int> Count(const char* name, std::string_view text, int least, int most) {
+Result<int> Count(const std::string& name, std::string_view text, int least, int most) {
   int n = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
   if (error == std::errc{} && end == text.data() + text.size() && n >= least && n <= most) return n;
-  return Usage(std::string(name) + " takes a number from " + std::to_string(least) + " to " + std::to_string(most) +
-               ": not \"" + std::string(text) + "\"");
+  return Usage(name + " takes a number from " + std::to_string(least) + " to " + std::to_string(most) + ": not \"" +
+               std::string(text) + "\"");
+}
+
+constexpr int kMostRuns = 1'000'000, kMostRanks = 65'536;
+
+/// What an option does. `name`: with its dashes; `value`: nullptr for a switch.
+using Take = Status (*)(const std::string& name, const char* value, CommandLine* line);
+
+template <auto field, auto value>
+Status Assign(const std::string&, const char*, CommandLine* line) {
+  line->*field = value;
+  return Status::Ok();
+}
+
+template <auto field>
+Status TakeText(const std::string&, const char* value, CommandLine* line) {
+  line->*field = value;
+  return Status::Ok();
+}
+
+template <auto field, int least, int most>
+Status TakeCount(const std::string& name, const char* value, CommandLine* line) {
+  TESSERA_ASSIGN(line->*field, Count(name, value, least, most));
+  return Status::Ok();
+}
+
+template <auto field>
+Status TakeSize(const std::string& name, const char* value, CommandLine* line) {
+  TESSERA_ASSIGN(line->session.*field, Size(name, value));
+  return Status::Ok();
+}
+
+template <CommandLineInput::Kind kind>
+Status TakeInput(const std::string&, const char* value, CommandLine* line) {
+  line->inputs.push_back({kind, value});
+  return Status::Ok();
+}
+
+Status TakeCommand(const std::string&, const char* value, CommandLine* line) {
+  line->commands.emplace_back(value);
+  return Status::Ok();
+}
+
+Status TakeDevice(const std::string& name, const char* value, CommandLine* line) {
+  const std::string device = value;
+  if (device != "auto" && device != "host" && device != "gpu")
+    return Usage(name + " is auto, host or gpu: not \"" + device + "\"");
+  line->session.device = device == "host"  ? DeviceChoice::kHost
+                         : device == "gpu" ? DeviceChoice::kGpu
+                                           : DeviceChoice::kAuto;
+  return Status::Ok();
+}
+
+Status TakeFormat(const std::string& name, const char* value, CommandLine* line) {
+  line->format = FindResultFormat(value);
+  if (line->format) return Status::Ok();
+  return Usage(name + " is one of " + ResultFormatNames() + ": not \"" + value + "\"");
+}
+
+Status TakeReadOnly(const std::string&, const char*, CommandLine* line) {
+  line->session.mode = OpenMode::kReadOnly;
+  return Status::Ok();
+}
+
+Status TakeScatter(const std::string&, const char*, CommandLine* line) {
+  line->session.scatter = true;
+  return Status::Ok();
+}
+
+Status TakeSeparator(const std::string& name, const char* value, CommandLine* line) {
+  line->separator = value;
+  if (IsColumnSeparator(line->separator)) return Status::Ok();
+  return Usage(name + " takes a text without double quotes and line breaks: not \"" + line->separator + "\"");
+}
+
+Status TakeStatistics(const std::string& name, const char* value, CommandLine* line) {
+  const std::string format = value;
+  if (format != "csv" && format != "json") return Usage(name + " is csv or json: not \"" + format + "\"");
+  line->statistics = format == "csv" ? StatisticsFormat::kCsv : StatisticsFormat::kJson;
+  return Status::Ok();
+}
+
+Status TakeStatisticsFile(const std::string&, const char* value, CommandLine* line) {
+  line->statistics_file = value;
+  if (!line->statistics) line->statistics = StatisticsFormat::kCsv;
+  return Status::Ok();
+}
+
+Status TakeThreads(const std::string& name, const char* value, CommandLine* line) {
+  TESSERA_ASSIGN(line->session.threads, Count(name, value, 1, kMaxThreads));
+  return Status::Ok();
+}
+
+Status TakeTrace(const std::string&, const char* value, CommandLine* line) {
+  line->trace_file = value;
+  line->session.trace = true;
+  return Status::Ok();
+}
+
+struct Option {
+  const char* name;
+  int has_value;  ///< no_argument, required_argument
+  Take take;
+  char letter = 0;  ///< 0: none
+};
+
+constexpr Option kOptions[] = {
+    {"bail", no_argument, Assign<&CommandLine::bail, true>},
+    {"batch", no_argument, Assign<&CommandLine::batch, true>},
+    {"box", no_argument, Assign<&CommandLine::format, ResultFormat::kBox>},
+    {"cmd", required_argument, TakeCommand},
+    {"column", no_argument, Assign<&CommandLine::format, ResultFormat::kColumn>},
+    {"command", required_argument, TakeInput<CommandLineInput::Kind::kText>, 'c'},
+    {"csv", no_argument, Assign<&CommandLine::format, ResultFormat::kCsv>},
+    {"device", required_argument, TakeDevice},
+    {"echo", no_argument, Assign<&CommandLine::echo, true>},
+    {"file", required_argument, TakeInput<CommandLineInput::Kind::kFile>, 'f'},
+    {"format", required_argument, TakeFormat},
+    {"gpu-memory", required_argument, TakeSize<&SessionOptions::gpu_memory>},
+    {"header", no_argument, Assign<&CommandLine::headers, true>},
+    {"help", no_argument, Assign<&CommandLine::help, true>, 'h'},
+    {"hostfile", required_argument, TakeText<&CommandLine::hostfile>},
+    {"init", required_argument, TakeText<&CommandLine::init_file>},
+    {"json", no_argument, Assign<&CommandLine::format, ResultFormat::kJson>},
+    {"line", no_argument, Assign<&CommandLine::format, ResultFormat::kLine>},
+    {"list", no_argument, Assign<&CommandLine::format, ResultFormat::kList>},
+    {"markdown", no_argument, Assign<&CommandLine::format, ResultFormat::kMarkdown>},
+    {"memory", required_argument, TakeSize<&SessionOptions::memory_limit>},
+    {"no-bail", no_argument, Assign<&CommandLine::bail, false>},
+    {"noheader", no_argument, Assign<&CommandLine::headers, false>},
+    {"nullvalue", required_argument, TakeText<&CommandLine::null_text>},
+    {"ranks", required_argument, TakeCount<&CommandLine::ranks, 1, kMostRanks>},
+    {"readonly", no_argument, TakeReadOnly},
+    {"repeat", required_argument, TakeCount<&CommandLine::repeat, 1, kMostRuns>},
+    {"scatter", no_argument, TakeScatter},
+    {"separator", required_argument, TakeSeparator},
+    {"stats", required_argument, TakeStatistics},
+    {"stats-file", required_argument, TakeStatisticsFile},
+    {"threads", required_argument, TakeThreads},
+    {"timer", no_argument, Assign<&CommandLine::timer, true>},
+    {"trace", required_argument, TakeTrace},
+    {"version", no_argument, Assign<&CommandLine::version, true>},
+    {"warmup", required_argument, TakeCount<&CommandLine::warmup, 0, kMostRuns>},
+};
+
+/// What getopt gives for the option of that number. Letters are less.
+constexpr int kFirstOption = 256;
+/// What it gives for a word that is no option.
+constexpr int kWord = 1;
+
+std::array<option, std::size(kOptions) + 1> OptionsForGetopt() {
+  std::array<option, std::size(kOptions) + 1> out{};
+  for (size_t i = 0; i < std::size(kOptions); ++i)
+    out[i] = {kOptions[i].name, kOptions[i].has_value, nullptr, kFirstOption + static_cast<int>(i)};
+  return out;
+}
+
+/// The option for what getopt gave; nullptr if that is none.
+const Option* FindOption(int got) {
+  for (size_t i = 0; i < std::size(kOptions); ++i) {
+    if (got == kFirstOption + static_cast<int>(i) || (kOptions[i].letter != 0 && got == kOptions[i].letter))
+      return &kOptions[i];
+  }
+  return nullptr;
+}
+
+/// getopt takes -cmx for -c with the value mx, if no option begins so. But that is an option with a typing mistake: as
+/// statements or as the name of a file, letters alone make little sense.
+bool LooksLikeLongOption(const char* argument) {
+  if (argument[0] != '-' || argument[1] == '-' || argument[1] == 0 || argument[2] == 0) return false;
+  const char* const end = argument + std::strcspn(argument, "=");
+  return std::all_of(argument + 1, end, [](char c) { return std::isalpha(static_cast<unsigned char>(c)) || c == '-'; });
 }
 
 Status UnknownOption(const char* argument) {
@@ -90,165 +207,95 @@ Status UnknownOption(const char* argument) {
   name.erase(0, name.find_first_not_of('-'));
   name = name.substr(0, name.find('='));
   std::vector<std::string_view> names;
-  for (const option& o : kOptions) {
-    if (o.name != nullptr) names.emplace_back(o.name);
-  }
+  for (const Option& o : kOptions) names.emplace_back(o.name);
   const std::string nearest = NearestName(name, names);
   return Usage("unknown or ambiguous option \"" + std::string(argument) + "\"" +
                (nearest.empty() ? "" : "; perhaps you meant --" + nearest));
 }
 
+/// The first one is the directory.
+void TakeWord(const char* word, bool* is_named, CommandLine* line) {
+  if (std::exchange(*is_named, true)) {
+    line->inputs.push_back({CommandLineInput::Kind::kText, word});
+  } else if (std::strcmp(word, ":memory:") != 0) {  // as in sqlite3 and duckdb
+    line->session.directory = word;
+  }
+}
+
 }  // namespace
 
 Result<CommandLine> ParseCommandLine(int argc, char** argv) {
+  static const auto kGetoptOptions = OptionsForGetopt();
   CommandLine line;
+  bool is_named = false;
   opterr = 0;
   optind = 0;  // from the start, whatever was read before
   for (;;) {
     const int at = std::max(1, optind);
-    const int c = getopt_long_only(argc, argv, ":c:f:h", kOptions.data(), nullptr);
-    if (c < 0) break;
-    switch (c) {
-      case 'c':
-        line.inputs.push_back({CommandLineInput::Kind::kText, optarg});
-        break;
-      case 'f':
-        line.inputs.push_back({CommandLineInput::Kind::kFile, optarg});
-        break;
-      case kOptionBail:
-        line.bail = true;
-        break;
-      case kOptionBox:
-        line.format = ResultFormat::kBox;
-        break;
-      case kOptionCsv:
-        line.format = ResultFormat::kCsv;
-        break;
-      case kOptionJson:
-        line.format = ResultFormat::kJson;
-        break;
-      case kOptionLine:
-        line.format = ResultFormat::kLine;
-        break;
-      case kOptionMarkdown:
-        line.format = ResultFormat::kMarkdown;
-        break;
-      case kOptionFormat:
-        line.format = FindResultFormat(optarg);
-        if (!line.format) return Usage("--format is one of " + ResultFormatNames() + ": not \"" + optarg + "\"");
-        break;
-      case kOptionDevice: {
-        const std::string name = optarg;
-        if (name != "auto" && name != "host" && name != "gpu")
-          return Usage("--device is auto, host or gpu: not \"" + name + "\"");
-        line.session.device = name == "host"  ? DeviceChoice::kHost
-                              : name == "gpu" ? DeviceChoice::kGpu
-                                              : DeviceChoice::kAuto;
-        break;
-      }
-      case kOptionThreads: {
-        TESSERA_ASSIGN(line.session.threads, Count("--threads", optarg, 1, 1024));
-        break;
-      }
-      case kOptionRanks: {
-        TESSERA_ASSIGN(line.ranks, Count("--ranks", optarg, 1, 65'536));
-        break;
-      }
-      case kOptionHostfile:
-        line.hostfile = optarg;
-        break;
-      case kOptionGpuMemory: {
-        TESSERA_ASSIGN(line.session.gpu_memory, Size("--gpu-memory", optarg));
-        break;
-      }
-      case kOptionMemory: {
-        TESSERA_ASSIGN(line.session.memory_limit, Size("--memory", optarg));
-        break;
-      }
-      case kOptionReadOnly:
-        line.session.mode = OpenMode::kReadOnly;
-        break;
-      case kOptionRepeat: {
-        TESSERA_ASSIGN(line.repeat, Count("--repeat", optarg, 1, kMostRuns));
-        break;
-      }
-      case kOptionWarmup: {
-        TESSERA_ASSIGN(line.warmup, Count("--warmup", optarg, 0, kMostRuns));
-        break;
-      }
-      case kOptionTrace:
-        line.trace_file = optarg;
-        line.session.trace = true;
-        break;
-      case kOptionScatter:
-        line.session.scatter = true;
-        break;
-      case kOptionStats: {
-        const std::string name = optarg;
-        if (name != "csv" && name != "json") return Usage("--stats is csv or json: not \"" + name + "\"");
-        line.statistics = name == "csv" ? StatisticsFormat::kCsv : StatisticsFormat::kJson;
-        break;
-      }
-      case kOptionStatsFile:
-        line.statistics_file = optarg;
-        if (!line.statistics) line.statistics = StatisticsFormat::kCsv;
-        break;
-      case kOptionTimer:
-        line.timer = true;
-        break;
-      case 'h':
-      case kOptionHelp:
-        line.help = true;
-        break;
-      case kOptionVersion:
-        line.version = true;
-        break;
-      case ':':
-        return Usage("option \"" + std::string(argv[optind - 1]) + "\" needs a value");
-      default:
-        return UnknownOption(argv[at]);
+    // With "-" words come in their place; behind "--" there are words only.
+    const int got = getopt_long_only(argc, argv, "-:c:f:h", kGetoptOptions.data(), nullptr);
+    if (got < 0) break;
+    if (got == kWord) {
+      TakeWord(optarg, &is_named, &line);
+      continue;
     }
+    if (got == ':') return Usage("option \"" + std::string(argv[optind - 1]) + "\" needs a value");
+    const Option* const option = FindOption(got);
+    if (option == nullptr || (got < kFirstOption && LooksLikeLongOption(argv[at]))) return UnknownOption(argv[at]);
+    TESSERA_TRY(option->take("--" + std::string(option->name), optarg, &line));
   }
-  if (optind < argc) line.session.directory = argv[optind++];
-  if (line.session.directory == ":memory:") line.session.directory.clear();  // as in sqlite3 and duckdb
-  if (optind < argc) {
-    return Usage("only one database directory can be opened; \"" + std::string(argv[optind]) +
-                 "\" is one too many (statements are given with -c)");
-  }
+  for (int i = optind; i < argc; ++i) TakeWord(argv[i], &is_named, &line);
   if (!line.hostfile.empty() && line.ranks == 0) return Usage("--hostfile says where ranks run; --ranks N how many");
   return line;
 }
 
 std::string UsageText() {
-  return R"(Usage: tessera [options] [DATABASE_DIR]
+  return R"(Usage: tessera [options] [DATABASE_DIR [SQL ...]]
 
-Without a directory the database lives until the program ends. Without -c and -f, statements
-are read from standard input, with editing and history if that is a terminal.
+Without a directory the database lives until the program ends. Words behind the directory are
+run like -c. Without any of -c, -f and such words, statements are read from standard input, with
+editing and history if that is a terminal.
 
   -c SQL            run these statements (repeatable, in order with -f)
   -f FILE           run the statements in FILE (repeatable)
+  --cmd SQL         run these statements or this dot command before all that (repeatable)
+  --init FILE       run the statements in FILE first, instead of ~/.tesserarc, which is for the
+                    prompt only
+  --bail            stop at the first error (default, but not at the prompt)
+  --no-bail         go on after errors
+  --batch           no prompt, even if standard input is a terminal
+  --echo            print statements before they run
+  --readonly        open the database for reading only
+
+  --format F        box, column, csv, json, line, list or markdown; also as -box -column -csv ...
+                    (default: box on a terminal, else csv)
+  --header          print column names (default)
+  --noheader        do not
+  --separator X     between columns, in csv and list (default: , and |)
+  --nullvalue X     text for NULL, except in json
+  --timer           print the time of each statement
+
   --device D        auto (default), host or gpu
   --threads N       threads on the host (default: all)
   --memory N        budget on the host in bytes, or with k, m, g (default: 80 % of what the
                     process may use)
   --gpu-memory N    budget on the GPU in bytes, or with k, m, g
-  --format F        box, csv, json, markdown or line; also as -box -csv -json -markdown -line
-                    (default: box on a terminal, else csv)
-  --timer           print the time of each statement
+
   --stats F         csv or json: for each statement and rank, rows, bytes and where the time went
   --stats-file FILE write them to FILE instead of standard error
   --trace FILE      write a timeline of all ranks, which https://ui.perfetto.dev opens
   --repeat N        run each query N times; the first run prints its result
   --warmup N        run each query N times before, which --stats, --timer and --trace leave out
+
   --ranks N         run on N ranks, started by mpirun (with a terminal for rank 0)
   --hostfile FILE   the machines of the ranks, as mpirun takes it (default: this one)
   --scatter         on ranks: send the other ranks their tablets, even if they see the directory
-  --bail            stop at the first error
-  --readonly        open the database for reading only
+
   --version, --help
 
-Results go to standard output, everything else to standard error. Exit status: 0; 1 an SQL error;
-2 usage, file or device; 3 the database cannot be opened.
+One dash does, too. Results go to standard output, everything else to standard error. A script ends
+at its first error, be it -c, -f, .read or a pipe; the prompt goes on with the next line. Exit
+status: 0; 1 an SQL error; 2 usage, file or device; 3 the database cannot be opened.
 )";
 }
 

@@ -1,4 +1,5 @@
-// The options of `tessera`. Single and double dash are the same, as in sqlite3 and DuckDB.
+// The options of `tessera`. Single and double dash are the same, as in sqlite3 and DuckDB. The first other word is the
+// database's directory, those behind it are statements.
 //
 // Start at: ParseCommandLine.
 #pragma once
@@ -24,15 +25,22 @@ struct CommandLineInput {
 struct CommandLine {
   SessionOptions session;
   std::optional<ResultFormat> format;  ///< nullopt: box on a terminal, else csv
+  bool headers = true;
+  std::string separator;                 ///< of columns in csv and list; "": the format's own
+  std::optional<std::string> null_text;  ///< nullopt: the format's own
+  bool echo = false;
   bool timer = false;
   std::optional<StatisticsFormat> statistics;  ///< nullopt: none
   std::string statistics_file;                 ///< "": standard error
   std::string trace_file;                      ///< "": none
   int repeat = 1, warmup = 0;                  ///< runs of each query that count; runs before them
-  bool bail = false;
-  int ranks = 0;                         ///< to start; 0: one process, or those that there are
-  std::string hostfile;                  ///< of mpirun; "": all ranks on this machine
-  std::vector<CommandLineInput> inputs;  ///< -c and -f in their order; none: standard input
+  bool bail = true;                            ///< a script ends at its first error
+  bool batch = false;                          ///< no prompt on a terminal either
+  int ranks = 0;                               ///< to start; 0: one process, or those that there are
+  std::string hostfile;                        ///< of mpirun; "": all ranks on this machine
+  std::string init_file;                       ///< run first; "": ~/.tesserarc, if there is a prompt
+  std::vector<std::string> commands;           ///< -cmd: run next
+  std::vector<CommandLineInput> inputs;        ///< -c, -f and words in their order; none: standard input
   bool help = false;
   bool version = false;
 };

@@ -93,7 +93,7 @@ struct DotCommands::Command {
 const std::vector<DotCommands::Command>& DotCommands::Commands() {
   constexpr size_t kAny = SIZE_MAX;
   static const std::vector<Command> commands = {
-      {"bail", "on|off", 0, 1, &DotCommands::Bail, "Stop a script at its first error"},
+      {"bail", "on|off", 0, 1, &DotCommands::Bail, "End a script, or a line at the prompt, at its first error (on)"},
       {"cache", "[clear]", 0, 1, &DotCommands::Cache,
        "Show what the caches of columns hold and have done, or forget what they hold"},
       {"device", "[auto|host|gpu]", 0, 1, &DotCommands::Device, "Show or choose where queries run"},
@@ -102,23 +102,27 @@ const std::vector<DotCommands::Command>& DotCommands::Commands() {
       {"exit", "[STATUS]", 0, 1, &DotCommands::Quit, "Leave"},
       {"explain", "[analyze] QUERY", 1, kAny, &DotCommands::Explain,
        "Show the plan and the program of a query, or also run it"},
-      {"headers", "on|off", 0, 1, &DotCommands::Headers, "Print column names (box, csv, markdown)"},
+      {"headers", "on|off", 0, 1, &DotCommands::Headers, "Print column names (not json and line, which always do)"},
       {"help", "[COMMAND]", 0, 1, &DotCommands::Help, "This list"},
       {"import", "[--header] [--delimiter C] FILE TABLE", 2, 5, &DotCommands::Import, "Load a CSV file into a table"},
-      {"maxrows", "[N]", 0, 1, &DotCommands::MaxRows, "Rows of a box before its middle is left out; 0: no limit"},
+      {"maxrows", "[N]", 0, 1, &DotCommands::MaxRows,
+       "Rows of box and column before the middle is left out; 0: no limit"},
       {"memory", "", 0, 0, &DotCommands::Memory, "Show the memory of this process and the size of the tables"},
-      {"mode", "[FORMAT]", 0, 1, &DotCommands::Mode, "Show or choose the format: box, csv, json, markdown, line"},
+      {"mode", "[FORMAT]", 0, 1, &DotCommands::Mode,
+       "Show or choose the format: box, column, csv, json, line, list, markdown"},
       {"nullvalue", "[TEXT]", 0, 1, &DotCommands::NullValue, "Text for NULL; without TEXT the format's own"},
       {"once", "FILE", 1, 1, &DotCommands::Once, "Write the next result to FILE"},
       {"output", "[FILE]", 0, 1, &DotCommands::Output, "Write results to FILE, or to standard output again"},
       {"quit", "[STATUS]", 0, 1, &DotCommands::Quit, "Leave"},
       {"read", "FILE", 1, 1, &DotCommands::Read, "Run the statements in FILE"},
       {"schema", "[TABLE]", 0, 1, &DotCommands::Schema, "Show the CREATE TABLE of the tables that match"},
+      {"separator", "[TEXT]", 0, 1, &DotCommands::Separator,
+       "Text between columns, in csv and list; without TEXT the format's own"},
       {"tables", "[PATTERN]", 0, 1, &DotCommands::Tables, "List the tables"},
       {"timer", "on|off", 0, 1, &DotCommands::Timer, "Print wall, compile and kernel time after each statement"},
       {"version", "", 0, 0, &DotCommands::Version, "Show the version"},
       {"width", "[N ...]", 0, kAny, &DotCommands::Width,
-       "Widths of a box's columns; negative: right-aligned, 0: automatic"},
+       "Widths of the columns of box and column; negative: right-aligned, 0: automatic"},
   };
   return commands;
 }
@@ -318,6 +322,13 @@ Status DotCommands::Schema(const Arguments& arguments) {
                     nearest.empty() ? ".tables lists the tables." : "Perhaps you meant table \"" + nearest + "\".");
   }
   return Print(out);
+}
+
+Status DotCommands::Separator(const Arguments& arguments) {
+  if (!arguments.empty() && !IsColumnSeparator(arguments[0]))
+    return SqlError("a separator is a text without double quotes and line breaks");
+  shell_->settings_.separator = arguments.empty() ? "" : arguments[0];
+  return Status::Ok();
 }
 
 Status DotCommands::Tables(const Arguments& arguments) {

@@ -43,6 +43,7 @@ class DotCommands {
   Status Quit(const Arguments& arguments);
   Status Read(const Arguments& arguments);
   Status Schema(const Arguments& arguments);
+  Status Separator(const Arguments& arguments);
   Status Tables(const Arguments& arguments);
   Status Timer(const Arguments& arguments);
   Status Version(const Arguments& arguments);

@@ -63,8 +63,7 @@ bool IsControllingTerminal(int descriptor) {
 }
 
 Status StartRanks(int argc, char** argv) {
-  std::vector<char*> given(argv, argv + argc + 1);  // getopt changes their order
-  const Result<CommandLine> line = ParseCommandLine(argc, given.data());
+  const Result<CommandLine> line = ParseCommandLine(argc, argv);
   if (!line.ok() || line->ranks == 0 || line->help || line->version || HasLauncher()) return Status::Ok();
   if (!line->hostfile.empty() && access(line->hostfile.c_str(), R_OK) != 0) {
     return {

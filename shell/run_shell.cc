@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 #include <system_error>
+#include <vector>
 
 #include "base/version.h"
 #include "mpi/cluster.h"
@@ -37,11 +38,15 @@ int Run(int argc, char** argv, Cluster* cluster) {
     return std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0 ? kExitOk : kExitUsage;
   }
   // Scripts that cannot be read are known before anything runs.
+  std::vector<std::string> files;
+  if (!line->init_file.empty()) files.push_back(line->init_file);
   for (const CommandLineInput& input : line->inputs) {
-    if (input.kind == CommandLineInput::Kind::kFile && access(input.text.c_str(), R_OK) != 0) {
-      fmt::print(stderr, "tessera: could not open \"{}\": {}\n", input.text, std::generic_category().message(errno));
-      return kExitUsage;
-    }
+    if (input.kind == CommandLineInput::Kind::kFile) files.push_back(input.text);
+  }
+  for (const std::string& file : files) {
+    if (access(file.c_str(), R_OK) == 0) continue;
+    fmt::print(stderr, "tessera: could not open \"{}\": {}\n", file, std::generic_category().message(errno));
+    return kExitUsage;
   }
   line->session.standard_input_is_free = !line->inputs.empty();
   line->session.cluster = cluster;

@@ -24,7 +24,9 @@ namespace tessera {
 namespace {
 
 constexpr const char* kPrompt = "tessera> ";
-constexpr const char* kContinuationPrompt = "    ...> ";
+
+/// Says what is open, if a quote or a comment is.
+std::string ContinuationPrompt(std::string_view open) { return fmt::format("{:>4}...> ", open); }
 
 bool IsBlank(std::string_view text) { return text.find_first_not_of(" \t\r\n\f\v") == std::string_view::npos; }
 
@@ -37,6 +39,10 @@ std::string HomeFile(const char* name) {
 
 Shell::Shell(Session* session, const CommandLine& line) : session_(session), line_(line), reports_(line) {
   settings_.format = line.format;
+  settings_.headers = line.headers;
+  settings_.separator = line.separator;
+  settings_.null_text = line.null_text;
+  settings_.echo = line.echo;
   settings_.timer = line.timer;
   settings_.bail = line.bail;
   session_->SetProgress([this](const Progress& progress) { progress_.Update(progress); });
@@ -45,26 +51,16 @@ Shell::Shell(Session* session, const CommandLine& line) : session_(session), lin
 Shell::~Shell() { session_->SetProgress({}); }
 
 int Shell::Run() {
-  interactive_ = line_.inputs.empty() && isatty(STDIN_FILENO) == 1;
+  interactive_ = line_.inputs.empty() && !line_.batch && isatty(STDIN_FILENO) == 1;
   WatchInterrupts(session_, interactive_);
+  Greet();
+  RunStart();
   if (interactive_) {
     RunInteractive();
   } else if (line_.inputs.empty()) {
     RunStandardInput();
   } else {
-    for (const CommandLineInput& input : line_.inputs) {
-      if (!Continues()) break;
-      if (input.kind == CommandLineInput::Kind::kText) {
-        RunText(input.text, "");
-        continue;
-      }
-      Status status = RunFile(input.text);
-      if (!status.ok()) {
-        Message("tessera: " + status.message());
-        file_failed_ = true;
-        if (settings_.bail) break;
-      }
-    }
+    RunInputs();
   }
   StopWatchingInterrupts();
   if (const Status written = reports_.End(); !written.ok()) {
@@ -79,28 +75,59 @@ int Shell::Run() {
 }
 
 bool Shell::Continues() const {
-  if (quit_ || output_.failed() || output_.reader_gone()) return false;
-  if (interactive_) return PendingInterrupt() == 0 || PendingInterrupt() == SIGINT;
-  return PendingInterrupt() == 0 && !(failed_ && settings_.bail);
+  if (quit_ || stopped_ || output_.failed() || output_.reader_gone()) return false;
+  return PendingInterrupt() == 0 || (interactive_ && PendingInterrupt() == SIGINT);
 }
 
 // ---- Where statements come from -------------------------------------------------------------------------------------
 
-void Shell::RunInteractive() {
-  Message(fmt::format("Tessera {} ({}). Enter .help for help.", kVersion, session_->DeviceDescription()));
-  if (line_.session.directory.empty()) Message("No database directory was given: this one lives until you leave.");
-  const std::string rc = HomeFile(".tesserarc");
-  if (!rc.empty() && access(rc.c_str(), R_OK) == 0) {
-    Status status = RunFile(rc);
-    if (!status.ok()) Message(status.message());
+void Shell::Greet() {
+  const std::string& directory = line_.session.directory;
+  if (interactive_) {
+    Message(fmt::format("Tessera {} ({}). Enter .help for help.", kVersion, session_->DeviceDescription()));
+    if (directory.empty()) Message("No database directory was given: this one lives until you leave.");
   }
+}
+
+void Shell::RunStart() {
+  const std::string file = !line_.init_file.empty() ? line_.init_file : interactive_ ? HomeFile(".tesserarc") : "";
+  if (!line_.init_file.empty() || (!file.empty() && access(file.c_str(), R_OK) == 0)) {
+    Status status = RunFile(file);
+    if (!status.ok()) Message(status.message());
+    file_failed_ |= !status.ok() && !interactive_;
+  }
+  for (const std::string& command : line_.commands) {
+    if (!Continues()) break;
+    RunText(command, "");
+  }
+}
+
+void Shell::RunInputs() {
+  for (const CommandLineInput& input : line_.inputs) {
+    if (!Continues()) break;
+    if (input.kind == CommandLineInput::Kind::kText) {
+      RunText(input.text, "");
+      continue;
+    }
+    Status status = RunFile(input.text);
+    if (status.ok()) continue;
+    Message("tessera: " + status.message());
+    file_failed_ = true;
+    if (settings_.bail) break;
+  }
+}
+
+void Shell::RunInteractive() {
   LineEditor editor(HomeFile(".tessera_history"));
   Script script;
   script.interactive = true;
-  while (Continues()) {
+  for (;;) {
+    stopped_ = false;  // an error ends the line only
+    if (!Continues()) return;
     TakeInterrupt();  // a Ctrl-C that came too late for the statement before
     std::string line;
-    switch (editor.Read(script.buffer.empty() ? kPrompt : kContinuationPrompt, &line)) {
+    const std::string prompt = script.buffer.empty() ? kPrompt : ContinuationPrompt(script.end.Open(script.buffer));
+    switch (editor.Read(prompt, &line)) {
       case LineEditor::Outcome::kLine:
         TakeLine(&script, line);
         break;
@@ -261,6 +288,7 @@ void Shell::RunDotCommand(std::string_view text, const Script& script) {
 
 void Shell::ReportError(const Status& error, std::string_view sql, int line, const Script& script) {
   failed_ = true;
+  stopped_ = settings_.bail;
   if (output_.reader_gone()) return;
   Status shown = error;
   std::string where;
@@ -307,6 +335,7 @@ ResultTextOptions Shell::TextOptions() const {
   options.format = settings_.format.value_or(terminal ? ResultFormat::kBox : ResultFormat::kCsv);
   options.null_text = settings_.null_text;
   options.headers = settings_.headers;
+  options.separator = settings_.separator;
   options.widths = settings_.widths;
   options.max_rows = settings_.max_rows.value_or(terminal ? kTerminalRows : 0);
   options.max_width = terminal ? output_.TerminalWidth() : 0;

@@ -26,11 +26,12 @@ struct ShellSettings {
   std::optional<ResultFormat> format;    ///< nullopt: box on a terminal, else csv
   std::optional<std::string> null_text;  ///< nullopt: the format's own
   bool headers = true;
+  std::string separator;  ///< "": the format's own
   std::vector<int> widths;
   std::optional<size_t> max_rows;  ///< nullopt: kTerminalRows on a terminal, else no limit
   bool timer = false;
   bool echo = false;
-  bool bail = false;
+  bool bail = true;  ///< a script, or a line at the prompt, ends at its first error
 };
 
 class Shell {
@@ -60,6 +61,11 @@ class Shell {
     std::string next;     ///< the name of the next statement, if a comment says it
   };
 
+  /// Says what a person should know before anything runs.
+  void Greet();
+  /// The file of --init, or ~/.tesserarc at the prompt, and what --cmd gave.
+  void RunStart();
+  void RunInputs();
   void RunText(std::string_view text, const std::string& name);
   /// Runs a file of statements ("-" is not special). Errors: kIo, if it cannot be read.
   Status RunFile(const std::string& file);
@@ -80,7 +86,7 @@ class Shell {
   /// Runs SQL once.
   Status ExecuteOnce(std::string_view sql, bool prints);
 
-  /// Whether to go on: not after .quit, an interrupt, an error with -bail, or when nobody reads the results.
+  /// Whether to go on: not after .quit, an interrupt, an error that ends the script, or when nobody reads the results.
   bool Continues() const;
   void ReportError(const Status& error, std::string_view sql, int line, const Script& script);
   void ReportTiming() const;
@@ -97,6 +103,7 @@ class Shell {
   bool interactive_ = false;
   bool failed_ = false;       ///< a statement or dot command failed
   bool file_failed_ = false;  ///< a script could not be read
+  bool stopped_ = false;      ///< by an error, with bail: all scripts that are being run, or the line at the prompt
   bool quit_ = false;
   int quit_status_ = -1;     ///< of .quit N; -1 if not given
   uint64_t statements_ = 0;  ///< run, for --stats

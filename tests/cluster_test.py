@@ -281,7 +281,7 @@ def test_explain_says_how_ranks_share():
 
 def test_changes_are_made_once():
     directory = database("changes")
-    done = run(mpirun(3, directory, "-c",
+    done = run(mpirun(3, directory, "--no-bail", "-c",
                       "CREATE TABLE u (a INTEGER, b TEXT); INSERT INTO u SELECT a, b FROM t;"
                       f"COPY t FROM '{os.path.join(WORK, 'changes.csv')}'; INSERT INTO u VALUES (1, 'x'); DROP TABLE IF EXISTS v;"
                       "SELECT count(*) FROM u; SELECT count(*) FROM t; INSERT INTO u SELECT 2147483000 + a * 10, b FROM t;"
@@ -453,7 +453,7 @@ def test_a_copy_on_ranks_is_canceled():
     path = load_file("canceled", 12000)
     for rank in (0, 1):
         start = time.time()
-        done = run(mpirun(3, directory, "-c", LOAD_TABLE.format("") + f"SET statement_timeout = 1000; COPY u FROM '{path}' (HEADER);"
+        done = run(mpirun(3, directory, "--no-bail", "-c", LOAD_TABLE.format("") + f"SET statement_timeout = 1000; COPY u FROM '{path}' (HEADER);"
                           "SET statement_timeout = 0; SELECT count(*) FROM u", wrap=("env", "LD_PRELOAD=" + slow_disk(rank, 2))))
         check_one_error(done, "canceling statement due to statement timeout")
         check(done.stdout.splitlines()[-1] == "0" and files_of(directory) == [], done.stdout, files_of(directory))
@@ -494,9 +494,19 @@ def test_sql_error():
 
 def test_a_session_goes_on_after_an_error():
     directory = database("on")
-    done = run(mpirun(3, directory, "-c", "SET replicate_below = 0; SELECT 2147483647 + a FROM t; SELECT sum(a) FROM t"))
+    script = "SET replicate_below = 0; SELECT 2147483647 + a FROM t; SELECT sum(a) FROM t"
+    done = run(mpirun(3, directory, "--no-bail", "-c", script))
     check("4950" in done.stdout, done.stdout, done.stderr)
     check_one_error(done, "out of range")
+    # But not unasked, however the script comes.
+    file = os.path.join(WORK, "on.sql")
+    with open(file, "w") as out:
+        out.write(script)
+    for done in (run(mpirun(3, directory, "-c", script)), run(mpirun(3, directory, "-f", file)), run(mpirun(3, directory), text=script),
+                 run(mpirun(3, directory, *script.split("; "))), run([TESSERA, "--ranks", "3", directory, script])):
+        check("4950" not in done.stdout and done.returncode == 1, done.stdout, done.returncode)
+        check_one_error(done, "out of range")
+    check(statuses(3, directory, "-c", script, "-c", "SELECT 1") == {0: 1, 1: 1, 2: 1}, "statuses")
 
 
 def test_an_error_stops_the_others_in_a_product():
@@ -652,14 +662,14 @@ def test_products_beyond_the_budget_come_in_pieces():
             check(done.stdout.startswith(alone), strategy, ranks, done.stdout, done.stderr)
             check(all(part in done.stdout for part in parts), done.stdout)
     # One rank fails in one of the rounds, and the session goes on.
-    done = run(mpirun(3, directory, "-c", limit + "SELECT sum(2147483647 + (CASE WHEN x.a = 7 AND y.a = 2500 THEN 1 ELSE 0 END))"
+    done = run(mpirun(3, directory, "--no-bail", "-c", limit + "SELECT sum(2147483647 + (CASE WHEN x.a = 7 AND y.a = 2500 THEN 1 ELSE 0 END))"
                       " FROM t x, t y WHERE x.a < y.a; SELECT count(*) FROM t"))
     check_one_error(done, "rank ", "out of range")
     check("3000" in done.stdout, done.stdout)
     # A row without a match is known as such only when it has seen all of them.
     for join in ("SELECT count(*) FROM t x LEFT JOIN t y ON x.a < y.a AND y.c < 100",
                  "SELECT count(*) FROM t x WHERE NOT EXISTS (SELECT 1 FROM t y WHERE x.a < y.a AND y.c * 2 < x.c + 100)"):
-        done = run(mpirun(3, directory, "-c", limit + join + "; SELECT count(*) FROM t"))
+        done = run(mpirun(3, directory, "--no-bail", "-c", limit + join + "; SELECT count(*) FROM t"))
         check_one_error(done, "the build side of a join has", "broadcast_limit")
         check("3000" in done.stdout, done.stdout)
 

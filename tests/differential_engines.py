@@ -118,7 +118,7 @@ class Program:
 
 
 def tessera(build):
-    return Program([os.path.join(build, "tessera"), "-csv", "--device", "host"],
+    return Program([os.path.join(build, "tessera"), "-csv", "--no-bail", "--device", "host"],
                    f".headers off\n.nullvalue {Program.NULL}\n", "SELECT '@@{}';")
 
 

@@ -101,7 +101,7 @@ def test_exit_statuses():
     run("--device", "abacus", status=2)
     run("--format", "xml", status=2)
     run("-f", "absent.sql", status=2)
-    run("one", "two", status=2)
+    run("one", "two", status=1)  # the second word is SQL
     run("-readonly", "absent", "-c", "SELECT 1", status=3)
     write("file", "not a directory")
     run("file", "-c", "SELECT 1", status=3)
@@ -116,7 +116,13 @@ def test_usage_messages():
     holds("no-such-option" in answer.err and "--help" in answer.err, answer)
     holds("--threads" in run("--thread", "x", status=2).err, "an abbreviation is taken")
     holds("--timer" in run("--timre", status=2).err, "a nearest name")
-    holds("-c" in run("db", "SELECT 1", status=2).err, "two directories hint at -c")
+    # A mistyped option is none with one letter and its value.
+    for option in ("-cmx", "-colunm", "-formt", "-filter", "-creset=1"):
+        answer = run(option, "x", status=2)
+        holds(f'unknown or ambiguous option "{option}"' in answer.err, answer)
+    equal(run("-cSELECT 1 AS a", status=0).out, "a\n1\n")
+    write("a.sql", "SELECT 2 AS a")
+    equal(run("-fa.sql", status=0).out, "a\n2\n")
     holds(run("--help", status=0).out.startswith("Usage: tessera"), "help")
     holds(re.fullmatch(r"tessera \d+\.\d+\.\d+\n", run("-version", status=0).out), "version")
 
@@ -136,12 +142,196 @@ def test_inputs_run_in_their_order():
     )
 
 
+def test_a_script_ends_at_its_first_error():
+    write("t.sql", "SELECT 1 AS a;\nSELECT no;\nSELECT 2 AS a;\n")
+    whole, first = "a\n1\na\n2\n", "a\n1\n"
+    script = read("t.sql")
+    write("outer.sql", ".read t.sql\nSELECT 3 AS a;\n")
+    third = "a\n3\n"
+    # How it comes, what is printed, and what is with --no-bail.
+    for arguments, standard_input, expected, on in (
+        ([], script, first, whole),
+        (["-f", "t.sql"], "", first, whole),
+        (["-c", script], "", first, whole),
+        (["-c", script.replace("\n", " ")], "", first, whole),
+        (["db", script], "", first, whole),
+        (["-c", "SELECT 1 AS a", "-c", "SELECT no", "-c", "SELECT 2 AS a"], "", first, whole),
+        (["-c", "SELECT 1 AS a", "-f", "t.sql", "-c", "SELECT 3 AS a"], "", first + first, first + whole + third),
+        (["-f", "outer.sql"], "", first, whole + third),
+        (["-c", ".read outer.sql", "-c", "SELECT 3 AS a"], "", first, whole + third + third),
+        (["--cmd", "SELECT no", "-c", "SELECT 3 AS a"], "", "", third),
+        (["--cmd", script, "--cmd", "SELECT 3 AS a"], "SELECT 3 AS a;", first, whole + third + third),
+        (["--init", "t.sql", "-c", "SELECT 3 AS a"], "", first, whole + third),
+        (["-c", ".tabels\nSELECT 3 AS a"], "", "", third),
+        (["-c", "COPY t FROM 'absent'", "-c", "SELECT 3 AS a"], "", "", third),
+        (["-c", "SELECT 1 / (a - a) + cast('x' AS INTEGER) FROM (VALUES (1)) AS v (a); SELECT 3 AS a"], "", "", third),
+    ):
+        equal(run(*arguments, script=standard_input, status=1).out, expected, arguments)
+        equal(run("--bail", *arguments, script=standard_input, status=1).out, expected, arguments)
+        equal(run("--no-bail", *arguments, script=standard_input, status=1).out, on, arguments)
+    # At the prompt the line ends, or the script that it reads, and the next line is run.
+    with contextlib.closing(Terminal()) as terminal:
+        terminal.expect_prompt()
+        for line in (".read outer.sql", "SELECT 1 AS a; SELECT no; SELECT 3 AS a;"):
+            terminal.type(line + "\r")
+            seen = terminal.expect_prompt()
+            holds("│ 1 │" in seen and '"no" does not exist' in seen, seen)
+            holds("│ 2 │" not in seen and "│ 3 │" not in seen, seen)
+        terminal.type("SELECT 4 AS a;\r")
+        terminal.expect("│ 4 │")
+        terminal.expect_prompt()
+        terminal.type(".bail off\r")
+        terminal.expect_prompt()
+        terminal.type("SELECT no; SELECT 5 AS a;\r")
+        terminal.expect("│ 5 │")
+        terminal.expect_prompt()
+        terminal.type(CTRL_D)
+        equal(terminal.leave(), 0)
+    # Files that cannot be read are known before; those that a script reads are not.
+    equal(run("-c", "SELECT 1 AS a", "-f", "absent.sql", status=2).out, "")
+    equal(run("-c", "SELECT 1 AS a", "-c", ".read absent.sql", "-c", "SELECT 2 AS a", status=1).out, first)
+
+
 def test_bail():
     script = "SELECT 1 AS a;\nSELECT no;\nSELECT 2 AS a;\n"
-    equal(run(script=script, status=1).out, "a\n1\na\n2\n")
+    equal(run("--no-bail", script=script, status=1).out, "a\n1\na\n2\n")
     equal(run("-bail", script=script, status=1).out, "a\n1\n")
-    equal(run(script=".bail on\n" + script, status=1).out, "a\n1\n")
+    equal(run("--no-bail", script=".bail on\n" + script, status=1).out, "a\n1\n")
     equal(run("--bail", "-c", "SELECT no", "-c", "SELECT 1", status=1).out, "")
+    equal(run(script=".bail off\n" + script, status=1).out, "a\n1\na\n2\n")
+    # It counts for what follows.
+    equal(run(script=".bail off\nSELECT no;\n.bail on\n.bail\n" + script, status=1).out, "bail is on\na\n1\n")
+
+
+def test_nothing_is_lost_by_what_hints_teach():
+    """The statements behind "Write" run as they stand; no hint drops a table before its rows are elsewhere."""
+    make = "CREATE TABLE t (id INTEGER, v TEXT); INSERT INTO t VALUES (1, 'a'), (NULL, 'b')"
+    run("db", "-c", make, status=0)
+    run("db", "-c", "create table n (id int, v text); insert into n select id, v::int from t; drop table t", status=1)
+    equal(run("db", "-c", "SELECT v FROM t ORDER BY v", status=0).out, "v\na\nb\n")
+    for statement, condition in (("UPDATE t SET v = 'c' WHERE id = 1", "id = 1"), ("DELETE FROM t WHERE id = 1", "id = 1")):
+        answer = run("db", "-c", statement, status=1)
+        hint = answer.err.split("HINT:  Write ")[1].split(". Keys")[0]
+        hint = hint.replace("condition", condition).replace("new", "'c'").replace("x", "v")
+        run("db", "-c", hint, status=0)
+        rest = "v\nb\n" if "DELETE" in statement else "v\nb\nc\n"
+        equal(run("db", "-c", "SELECT v FROM t ORDER BY v", status=0).out, rest)
+    for statement in ("UPDATE t SET v = 'c'", "DELETE FROM t", "TRUNCATE t", "ALTER TABLE t ADD COLUMN x INTEGER",
+                      "ALTER TABLE t RENAME TO u", "MERGE INTO t USING t AS u ON true WHEN MATCHED THEN DELETE",
+                      "INSERT OR REPLACE INTO t VALUES (1, 'a')", "REPLACE INTO t VALUES (1, 'a')",
+                      "INSERT OVERWRITE t SELECT 1, 'a'"):
+        answer = run("db", "-c", statement, status=1)
+        holds("HINT:  " in answer.err and "drop" not in answer.err.lower() and "INSERT INTO" not in answer.err, answer)
+
+
+def test_a_refused_transaction_keeps_nothing():
+    run("db", "-c", "CREATE TABLE t (x INTEGER)", status=0)
+    for begin, end in (("BEGIN", "ROLLBACK"), ("start transaction", "abort"), ("SAVEPOINT s", "COMMIT"),
+                       ("BEGIN IMMEDIATE", "END")):
+        script = f"{begin};\nINSERT INTO t VALUES (1);\n{end};\n"
+        for options in ([], ["--no-bail"]):
+            answer = run("db", *options, script=script, status=1)
+            holds("is not supported: each statement is a transaction of its own" in answer.err, answer)
+            equal("not run: it belongs to the transaction" in answer.err, options != [], answer)
+            equal(run("db", "-c", "SELECT count(*) AS n FROM t", status=0).out, "n\n0\n", script)
+    answer = run("--no-bail", "db", script="BEGIN;\nSELECT 1;\nROLLBACK;\nINSERT INTO t VALUES (2);\nSELECT x FROM t;\n", status=1)
+    equal(answer.out, "x\n2\n")
+    with contextlib.closing(Terminal("db")) as terminal:
+        terminal.expect_prompt()
+        terminal.type("BEGIN;\r")
+        terminal.expect("HINT:  What follows is refused up to COMMIT or ROLLBACK")
+        terminal.expect_prompt()
+        terminal.type("INSERT INTO t VALUES (3);\r")
+        terminal.expect("HINT:  Enter ROLLBACK")
+        terminal.expect_prompt()
+        terminal.type("ROLLBACK;\r")
+        terminal.expect("\nROLLBACK\r\n")
+        terminal.expect_prompt()
+        terminal.type("SELECT sum(x) AS s FROM t;\r")
+        terminal.expect("│ 2 │")
+        terminal.expect_prompt()
+        terminal.type(CTRL_D)
+        equal(terminal.leave(), 0)
+
+
+def test_words_behind_the_directory_are_statements():
+    equal(run("db", "CREATE TABLE t (x INTEGER); INSERT INTO t VALUES (7)", "SELECT x FROM t", ".tables", status=0).out, "x\n7\nt\n")
+    equal(run("db", "SELECT 1 AS a", "-c", "SELECT 2 AS a", "SELECT 3 AS a", "-csv", status=0).out, "a\n1\na\n2\na\n3\n")
+    equal(run("-c", "SELECT 0 AS a", "db", "SELECT x AS a FROM t", status=0).out, "a\n0\na\n7\n")
+    equal(run("--", "db", "-- a comment\nSELECT x FROM t", status=0).out, "x\n7\n")
+    equal(run(":memory:", "SELECT 1 AS a", status=0).out, "a\n1\n")
+    run("db", "COPY t FROM STDIN", script="8\n", status=0)
+    equal(run("db", "SELECT sum(x) AS s FROM t", status=0).out, "s\n15\n")
+    equal(sorted(os.listdir(".")), ["db"])
+
+
+def test_options_of_other_shells():
+    query = "SELECT 1 AS a, 'x' AS b, NULL AS c"
+    for dash in ("-", "--"):
+        equal(run(dash + "list", "-c", query, status=0).out, "a|b|c\n1|x|\n")
+        equal(run(dash + "list", dash + "separator", " - ", "-c", query, status=0).out, "a - b - c\n1 - x - \n")
+        equal(run(dash + "separator", ";", "-c", "SELECT 1.5 AS a, 'x;y' AS b, 'x,y' AS c", status=0).out,
+              'a;b;c\n1.5;"x;y";x,y\n')
+        equal(run(dash + "separator", "-", "-c", "SELECT DATE '2000-01-02' AS a, -1 AS b", status=0).out,
+              'a-b\n"2000-01-02"-"-1"\n')
+        equal(run(dash + "noheader", "-c", query, status=0).out, "1,x,\n")
+        equal(run(dash + "noheader", dash + "header", "-c", query, status=0).out, "a,b,c\n1,x,\n")
+        equal(run(dash + "nullvalue", "NIL", "-c", query, status=0).out, "a,b,c\n1,x,NIL\n")
+        equal(run(dash + "echo", "-c", "SELECT 1 AS a", status=0).out, "SELECT 1 AS a;\na\n1\n")
+        equal(run(dash + "column", "-c", "SELECT 1 AS number, 'x' AS b UNION ALL SELECT 20, 'longer' ORDER BY 1", status=0).out,
+              "number  b\n------  ------\n     1  x\n    20  longer\n")
+        # Commands and the file of --init run before what comes from elsewhere.
+        write("init.sql", ".mode list\nCREATE TABLE t AS SELECT 5 AS x;\n")
+        equal(run(dash + "init", "init.sql", dash + "cmd", ".headers off", dash + "cmd", "SELECT 4", script="SELECT x FROM t;", status=0).out,
+              "4\n5\n")
+        equal(run(dash + "cmd", ".mode json", ":memory:", "SELECT 1 AS a", status=0).out, '[{"a":1}]\n')
+    equal(run("-list", "-c", ".separator :", "-c", query, "-c", ".separator", "-c", query, status=0).out, "a:b:c\n1:x:\na|b|c\n1|x|\n")
+    for separator in ("", '"', "\n"):
+        holds("--separator takes" in run("--separator", separator, "-c", "SELECT 1", status=2).err, separator)
+    holds("absent.sql" in run("--init", "absent.sql", "-c", "SELECT 1", status=2).err, "the file of --init")
+    run("--cmd", status=2)
+    equal(run("-csv", "-c", "CREATE TYPE e AS ENUM ('a,b')", "-c", "SELECT 'a,b'::e AS x", status=0).out, 'x\n"a,b"\n')
+    with contextlib.closing(Terminal("--batch", "-cmd", "SELECT 1 AS a")) as terminal:
+        terminal.expect("┌───┐")
+        terminal.type("SELECT 2 AS b;\n" + CTRL_D.decode())
+        terminal.expect("│ 2 │")
+        equal(terminal.leave(), 0)
+
+
+def test_unterminated_texts_are_errors():
+    # Script, what is printed, line, and the place of the caret in it.
+    for script, out, what, line, column in (
+        ("SELECT 1 /* abc", "", "/* comment", 1, 9),
+        ("SELECT 1 AS a; /* abc", "a\n1\n", "/* comment", 1, 0),
+        ("SELECT 1 AS a; -- x\n /* a /* b */\nDROP TABLE t;\nSELECT 2;\n", "a\n1\n", "/* comment", 2, 1),
+        ("/*", "", "/* comment", 1, 0),
+        ("SELECT 1 AS a;\nSELECT 'abc;\nSELECT 2;\n", "a\n1\n", "quoted string", 2, 7),
+        ("SELECT E'abc\\'", "", "quoted string", 1, 7),
+        ("SELECT 1 AS \"abc", "", "quoted identifier", 1, 12),
+        ("SELECT $$abc", "", "dollar-quoted string", 1, 7),
+        ("SELECT $x$abc$$;\n", "", "dollar-quoted string", 1, 7),
+        ("SELECT '日本' /* abc", "", "/* comment", 1, 14),
+    ):
+        write("t.sql", script)
+        for answer in (run("-c", script, status=1), run("-f", "t.sql", status=1), run(script=script, status=1)):
+            equal(answer.out, out, script)
+            lines = answer.err.splitlines()
+            holds(f'ERROR:  unterminated {what} at or near "' in lines[0] and lines[0].endswith('"'), answer)
+            holds(lines[1].startswith(f"LINE {line}: "), answer)
+            equal(lines[2], " " * (len(f"LINE {line}: ") + column) + "^", script)
+    equal(run("-c", "SELECT 1 AS a /* whole /* nested */ */ -- /* and this", status=0).out, "a\n1\n")
+    # The prompt says what it waits for.
+    with contextlib.closing(Terminal()) as terminal:
+        terminal.expect_prompt()
+        for text, open_one, end in (("SELECT 'x", "   '", "' AS a;"), ('SELECT 1 AS "a', '   "', '";'), ("SELECT $$x", r"   \$", "$$ AS a;"),
+                                    ("SELECT 1 /* x", r"  /\*", "*/ AS a;"), ("SELECT 1", "    ", " AS a;")):
+            terminal.type(text + "\r")
+            terminal.expect("\n" + open_one + r"\.\.\.> $")
+            terminal.type(end + "\r")
+            terminal.expect("└─")
+            terminal.expect_prompt()
+        terminal.type(CTRL_D)
+        equal(terminal.leave(), 0)
 
 
 def test_database_directory_lasts():
@@ -404,6 +594,7 @@ def test_dot_commands():
         "version",
         "width",
         "maxrows",
+        "separator",
         "echo",
         "bail",
         "quit",
@@ -422,6 +613,7 @@ def test_dot_commands():
 
 def test_dot_command_misuse():
     answer = run(
+        "--no-bail",
         script=".tabels\n.mode xml\n.timer maybe\n.read\n.schema absent\n.maxrows many\n.once\nSELECT 1 AS a;\n",
         status=1,
     )
@@ -436,7 +628,7 @@ def test_output_goes_to_files():
     run(script=".once one.csv\nSELECT 1 AS a;\n.output all.csv\nSELECT 2 AS a;\nSELECT 3 AS a;\n.output\n", status=0)
     equal(read("one.csv"), "a\n1\n")
     equal(read("all.csv"), "a\n2\na\n3\n")
-    answer = run(script=".output no/such/folder\nSELECT 1 AS a;\n", status=1)
+    answer = run("--no-bail", script=".output no/such/folder\nSELECT 1 AS a;\n", status=1)
     holds("no/such/folder" in answer.err, answer)
 
 
@@ -461,7 +653,7 @@ def test_names_of_files_are_their_formats():
 def test_quit():
     equal(run(script="SELECT 1 AS a;\n.quit\nSELECT 2;\n", status=0).out, "a\n1\n")
     run(script=".quit 7\n", status=7)
-    run(script="SELECT no;\n.exit\n", status=1)
+    run("--no-bail", script="SELECT no;\n.exit\n", status=1)
 
 
 # ---- Statements through the shell -----------------------------------------------------------------------------------
@@ -565,7 +757,7 @@ def test_settings():
     equal(run(script="SET threads = 3;\nSHOW threads;\n", status=0).out, "threads\n3\n")
     answer = run(script="SET thread = 3;\n", status=1)
     holds('Perhaps you meant "threads"' in answer.err, answer)
-    answer = run(script="SET threads = 'many';\nSET device = 'abacus';\n", status=1)
+    answer = run("--no-bail", script="SET threads = 'many';\nSET device = 'abacus';\n", status=1)
     holds("An integer from 1 to" in answer.err and "auto, host, gpu" in answer.err, answer)
     out = run(
         script="SET tablet_rows = 2;\nCREATE TABLE t (x INTEGER);\nINSERT INTO t VALUES (1), (2), (3);\n.schema t\nSHOW ALL;\n",
@@ -688,7 +880,7 @@ def test_a_tablet_that_is_cut_while_it_is_mapped():
     run("cut.db", "-c", "CREATE TABLE t (k INTEGER, s TEXT); COPY t FROM 'rows.csv';", status=0)
     tablet = next(os.path.join("cut.db", f) for f in os.listdir("cut.db") if f.startswith("tablet-"))
     process = subprocess.Popen(
-        [PROGRAM, "cut.db", "--csv"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [PROGRAM, "cut.db", "--csv", "--no-bail"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     process.stdin.write("SELECT sum(k), count(DISTINCT s) FROM t;\n")
     process.stdin.flush()
@@ -755,7 +947,8 @@ def test_repeat_and_warmup():
     script = "CREATE TABLE numbers (x INTEGER);\nINSERT INTO numbers SELECT 7;\n-- name: the query\nSELECT x FROM numbers;\n" \
         "EXPLAIN SELECT x FROM numbers; SELECT 2147483647 + x FROM numbers; SELECT 2 AS two"
     write("repeat.sql", script)
-    answer = run("--repeat", "3", "--warmup", "2", "--stats-file", "repeat.stats", "--stats", "json", "-csv", "-f", "repeat.sql", status=1)
+    answer = run("--repeat", "3", "--warmup", "2", "--stats-file", "repeat.stats", "--stats", "json", "-csv", "--no-bail", "-f",
+                 "repeat.sql", status=1)
     # What is no query runs once, and results are printed once.
     equal(answer.out.count("x\n7\n"), 1, answer)
     holds(answer.out.endswith("two\n2\n"), answer)
@@ -810,7 +1003,7 @@ def test_trace():
 
 def test_statement_timeout():
     run("db", "-c", SLOW_TABLE, status=0)
-    answer = run("db", "-c", "SET statement_timeout = 200", "-c", SLOW_QUERY, "-c", "SELECT 1 AS one", status=1)
+    answer = run("db", "--no-bail", "-c", "SET statement_timeout = 200", "-c", SLOW_QUERY, "-c", "SELECT 1 AS one", status=1)
     holds("ERROR:  canceling statement due to statement timeout" in answer.err, answer)
     equal(answer.out, "one\n1\n")
 
@@ -833,7 +1026,7 @@ def test_memory_limit():
     # Pairs of 2^17 rows: more than the memory of any machine.
     large = "SELECT a.x, b.x FROM slow a, slow b ORDER BY a.x, b.x"
     no_files = ["-c", "SET temp_file_limit = 0"]
-    answer = run("db", "--memory", "200MB", *no_files, "-c", large, "-c", "SELECT max(x) AS m FROM slow", status=1)
+    answer = run("db", "--no-bail", "--memory", "200MB", *no_files, "-c", large, "-c", "SELECT max(x) AS m FROM slow", status=1)
     holds("memory limit exceeded" in answer.err, answer)
     holds("of 200.0 MiB are in use" in answer.err and "HINT:  " in answer.err, answer)
     equal(answer.out, "m\n1\n")
