@@ -6,22 +6,41 @@
 #include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <cstdint>
 #include <cstdlib>
+#include <ctime>
 
 namespace tessera {
 namespace {
 
 std::atomic<Session*> watched{nullptr};
 std::atomic<int> pending{0};
+std::atomic<int64_t> ends_since{0};  // when the first signal came that ends the process, in milliseconds; 0: none has
 std::atomic<bool> has_prompt{false};
 int wake[2] = {-1, -1};
 
+/// Of signals that end the process, this long after the first.
+constexpr int64_t kPatience = 1000;
+
+int64_t Milliseconds() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000 + 1;
+}
+
 void Handle(int signal) {
   const int error = errno;
-  // A second signal ends the process, unless it is Ctrl-C and there is a prompt to return to.
-  if (pending.exchange(signal) != 0 && !(has_prompt && signal == SIGINT)) {
-    std::signal(signal, SIG_DFL);
-    raise(signal);
+  if (has_prompt && signal == SIGINT) {
+    int none = 0;
+    pending.compare_exchange_strong(none, signal);
+  } else {
+    const int64_t now = Milliseconds();
+    int64_t first = 0;
+    if (!ends_since.compare_exchange_strong(first, now) && now - first > kPatience) {
+      std::signal(signal, SIG_DFL);
+      raise(signal);
+    }
+    pending = signal;
   }
   if (Session* session = watched.load()) session->Cancel();
   const char byte = 0;
@@ -47,11 +66,12 @@ void StopWatchingInterrupts() { watched = nullptr; }
 
 int PendingInterrupt() { return pending; }
 
-int TakeInterrupt() {
+void TakeInterrupt() {
   char bytes[16];
   while (wake[0] >= 0 && read(wake[0], bytes, sizeof bytes) > 0) {
   }
-  return pending.exchange(0);
+  int ctrl_c = SIGINT;
+  pending.compare_exchange_strong(ctrl_c, 0);
 }
 
 int InterruptDescriptor() { return wake[0]; }

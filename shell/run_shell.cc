@@ -15,6 +15,7 @@
 #include "shell/exit_status.h"
 #include "shell/ranks_launcher.h"
 #include "shell/shell.h"
+#include "tablet/temporary_directory.h"
 
 namespace tessera {
 namespace {
@@ -57,6 +58,7 @@ int Run(int argc, char** argv, Cluster* cluster) {
   }
   // mpirun gives rank 0 a terminal of its own for standard output, wherever that goes in the end.
   if (cluster != nullptr && !line->format && !IsControllingTerminal(STDOUT_FILENO)) line->format = ResultFormat::kCsv;
+  if (!line->session.directory.empty()) RemoveAbandonedDirectories();  // (else the session does)
   Result<std::unique_ptr<Session>> session = Session::Open(line->session);
   if (!session.ok()) {
     PrintError(session.status());

@@ -20,11 +20,6 @@ namespace {
 
 constexpr char kCatalogFile[] = "catalog.sqlite";
 
-bool IsOurFile(const std::string& name) {
-  return name == "writer.lock" || name == "readers.lock" || name.rfind(kCatalogFile, 0) == 0 ||
-         name.rfind(kTemporaryPrefix, 0) == 0 || TabletIdOfFileName(name) >= 0;
-}
-
 /// Names in a directory, without "." and "..".
 Result<std::vector<std::string>> ListDirectory(const std::string& path) {
   DIR* const directory = opendir(path.c_str());
@@ -46,14 +41,12 @@ Status SyncEntries(const std::string& path) {
   return {};
 }
 
-Result<std::string> MakeTemporaryDirectory() {
-  const char* parent = getenv("TMPDIR");
-  std::string path = std::string(parent != nullptr && *parent != '\0' ? parent : "/tmp") + "/tessera-XXXXXX";
-  if (mkdtemp(path.data()) == nullptr) return IoError("cannot create", path, errno);  // with mode 0700
-  return path;
-}
-
 }  // namespace
+
+bool IsDatabaseFile(const std::string& name) {
+  return name == "writer.lock" || name == "readers.lock" || name == "owner.lock" || name.rfind(kCatalogFile, 0) == 0 ||
+         name.rfind(kTemporaryPrefix, 0) == 0 || TabletIdOfFileName(name) >= 0;
+}
 
 Result<std::unique_ptr<Catalog>> DatabaseDirectory::OpenCatalog(const std::string& path, const std::string& name,
                                                                 OpenMode mode, bool durable) {
@@ -80,7 +73,7 @@ Result<std::unique_ptr<Catalog>> DatabaseDirectory::OpenCatalog(const std::strin
   if (read_only) return Status(ErrorCode::kIo, "there is no database in \"" + name + "\"");
   // Our files are not put among others: the name is most likely a mistake.
   for (const std::string& other : names) {
-    if (!IsOurFile(other)) {
+    if (!IsDatabaseFile(other)) {
       return Status(ErrorCode::kIo, "directory \"" + name + "\" holds no database, but other files",
                     "Name a new or an empty directory.");
     }
@@ -107,8 +100,8 @@ Result<std::shared_ptr<DatabaseDirectory>> DatabaseDirectory::Open(const std::st
   self->mode_ = mode;
   if (directory.empty()) {
     if (mode == OpenMode::kReadOnly) return Status(ErrorCode::kIo, "a temporary database cannot be read-only");
-    TESSERA_ASSIGN(self->name_, MakeTemporaryDirectory());
-    self->temporary_ = true;
+    TESSERA_ASSIGN(self->temporary_, TemporaryDirectory::Make());
+    self->name_ = self->temporary_->path();
   }
   std::error_code error;
   self->path_ = std::filesystem::absolute(self->name_, error).string();
@@ -135,11 +128,10 @@ Result<std::shared_ptr<DatabaseDirectory>> DatabaseDirectory::Open(const std::st
 
 DatabaseDirectory::~DatabaseDirectory() {
   try {
-    if (temporary_) {
+    if (!durable()) {
       catalog_.reset();
       infos_.clear();
-      std::error_code error;
-      std::filesystem::remove_all(path_, error);
+      temporary_.reset();
       return;
     }
     // Files that could not be removed before, because a reader of this process might use them.

@@ -16,8 +16,12 @@
 #include "tablet/directory_lock.h"
 #include "tablet/tablet.h"
 #include "tablet/tablet_file.h"
+#include "tablet/temporary_directory.h"
 
 namespace tessera {
+
+/// Whether a file of that name is a database's own.
+bool IsDatabaseFile(const std::string& name);
 
 class DatabaseDirectory : public std::enable_shared_from_this<DatabaseDirectory> {
  public:
@@ -31,7 +35,7 @@ class DatabaseDirectory : public std::enable_shared_from_this<DatabaseDirectory>
   const std::string& path() const { return path_; }
   std::string FilePath(const std::string& file) const { return path_ + "/" + file; }
   /// False for a temporary database: nobody reads it after a crash, so nothing waits for the disk.
-  bool durable() const { return !temporary_; }
+  bool durable() const { return temporary_ == nullptr; }
   void SetLockTimeout(int milliseconds);
   /// Of the tablets that are written from now on.
   void SetCompression(CompressionGoal goal) { compression_ = goal; }
@@ -81,7 +85,7 @@ class DatabaseDirectory : public std::enable_shared_from_this<DatabaseDirectory>
   std::string name_;
   std::string path_;
   OpenMode mode_ = OpenMode::kReadOnly;
-  bool temporary_ = false;
+  std::unique_ptr<TemporaryDirectory> temporary_;  ///< nullptr if the user named a directory
   std::atomic<int> lock_timeout_ms_{5000};
   std::atomic<CompressionGoal> compression_{CompressionGoal::kBalanced};
   std::shared_ptr<ReaderLock> reader_lock_;

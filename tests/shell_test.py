@@ -380,6 +380,83 @@ def test_without_directory_nothing_is_left():
     equal(os.listdir("tmp"), [])
 
 
+def left_over(folder):
+    return sorted(name for name in os.listdir(folder) if name.startswith("tessera-"))
+
+
+def test_what_a_killed_session_leaves_goes_with_the_next_one():
+    os.mkdir("tmp")
+    there = {"TMPDIR": os.path.abspath("tmp")}
+
+    def start():
+        process = subprocess.Popen([PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, **there})
+        process.stdin.write("CREATE TABLE t AS SELECT i FROM range(100000) AS r (i); SELECT count(*) AS n FROM t;\n")
+        process.stdin.flush()
+        equal([process.stdout.readline() for _ in range(2)], ["n\n", "100000\n"])
+        return process
+
+    killed, alive = start(), start()
+    both = left_over("tmp")
+    equal(len(both), 2)
+    killed.kill()
+    killed.communicate()
+    equal(left_over("tmp"), both)
+    # Others that are called so: a link to what a killed one left, one that has just been made, one with a file of another
+    # program, one that has no lock file and is old but not empty. An old one that is empty goes.
+    os.mkdir("elsewhere")
+    shutil.copytree(os.path.join("tmp", both[0]), "elsewhere/copy")
+    os.symlink(os.path.abspath("elsewhere/copy"), "tmp/tessera-aaaaaa")
+    for name, files, old in (("bbbbbb", [], False), ("cccccc", ["owner.lock", "catalog.sqlite", "thesis.txt"], True),
+                             ("dddddd", ["catalog.sqlite"], True), ("eeeeee", [], True), ("longer-name", ["owner.lock"], True)):
+        os.mkdir(f"tmp/tessera-{name}")
+        for file in files:
+            write(f"tmp/tessera-{name}/{file}", "")
+        if old:
+            os.utime(f"tmp/tessera-{name}", (0, 0))
+    copied = sorted(os.listdir("elsewhere/copy"))
+    run("-c", "SELECT 1", status=0, environment=there)
+    left = left_over("tmp")
+    equal(len(left), 6, left)
+    for name in ("aaaaaa", "bbbbbb", "cccccc", "dddddd", "longer-name"):
+        holds(f"tessera-{name}" in left, (name, left))
+    equal(sorted(os.listdir("tmp/tessera-cccccc")), ["catalog.sqlite", "owner.lock", "thesis.txt"])
+    equal(sorted(os.listdir("elsewhere/copy")), copied)
+    # A start with a directory does the same.
+    another = start()
+    another.kill()
+    another.communicate()
+    equal(len(left_over("tmp")), 7)
+    run("db", "SELECT 1", status=0, environment=there)
+    equal(left_over("tmp"), left)
+    # The other session has lost nothing, and leaves nothing.
+    equal(alive.communicate("SELECT sum(i) AS s FROM t;\n")[0], "s\n4999950000\n")
+    equal(len(left_over("tmp")), 5)
+
+
+def test_a_closed_terminal_leaves_nothing():
+    os.mkdir("tmp")
+    for again, query in ((0, ""), (0.001, ""), (0.01, ""), (0.1, ""), (0.3, ""), (0.01, "SELECT sum(a.i * b.i) FROM t a, t b WHERE a.s < b.s;\r")):
+        terminal = Terminal(TMPDIR=os.path.abspath("tmp"))
+        with contextlib.closing(terminal):
+            terminal.expect_prompt()
+            terminal.type("CREATE TABLE t AS SELECT i, 'text ' || i AS s FROM range(300000) AS r (i);\r")
+            terminal.expect("SELECT 300000")
+            terminal.expect_prompt()
+            equal(len(left_over("tmp")), 1)
+            if query:
+                terminal.type(query)
+                time.sleep(0.5)
+            # The system tells the group in the foreground, and the shell its jobs.
+            os.kill(terminal.pid, signal.SIGHUP)
+            terminal.hang_up()
+            time.sleep(again)
+            os.kill(terminal.pid, signal.SIGHUP)
+            _, status = os.waitpid(terminal.pid, 0)
+            terminal.pid = 0
+            equal(os.waitstatus_to_exitcode(status), -signal.SIGHUP)
+        equal(os.listdir("tmp"), [], (again, query))
+
+
 def test_read_only():
     run("db", "-c", "CREATE TABLE t (x INTEGER); INSERT INTO t VALUES (7)", status=0)
     before = sorted(os.listdir("db"))
