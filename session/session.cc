@@ -19,6 +19,7 @@
 #include "session/session_state.h"
 #include "session/statement_timer.h"
 #include "session/statements.h"
+#include "tablet/database_directory.h"
 #include "tablet/unpacked_chunks.h"
 
 namespace tessera {
@@ -35,13 +36,8 @@ class Session::Impl {
     state_.default_threads = ProcessorsOfRank(local_ranks);
     state_.default_memory_limit = options.memory_limit != 0 ? options.memory_limit : MemoryOfRank(local_ranks);
     TESSERA_ASSIGN(state_.database, Database::Open(options.directory, options.mode));
-    if (options.cluster != nullptr && options.cluster->ranks() > 1) {
-      const std::string& directory = state_.database->directory();
-      std::error_code error;
-      const std::string path = std::filesystem::canonical(directory, error).string();
-      TESSERA_TRY(options.cluster->OpenDatabase(error ? directory : path, options.directory.empty(), options.scatter));
-      state_.cluster = options.cluster;
-    }
+    is_new_ = !DatabaseDirectory::IsWritten(state_.database->directory());
+    TESSERA_TRY(TellRanks());
     Settings settings;
     settings.threads = std::clamp(options.threads, 0, kMaxThreads);
     settings.device = options.device;
@@ -88,8 +84,22 @@ class Session::Impl {
   }
 
   SessionState& state() { return state_; }
+  bool is_new() const { return is_new_; }
 
  private:
+  /// Tells the other ranks the database as soon as they can see it: not before the first change, if it is new.
+  Status TellRanks() {
+    const SessionOptions& options = state_.options;
+    if (state_.cluster != nullptr || options.cluster == nullptr || options.cluster->ranks() == 1) return Status::Ok();
+    const std::string& directory = state_.database->directory();
+    if (!DatabaseDirectory::IsWritten(directory)) return Status::Ok();
+    std::error_code error;
+    const std::string path = std::filesystem::canonical(directory, error).string();
+    TESSERA_TRY(options.cluster->OpenDatabase(error ? directory : path, options.directory.empty(), options.scatter));
+    state_.cluster = options.cluster;
+    return Status::Ok();
+  }
+
   /// The master's part of them ends with the statement.
   void FinishStatistics(PhaseClock* clock) {
     vm::RunStatistics& statistics = state_.statistics;
@@ -103,6 +113,7 @@ class Session::Impl {
   Status Run(std::string_view sql, ResultWriter* out) {
     TESSERA_ASSIGN(const bool ended, RefuseTransaction(&state_, sql, out));
     if (ended) return Status::Ok();
+    TESSERA_TRY(TellRanks());
     TESSERA_ASSIGN(std::shared_ptr<const Snapshot> snapshot, state_.database->Read());
     const auto start = Clock::now();
     TESSERA_ASSIGN(Compiled compiled, Compile(sql, *snapshot, PlanOptionsOf(state_), &state_.random));
@@ -118,6 +129,7 @@ class Session::Impl {
   }
 
   SessionState state_;
+  bool is_new_ = false;
   // Both, and state_.cancel, are touched by signal handlers.
   std::atomic<bool> running_{false};
   std::atomic<int> cancels_under_way_{0};
@@ -214,6 +226,7 @@ std::string Session::TakeWarning() {
   if (!all.empty() && !change.empty()) all += '\n';
   return all + change;
 }
+bool Session::is_new() const { return impl_->is_new(); }
 Database& Session::database() { return *impl_->state().database; }
 
 Status Session::SetDevice(DeviceChoice device) {
@@ -244,8 +257,8 @@ std::vector<std::string> Session::Devices() {
 
 std::string Session::DeviceDescription() const {
   const SessionState& state = impl_->state();
-  const bool ranks = state.cluster != nullptr && state.cluster->ranks() > 1;
-  std::string text = ranks ? fmt::format("{} ranks; of rank 0: ", state.cluster->ranks()) : std::string();
+  const int ranks = state.options.cluster != nullptr ? state.options.cluster->ranks() : 1;
+  std::string text = ranks > 1 ? fmt::format("{} ranks; of rank 0: ", ranks) : std::string();
   if (state.settings.device != DeviceChoice::kHost && state.gpu.get() != nullptr)
     text += GpuText(*state.gpu.get()) + "; ";
   return text + HostText(state.threads());

@@ -130,6 +130,8 @@ class Session {
   std::string GpuMemoryDescription() const;
   /// What is in doubt about the last statement though it succeeded, for the user: lines, or "". It is told once.
   std::string TakeWarning();
+  /// Whether nothing was there when the database was opened. Its first change writes it.
+  bool is_new() const;
   Result<std::shared_ptr<const Snapshot>> Tables();
   Database& database();
 

@@ -30,7 +30,7 @@ struct SessionState {
 
   SessionOptions options;
   std::unique_ptr<Database> database;
-  Cluster* cluster = nullptr;  ///< nullptr if there are no other ranks
+  Cluster* cluster = nullptr;  ///< nullptr if there are no other ranks, or they have not been told the database yet
   Settings settings;
   uint64_t default_memory_limit = UINT64_MAX;  ///< bytes
   int default_threads = 1;                     ///< as many as the process may use

@@ -87,6 +87,8 @@ void Shell::Greet() {
     Message(fmt::format("Tessera {} ({}). Enter .help for help.", kVersion, session_->DeviceDescription()));
     if (directory.empty()) Message("No database directory was given: this one lives until you leave.");
   }
+  // The name may be a mistake.
+  if (!directory.empty() && session_->is_new()) Message(directory + ": a new database, written at its first change");
 }
 
 void Shell::RunStart() {

@@ -41,6 +41,7 @@ class DirectoryDatabase final : public Database {
   }
 
   Status DropTable(const std::string& name, bool if_exists) override {
+    if (if_exists && !DatabaseDirectory::IsWritten(directory_->path())) return Status();
     TESSERA_ASSIGN(const DatabaseDirectory::Write write, directory_->BeginWrite());
     const std::shared_ptr<const TableRecord> table = write.contents.Find(name);
     if (table == nullptr) return if_exists ? Status() : SqlError("table \"" + name + "\" does not exist");
@@ -58,6 +59,7 @@ class DirectoryDatabase final : public Database {
   }
 
   Status DropType(const std::string& name, bool if_exists) override {
+    if (if_exists && !DatabaseDirectory::IsWritten(directory_->path())) return Status();
     TESSERA_ASSIGN(const DatabaseDirectory::Write write, directory_->BeginWrite());
     std::vector<EnumType> types = write.contents.types;
     const auto at = std::lower_bound(types.begin(), types.end(), name, TypeLess);

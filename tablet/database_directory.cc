@@ -41,6 +41,17 @@ Status SyncEntries(const std::string& path) {
   return {};
 }
 
+/// Of a new database's directory. A slash at the end of its name means nothing.
+std::string ParentOf(std::string_view path) {
+  while (path.size() > 1 && path.back() == '/') path.remove_suffix(1);
+  return std::filesystem::path(path).parent_path().string();
+}
+
+Status NotWritable(const std::string& name, int error) {
+  const Status status = IoError("cannot write to database", name, error);
+  return {status.code(), status.message(), "Open it read-only."};
+}
+
 }  // namespace
 
 bool IsDatabaseFile(const std::string& name) {
@@ -48,50 +59,94 @@ bool IsDatabaseFile(const std::string& name) {
          name.rfind(kTemporaryPrefix, 0) == 0 || TabletIdOfFileName(name) >= 0;
 }
 
-Result<std::unique_ptr<Catalog>> DatabaseDirectory::OpenCatalog(const std::string& path, const std::string& name,
-                                                                OpenMode mode, bool durable) {
-  const std::string file = path + "/" + kCatalogFile;
-  const bool read_only = mode == OpenMode::kReadOnly;
+bool DatabaseDirectory::IsWritten(const std::string& directory) {
+  return access((directory + "/" + kCatalogFile).c_str(), F_OK) == 0;
+}
+
+Result<std::unique_ptr<Catalog>> DatabaseDirectory::FindCatalog() const {
+  const std::string file = FilePath(kCatalogFile);
+  const bool read_only = mode_ == OpenMode::kReadOnly;
   // SQLite opens them as they are, and would wait for the other end of a FIFO.
   for (const char* suffix : {"", "-journal", "-wal", "-shm"}) TESSERA_TRY(CheckRegularFile(file + suffix));
   struct stat info;
   if (stat(file.c_str(), &info) == 0) {
     const Catalog::Access access = read_only ? Catalog::Access::kReadOnly : Catalog::Access::kReadWrite;
-    TESSERA_ASSIGN(std::unique_ptr<Catalog> catalog, Catalog::Open(file, name, access, durable));
+    TESSERA_ASSIGN(std::unique_ptr<Catalog> catalog, Catalog::Open(file, name_, access, durable()));
     TESSERA_ASSIGN(const Catalog::State state, catalog->Check());
     if (state == Catalog::State::kInitialised) return catalog;
   }
 
   // The directory is empty or its creation was interrupted. If there are tablets, there was a catalog.
-  TESSERA_ASSIGN(const std::vector<std::string> names, ListDirectory(path));
+  TESSERA_ASSIGN(const std::vector<std::string> names, ListDirectory(path_));
   for (const std::string& other : names) {
     if (TabletIdOfFileName(other) >= 0) {
-      return Status(ErrorCode::kCorrupt, "database \"" + name + "\" has lost its catalog \"" + file + "\"",
+      return Status(ErrorCode::kCorrupt, "database \"" + name_ + "\" has lost its catalog \"" + file + "\"",
                     "Restore the file from a copy.");
     }
   }
-  if (read_only) return Status(ErrorCode::kIo, "there is no database in \"" + name + "\"");
+  if (read_only) return Status(ErrorCode::kIo, "there is no database in \"" + name_ + "\"");
   // Our files are not put among others: the name is most likely a mistake.
   for (const std::string& other : names) {
     if (!IsDatabaseFile(other)) {
-      return Status(ErrorCode::kIo, "directory \"" + name + "\" holds no database, but other files",
+      return Status(ErrorCode::kIo, "directory \"" + name_ + "\" holds no database, but other files",
                     "Name a new or an empty directory.");
     }
   }
-  TESSERA_ASSIGN(const WriterLock lock, WriterLock::Acquire(path, name, 5000));
-  TESSERA_ASSIGN(std::unique_ptr<Catalog> catalog, Catalog::Open(file, name, Catalog::Access::kCreate, durable));
+  return std::unique_ptr<Catalog>();
+}
+
+Result<std::unique_ptr<Catalog>> DatabaseDirectory::CreateCatalog() const {
+  TESSERA_ASSIGN(const WriterLock lock, WriterLock::Acquire(path_, name_, lock_timeout_ms_.load()));
+  TESSERA_ASSIGN(std::unique_ptr<Catalog> catalog,
+                 Catalog::Open(FilePath(kCatalogFile), name_, Catalog::Access::kCreate, durable()));
   TESSERA_ASSIGN(const Catalog::State state, catalog->Check());
   // Another process may have been faster.
   if (state == Catalog::State::kEmpty) {
-    if (durable) {
+    if (durable()) {
       // Without the entry of the directory itself a power failure takes all that is in it. Now, so that a database that
       // is found has one. A parent that cannot be read cannot be synced either.
-      const std::string parent = path + "/..";
+      const std::string parent = path_ + "/..";
       if (access(parent.c_str(), R_OK) == 0) TESSERA_TRY(SyncEntries(parent));
     }
     TESSERA_TRY(catalog->Initialise());
   }
   return catalog;
+}
+
+Status DatabaseDirectory::CheckParent() const {
+  const bool possible = access(ParentOf(path_).c_str(), W_OK | X_OK) == 0;
+  return possible ? Status() : IoError("cannot create database", name_, errno);
+}
+
+Status DatabaseDirectory::Use(std::unique_ptr<Catalog> catalog) {
+  TESSERA_ASSIGN(reader_lock_, ReaderLock::Open(path_, mode_ == OpenMode::kReadOnly));
+  if (mode_ == OpenMode::kReadWrite && durable()) TESSERA_TRY(SyncDirectory());
+  catalog->SetLockTimeout(lock_timeout_ms_.load());
+  catalog_ = std::move(catalog);
+  return {};
+}
+
+Status DatabaseDirectory::Attach() {
+  if (catalog_ != nullptr || !IsWritten(path_)) return {};
+  TESSERA_ASSIGN(std::unique_ptr<Catalog> catalog, FindCatalog());
+  return catalog == nullptr ? Status() : Use(std::move(catalog));
+}
+
+Status DatabaseDirectory::Create() {
+  TESSERA_TRY(Attach());
+  if (catalog_ != nullptr) return {};
+  const bool made = mkdir(path_.c_str(), 0777) == 0;
+  if (!made && errno != EEXIST) return IoError("cannot create database", name_, errno);
+  const auto write = [&]() -> Status {
+    TESSERA_ASSIGN(std::unique_ptr<Catalog> catalog, FindCatalog());
+    if (catalog == nullptr) {
+      TESSERA_ASSIGN(catalog, CreateCatalog());
+    }
+    return Use(std::move(catalog));
+  };
+  Status status = write();
+  if (!status.ok() && made) rmdir(path_.c_str());  // unless there is something in it already
+  return status;
 }
 
 Result<std::shared_ptr<DatabaseDirectory>> DatabaseDirectory::Open(const std::string& directory, OpenMode mode) {
@@ -110,19 +165,17 @@ Result<std::shared_ptr<DatabaseDirectory>> DatabaseDirectory::Open(const std::st
   struct stat info;
   if (stat(self->path_.c_str(), &info) != 0) {
     if (errno != ENOENT || mode == OpenMode::kReadOnly) return IoError("cannot open database", self->name_, errno);
-    if (mkdir(self->path_.c_str(), 0777) != 0 && errno != EEXIST) {
-      return IoError("cannot create database", self->name_, errno);
-    }
-  } else if (!S_ISDIR(info.st_mode)) {
-    return IoError("cannot open database", self->name_, ENOTDIR);
+    TESSERA_TRY(self->CheckParent());
+    return self;
   }
-  if (mode == OpenMode::kReadWrite && access(self->path_.c_str(), W_OK | X_OK) != 0) {
-    Status status = IoError("cannot write to database", self->name_, errno);
-    return Status(status.code(), status.message(), "Open it read-only.");
-  }
-  TESSERA_ASSIGN(self->catalog_, OpenCatalog(self->path_, self->name_, mode, self->durable()));
-  TESSERA_ASSIGN(self->reader_lock_, ReaderLock::Open(self->path_, mode == OpenMode::kReadOnly));
-  if (mode == OpenMode::kReadWrite && !self->temporary_) TESSERA_TRY(self->SyncDirectory());
+  if (!S_ISDIR(info.st_mode)) return IoError("cannot open database", self->name_, ENOTDIR);
+  if (mode == OpenMode::kReadWrite && access(self->path_.c_str(), W_OK | X_OK) != 0)
+    return NotWritable(self->name_, errno);
+  const std::lock_guard guard(self->mutex_);
+  TESSERA_ASSIGN(std::unique_ptr<Catalog> catalog, self->FindCatalog());
+  if (catalog != nullptr) TESSERA_TRY(self->Use(std::move(catalog)));
+  // Ranks are told the directory of a temporary one when it is opened.
+  if (self->temporary_ != nullptr) TESSERA_TRY(self->Create());
   return self;
 }
 
@@ -144,7 +197,7 @@ DatabaseDirectory::~DatabaseDirectory() {
   }
 }
 
-Status DatabaseDirectory::SyncDirectory() const { return temporary_ ? Status() : SyncEntries(path_); }
+Status DatabaseDirectory::SyncDirectory() const { return durable() ? SyncEntries(path_) : Status(); }
 
 TabletIdentity DatabaseDirectory::IdentityOf(const CatalogContents& contents, const TableRecord& table,
                                              const TabletRecord& tablet) const {
@@ -154,7 +207,7 @@ TabletIdentity DatabaseDirectory::IdentityOf(const CatalogContents& contents, co
 void DatabaseDirectory::SetLockTimeout(int milliseconds) {
   lock_timeout_ms_.store(milliseconds);
   std::lock_guard lock(mutex_);
-  catalog_->SetLockTimeout(milliseconds);
+  if (catalog_ != nullptr) catalog_->SetLockTimeout(milliseconds);
 }
 
 Status DatabaseDirectory::Refresh() {
@@ -198,9 +251,16 @@ std::shared_ptr<const TableInfo> DatabaseDirectory::MakeInfo(const CatalogConten
 }
 
 Result<std::shared_ptr<const Snapshot>> DatabaseDirectory::Read() {
+  std::shared_ptr<ReaderLock> reader;
+  {
+    std::lock_guard guard(mutex_);
+    TESSERA_TRY(Attach());
+    reader = reader_lock_;
+    if (catalog_ == nullptr) return std::make_shared<const Snapshot>();
+  }
   // Take the lock first. A process that removes files after this sees a reader; files that were removed before are no
   // longer in the catalog, which is read next.
-  TESSERA_ASSIGN(std::shared_ptr<const void> hold, reader_lock_->Hold());
+  TESSERA_ASSIGN(std::shared_ptr<const void> hold, reader->Hold());
   std::lock_guard guard(mutex_);
   TESSERA_TRY(Refresh());
   if (infos_current_) {
@@ -235,11 +295,15 @@ Result<DatabaseDirectory::Write> DatabaseDirectory::BeginWrite() {
   if (mode_ == OpenMode::kReadOnly) {
     return Status(ErrorCode::kIo, "database \"" + name_ + "\" is open for reading only");
   }
+  {
+    std::lock_guard guard(mutex_);
+    TESSERA_TRY(Create());
+  }
   TESSERA_ASSIGN(WriterLock lock, WriterLock::Acquire(path_, name_, lock_timeout_ms_.load()));
   std::lock_guard guard(mutex_);
   TESSERA_TRY(Refresh());
   // Removes what a dead process left, which may have died before it had synced its commit.
-  undurable_ = !temporary_;
+  undurable_ = durable();
   Sweep();
   return Write{std::move(lock), contents_};
 }
@@ -277,10 +341,10 @@ Status DatabaseDirectory::UpdateTable(const Write& write, const TableRecord& bef
 }
 
 void DatabaseDirectory::AfterCommit(const Result<Durability>& committed) noexcept {
-  const bool uncertain = committed.ok() && *committed != Durability::kDurable && !temporary_;
+  const bool uncertain = committed.ok() && *committed != Durability::kDurable && durable();
   warn_ |= uncertain;
   garbage_ |= uncertain;
-  undurable_ = !temporary_ && (uncertain || !committed.ok());
+  undurable_ = durable() && (uncertain || !committed.ok());
   try {
     // The old catalog may come back, and with it the files that it names: then they stay for the next writer, who syncs
     // first. (A second sync right here would say nothing: the system reports an error once.)

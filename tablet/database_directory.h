@@ -23,10 +23,13 @@ namespace tessera {
 /// Whether a file of that name is a database's own.
 bool IsDatabaseFile(const std::string& name);
 
+/// A directory that is not there yet, or is empty, is a database without tables; the first change makes it one on disk.
 class DatabaseDirectory : public std::enable_shared_from_this<DatabaseDirectory> {
  public:
   /// As Database::Open().
   static Result<std::shared_ptr<DatabaseDirectory>> Open(const std::string& directory, OpenMode mode);
+  /// Whether a database has been written there.
+  static bool IsWritten(const std::string& directory);
   ~DatabaseDirectory();
 
   /// As the user named it (for a temporary database its path).
@@ -70,8 +73,16 @@ class DatabaseDirectory : public std::enable_shared_from_this<DatabaseDirectory>
 
  private:
   DatabaseDirectory() = default;
-  static Result<std::unique_ptr<Catalog>> OpenCatalog(const std::string& path, const std::string& name, OpenMode mode,
-                                                      bool durable);
+  /// The catalog that there is; nullptr if none is.
+  Result<std::unique_ptr<Catalog>> FindCatalog() const;
+  Result<std::unique_ptr<Catalog>> CreateCatalog() const;
+  /// Whether the directory could be made: a wrong path is an error before anything is changed there.
+  Status CheckParent() const;
+  /// REQUIRES: mutex_ held. Takes over a catalog that there is now.
+  Status Attach();
+  /// REQUIRES: mutex_ held. Writes the database if that has not been done.
+  Status Create();
+  Status Use(std::unique_ptr<Catalog> catalog);
   std::shared_ptr<const TableInfo> MakeInfo(const CatalogContents& contents,
                                             const std::shared_ptr<const TableRecord>& record) const;
   /// REQUIRES: mutex_ held. Brings contents_ up to date.
@@ -88,10 +99,10 @@ class DatabaseDirectory : public std::enable_shared_from_this<DatabaseDirectory>
   std::unique_ptr<TemporaryDirectory> temporary_;  ///< nullptr if the user named a directory
   std::atomic<int> lock_timeout_ms_{5000};
   std::atomic<CompressionGoal> compression_{CompressionGoal::kBalanced};
-  std::shared_ptr<ReaderLock> reader_lock_;
 
-  std::mutex mutex_;  ///< guards what follows
-  std::unique_ptr<Catalog> catalog_;
+  std::mutex mutex_;                         ///< guards what follows
+  std::unique_ptr<Catalog> catalog_;         ///< nullptr as long as nothing is written
+  std::shared_ptr<ReaderLock> reader_lock_;  ///< likewise; then it stays
   bool loaded_ = false;
   CatalogContents contents_;
   bool infos_current_ = false;

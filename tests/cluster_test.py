@@ -509,6 +509,35 @@ def test_a_session_goes_on_after_an_error():
     check(statuses(3, directory, "-c", script, "-c", "SELECT 1") == {0: 1, 1: 1, 2: 1}, "statuses")
 
 
+def test_a_new_database_of_ranks():
+    """Rank 0 makes it with the first change; then the others see it."""
+    directory = os.path.join(WORK, "new_one")
+    said = f"{directory}: a new database, written at its first change"
+    done = run(mpirun(3, directory, "-c", "SELECT 1; SELECT sum(i) FROM generate_series(1, 10) AS g (i)"))
+    check(done.returncode == 0 and done.stderr.count(said) == 1 and not os.path.exists(directory), done.stderr)
+    statistics = os.path.join(WORK, "new_one.stats")
+    done = run(mpirun(3, directory, "--stats-file", statistics, "-c",
+                      "SELECT 1; SET replicate_below = 0; CREATE TABLE t (a INTEGER) WITH (tablet_rows = 10);"
+                      "INSERT INTO t SELECT i FROM generate_series(1, 100) AS g (i); SELECT sum(a) FROM t; EXPLAIN SELECT sum(a) FROM t"))
+    check("sum(a)\n5050\n" in done.stdout and "\n3 ranks\n" in done.stdout and done.returncode == 0, done.stdout, done.stderr)
+    check(done.stderr.count(said) == 1, done.stderr)
+    check({line["rank"] for line in csv.DictReader(open(statistics)) if line["statement"] == "5"} == {"0", "1", "2"}, "all ranks read it")
+    done = run(mpirun(3, directory, "-c", "SELECT sum(a) FROM t"))
+    check((done.stdout, done.returncode, said in done.stderr) == ("sum(a)\n5050\n", 0, False), done.stdout, done.stderr)
+    # Another node does not see it.
+    os.makedirs(os.path.join(WORK, "new_private"))
+    hidden = another_disk(os.path.join(WORK, "new_private"), "/nowhere")
+
+    def job(name, *options):
+        end = [TESSERA, os.path.join(WORK, "new_private", name), *options, "-c", "CREATE TABLE t AS SELECT 7 AS a", "-c",
+               "SET replicate_below = 0; SELECT a FROM t"]
+        return run(["mpirun", "--oversubscribe", "-np", "2", *end, ":", "-np", "1", "-x", "LD_PRELOAD=" + hidden, *end])
+    done = job("db")
+    check_one_error(done, "rank 2: ", "cannot be read here", "--scatter")
+    done = job("other", "--scatter")
+    check(done.stdout == "a\n7\n" and done.returncode == 0, done.stdout, done.stderr)
+
+
 def test_an_error_stops_the_others_in_a_product():
     directory = database("product", rows=3000)
     # One rank has the row that overflows; the others would be busy for a minute.

@@ -123,6 +123,7 @@ def test_usage_messages():
     equal(run("-cSELECT 1 AS a", status=0).out, "a\n1\n")
     write("a.sql", "SELECT 2 AS a")
     equal(run("-fa.sql", status=0).out, "a\n2\n")
+    equal(sorted(os.listdir(".")), ["a.sql"])
     holds(run("--help", status=0).out.startswith("Usage: tessera"), "help")
     holds(re.fullmatch(r"tessera \d+\.\d+\.\d+\n", run("-version", status=0).out), "version")
 
@@ -296,6 +297,49 @@ def test_options_of_other_shells():
         terminal.type("SELECT 2 AS b;\n" + CTRL_D.decode())
         terminal.expect("│ 2 │")
         equal(terminal.leave(), 0)
+
+
+def test_a_new_database_is_written_by_its_first_change():
+    said = "db: a new database, written at its first change\n"
+    for arguments in (["SELECT 1 AS a"], [".tables"], ["SHOW TABLES"], ["DROP TABLE IF EXISTS t"], ["DROP TYPE IF EXISTS t"], ["VACUUM"],
+                      ["EXPLAIN SELECT 1"], ["COPY (SELECT 1) TO STDOUT"], ["-c", ""]):
+        equal(run("db", *arguments, status=0).err, said, arguments)
+        equal(os.listdir("."), [], arguments)
+    for statement in ("SELECT * FROM t", "INSERT INTO t VALUES (1)", "COPY t FROM 'absent'", "CREATE TABLE t (x NOTYPE)",
+                      "CREATE TABLE t AS SELECT x", "DROP TABLE t"):
+        run("db", statement, status=1)
+        equal(os.listdir("."), [], statement)
+    # A directory that is empty is as good.
+    os.mkdir("empty")
+    equal(run("empty/", "SELECT 1 AS a", status=0).err, "empty/: a new database, written at its first change\n")
+    equal(os.listdir("empty"), [])
+    run("empty", "CREATE TABLE t AS SELECT 1 AS a", status=0)
+    equal(run("empty", "SELECT a FROM t", status=0).err, "")
+    # Every kind of change makes it, and then it is none that is new.
+    for number, statement in enumerate(("CREATE TABLE t (x INTEGER)", "CREATE TABLE t AS SELECT 1 AS x", "CREATE TYPE e AS ENUM ('a')",
+                                        "CREATE OR REPLACE TABLE t (x INTEGER)")):
+        equal(run(f"db{number}/", statement, ".tables", status=0).err, f"db{number}/: a new database, written at its first change\n")
+        equal(run(f"db{number}", "SELECT 1", status=0).err, "")
+    # Where it cannot be made is said at once, and its exit status is that of a database that cannot be opened.
+    answer = run("absent/db", "SELECT 1", status=3)
+    holds('cannot create database "absent/db"' in answer.err, answer)
+    # Two that begin at the same time have one database.
+    first, second = (subprocess.Popen([PROGRAM, "both"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                      stderr=subprocess.DEVNULL, text=True) for _ in range(2))
+    for process, name in ((first, "a"), (second, "b")):
+        process.stdin.write("SELECT 'ready' AS r;\n")
+        process.stdin.flush()
+        process.stdout.readline(), process.stdout.readline()
+    first.stdin.write("CREATE TABLE a (x INTEGER); SELECT 'made' AS r;\n")
+    first.stdin.flush()
+    first.stdout.readline(), first.stdout.readline()
+    equal(second.communicate("CREATE TABLE b (x INTEGER);\n.tables\n")[0], "a\nb\n")
+    equal(first.communicate(".tables\n")[0], "a\nb\n")
+    with contextlib.closing(Terminal("typo")) as terminal:
+        holds("typo: a new database, written at its first change" in terminal.expect_prompt(), "at the prompt, too")
+        terminal.type(CTRL_D)
+        equal(terminal.leave(), 0)
+    holds(not os.path.exists("typo"), "nothing is left")
 
 
 def test_unterminated_texts_are_errors():

@@ -96,7 +96,11 @@ Result<std::unique_ptr<Database>> Open(const std::string& folder) {
 }
 
 const Deed kDeeds[] = {
-    {"create a database", true, [](const std::string& folder) { return Open(folder).status(); }},
+    {"create a database", true,
+     [](const std::string& folder) -> Status {
+       TESSERA_ASSIGN(const auto database, Open(folder));
+       return CreateTable(database.get(), "first");
+     }},
     {"create a table", false,
      [](const std::string& folder) -> Status {
        TESSERA_ASSIGN(const auto database, Open(folder));
