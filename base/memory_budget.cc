@@ -96,7 +96,7 @@ Status MemoryLimitExceeded::status() const {
     hint += "make room for temporary files ($TMPDIR).";
   }
   return {ErrorCode::kResource,
-          std::string("memory limit exceeded: ") + purpose_ + " needs " + SizeText(requested_) + " more, and " +
+          std::string("memory limit exceeded by ") + purpose_ + ": " + SizeText(requested_) + " more are needed, and " +
               SizeText(used_) + " of " + SizeText(limit_) + " are in use",
           std::move(hint)};
 }

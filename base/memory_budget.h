@@ -46,7 +46,7 @@ class MemoryLimitExceeded : public std::bad_alloc {
   MemoryLimitExceeded(uint64_t requested, uint64_t used, uint64_t limit, const char* purpose)
       : requested_(requested), used_(used), limit_(limit), purpose_(purpose) {}
   const char* what() const noexcept override { return "the memory limit is exceeded"; }
-  /// kResource: "memory limit exceeded: sorting needs 1.5 GiB more, 3.2 of 4.0 GiB are in use". May throw bad_alloc.
+  /// kResource: "memory limit exceeded by sorting: 1.5 GiB more are needed, and ...". May throw bad_alloc.
   Status status() const;
 
  private:
@@ -54,7 +54,7 @@ class MemoryLimitExceeded : public std::bad_alloc {
   const char* const purpose_;
 };
 
-/// From here to its end, what this thread allocates is for `purpose`: "sorting", "grouping", as the subject of "needs".
+/// From here to its end, what this thread allocates is for `purpose`: "sorting", "grouping", behind "exceeded by".
 /// ThreadPool hands it on to its workers.
 class MemoryPurpose {
  public:

@@ -347,7 +347,7 @@ def test_unterminated_texts_are_errors():
     for script, out, what, line, column in (
         ("SELECT 1 /* abc", "", "/* comment", 1, 9),
         ("SELECT 1 AS a; /* abc", "a\n1\n", "/* comment", 1, 0),
-        ("SELECT 1 AS a; -- x\n /* a /* b */\nDROP TABLE t;\nSELECT 2;\n", "a\n1\n", "/* comment", 2, 1),
+        ("SELECT 1 AS a; -- x\n /* a /* b */\nDROP TABLE t;\nSELECT 2;\n", "a\n1\n", "/* comment", 2, 0),
         ("/*", "", "/* comment", 1, 0),
         ("SELECT 1 AS a;\nSELECT 'abc;\nSELECT 2;\n", "a\n1\n", "quoted string", 2, 7),
         ("SELECT E'abc\\'", "", "quoted string", 1, 7),
@@ -1166,7 +1166,7 @@ def test_the_numbers_of_the_memory_limit():
         for files, advice in (("0", "SET temp_file_limit"), ("'1MB'", "more temporary files than 1.0 MiB: SET temp_file_limit")):
             answer = run("db", "-c", f"SET temp_file_limit = {files}; SET memory_limit = '{limit}MB'",
                          "-c", "SELECT s, count(*), max(i) FROM n GROUP BY s ORDER BY s DESC", status=1)
-            match = re.search(r"needs ([\d.]+) (\w+) more, and ([\d.]+) (\w+) of ([\d.]+) (\w+) are in use", answer.err)
+            match = re.search(r"memory limit exceeded by [a-z ]+: ([\d.]+) (\w+) more are needed, and ([\d.]+) (\w+) of ([\d.]+) (\w+) are in use", answer.err)
             holds(match, answer)
             needed, used, most = (float(match[k]) * units[match[k + 1]] for k in (1, 3, 5))
             holds(needed > 0 and used <= most == limit << 20, answer)
