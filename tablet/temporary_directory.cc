@@ -16,6 +16,7 @@
 #include <system_error>
 #include <vector>
 
+#include "base/host_name.h"
 #include "tablet/database_directory.h"
 #include "tablet/io_error.h"
 
@@ -49,8 +50,22 @@ std::string Parent() {
   return named != nullptr && *named != '\0' ? named : "/tmp";
 }
 
+Status CannotCreate(const std::string& path, int error) {
+  const Status status = IoError("cannot create", path, error);
+  return {status.code(), status.message(),
+          "Let TMPDIR name a directory that can be written to, or name one for the database."};
+}
+
 bool IsOneOfOurs(std::string_view name) {
   return name.size() == kPrefix.size() + kPattern.size() && name.starts_with(kPrefix);
+}
+
+/// The machine that a lock is held on: on a disk of the network there may be locks that others do not see.
+bool IsOfThisMachine(int lock) {
+  const std::string here = HostName();
+  std::string there(here.size() + 1, 0);
+  const ssize_t size = pread(lock, there.data(), there.size(), 0);
+  return size >= 0 && std::string_view(there).substr(0, static_cast<size_t>(size)) == here;
 }
 
 /// `name` in `parent`, if it is abandoned. Everything is opened relative to what was looked at, and no link is followed.
@@ -64,7 +79,7 @@ void RemoveIfAbandoned(int parent, const std::string& name) {
     if (errno == ENOENT && std::time(nullptr) - info.st_mtime > kLongAgo) unlinkat(parent, name.c_str(), AT_REMOVEDIR);
     return;
   }
-  if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return;
+  if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0 || !IsOfThisMachine(lock.get())) return;
   std::vector<std::string> files = NamesIn(directory.get());
   std::erase(files, kLockFile);
   if (!std::all_of(files.begin(), files.end(), IsDatabaseFile)) return;
@@ -85,23 +100,28 @@ void RemoveAbandonedDirectories() {
 }
 
 Result<std::unique_ptr<TemporaryDirectory>> TemporaryDirectory::Make() {
-  const std::string parent = Parent();
+  // Absolute: the process may change its working directory.
+  std::error_code error;
+  const std::string parent = std::filesystem::absolute(Parent(), error).string();
+  if (error) return IoError("cannot open", Parent(), error.value());
   RemoveAbandonedDirectories();
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     std::string path = parent + "/" + std::string(kPrefix) + std::string(kPattern);
-    if (mkdtemp(path.data()) == nullptr) return IoError("cannot create", path, errno);  // with mode 0700
+    if (mkdtemp(path.data()) == nullptr) return CannotCreate(path, errno);  // with mode 0700
     const std::string file = path + "/" + kLockFile;
     FileDescriptor lock(open(file.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
     if (!lock.valid()) {
-      const int error = errno;
+      const int why = errno;
       rmdir(path.c_str());
-      return IoError("cannot create", file, error);
+      return CannotCreate(file, why);
     }
     // Another start may have seen the file before it was locked; then that one removes the directory, or has. (Where there
     // are no locks, others get none either.)
     const bool taken = flock(lock.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
     struct stat info {};
     if (taken || fstat(lock.get(), &info) != 0 || info.st_nlink == 0) continue;
+    const std::string here = HostName();
+    (void)!pwrite(lock.get(), here.data(), here.size(), 0);  // else it is never removed by others, which is less harm
     return std::unique_ptr<TemporaryDirectory>(new TemporaryDirectory(std::move(path), std::move(lock)));
   }
   return Status(ErrorCode::kIo, "cannot create a directory in \"" + parent + "\": each was removed by other processes");

@@ -31,8 +31,8 @@ class TemporaryDirectory {
   const FileDescriptor lock_;
 };
 
-/// Removes the directories of this user that are called as ours, are locked by nobody, and hold nothing but files of a
-/// database. One without a lock file may be about to get it: only an empty one that is an hour old goes.
+/// Removes the directories of this user that are called as ours, were made on this machine, are locked by nobody, and hold
+/// nothing but files of a database. One without a lock file may be about to get it: only an empty one that is an hour old goes.
 void RemoveAbandonedDirectories();
 
 }  // namespace tessera

@@ -446,22 +446,28 @@ def test_what_a_killed_session_leaves_goes_with_the_next_one():
     killed.communicate()
     equal(left_over("tmp"), both)
     # Others that are called so: a link to what a killed one left, one that has just been made, one with a file of another
-    # program, one that has no lock file and is old but not empty. An old one that is empty goes.
+    # program, one that has no lock file and is old but not empty, one of another machine. An old one that is empty goes.
     os.mkdir("elsewhere")
     shutil.copytree(os.path.join("tmp", both[0]), "elsewhere/copy")
     os.symlink(os.path.abspath("elsewhere/copy"), "tmp/tessera-aaaaaa")
+    machine = read(f"tmp/{both[0]}/owner.lock")
+    equal(machine, os.uname().nodename)
+    os.mkdir("tmp/tessera-ffffff")
+    write("tmp/tessera-ffffff/owner.lock", "another-machine")
+    os.mkdir("tmp/tessera-gggggg")  # one that a start began to remove
+    write("tmp/tessera-gggggg/owner.lock", machine)
     for name, files, old in (("bbbbbb", [], False), ("cccccc", ["owner.lock", "catalog.sqlite", "thesis.txt"], True),
                              ("dddddd", ["catalog.sqlite"], True), ("eeeeee", [], True), ("longer-name", ["owner.lock"], True)):
         os.mkdir(f"tmp/tessera-{name}")
         for file in files:
-            write(f"tmp/tessera-{name}/{file}", "")
+            write(f"tmp/tessera-{name}/{file}", machine if file == "owner.lock" else "")
         if old:
             os.utime(f"tmp/tessera-{name}", (0, 0))
     copied = sorted(os.listdir("elsewhere/copy"))
     run("-c", "SELECT 1", status=0, environment=there)
     left = left_over("tmp")
-    equal(len(left), 6, left)
-    for name in ("aaaaaa", "bbbbbb", "cccccc", "dddddd", "longer-name"):
+    equal(len(left), 7, left)
+    for name in ("aaaaaa", "bbbbbb", "cccccc", "dddddd", "ffffff", "longer-name"):
         holds(f"tessera-{name}" in left, (name, left))
     equal(sorted(os.listdir("tmp/tessera-cccccc")), ["catalog.sqlite", "owner.lock", "thesis.txt"])
     equal(sorted(os.listdir("elsewhere/copy")), copied)
@@ -469,12 +475,12 @@ def test_what_a_killed_session_leaves_goes_with_the_next_one():
     another = start()
     another.kill()
     another.communicate()
-    equal(len(left_over("tmp")), 7)
+    equal(len(left_over("tmp")), 8)
     run("db", "SELECT 1", status=0, environment=there)
     equal(left_over("tmp"), left)
     # The other session has lost nothing, and leaves nothing.
     equal(alive.communicate("SELECT sum(i) AS s FROM t;\n")[0], "s\n4999950000\n")
-    equal(len(left_over("tmp")), 5)
+    equal(len(left_over("tmp")), 6)
 
 
 def test_a_closed_terminal_leaves_nothing():
