@@ -20,9 +20,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
-#include <fstream>
 #include <string>
 
+#include "base/control_groups.h"
 #include "base/size_text.h"
 #include "base/spare_blocks.h"
 #include "base/temporary_memory.h"
@@ -45,13 +45,6 @@ std::atomic<int64_t> used{0}, peak{0};
 constinit thread_local int64_t untold = 0;
 std::atomic<bool (*)()> fault{nullptr};
 
-/// The number in a file of a control group; UINT64_MAX for "max" or no file.
-uint64_t GroupLimit(const std::string& path) {
-  std::ifstream file(path);
-  uint64_t bytes = 0;
-  return file >> bytes ? bytes : UINT64_MAX;
-}
-
 }  // namespace
 
 void SetMemoryLimit(uint64_t bytes) { limit = bytes; }
@@ -69,18 +62,7 @@ uint64_t UsableMemory() {
   uint64_t bytes = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   rlimit address_space{};
   if (getrlimit(RLIMIT_AS, &address_space) == 0) bytes = std::min<uint64_t>(bytes, address_space.rlim_cur);
-  // Control groups, version 2: a group and all that it is in. (In a container the own group is the root.)
-  std::ifstream groups("/proc/self/cgroup");
-  std::string line, group;
-  while (std::getline(groups, line)) {
-    if (line.starts_with("0::/")) group = line.substr(3);
-  }
-  for (;;) {
-    bytes = std::min(bytes, GroupLimit("/sys/fs/cgroup" + (group == "/" ? "" : group) + "/memory.max"));
-    if (group.empty() || group == "/") break;
-    group.resize(std::max<size_t>(1, group.rfind('/')));
-  }
-  return std::min(bytes, GroupLimit("/sys/fs/cgroup/memory/memory.limit_in_bytes"));  // version 1
+  return std::min(bytes, LimitsOfControlGroups().memory);
 }
 
 Status MemoryLimitExceeded::status() const {

@@ -4,25 +4,18 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
-#include <string>
 #include <thread>
 
+#include "base/control_groups.h"
 #include "base/memory_budget.h"
 
 namespace tessera {
 
 int UsableProcessors() {
-  int processors = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));  // glibc: the affinity mask
-  // "QUOTA PERIOD" in microseconds, or "max PERIOD": control groups, version 2.
-  std::ifstream file("/sys/fs/cgroup/cpu.max");
-  std::string quota;
-  double period = 0;
-  if (file >> quota >> period && quota != "max" && period > 0) {
-    const double share = std::ceil(std::strtod(quota.c_str(), nullptr) / period);
-    if (share >= 1 && share < processors) processors = static_cast<int>(share);
-  }
-  return processors;
+  const int processors =
+      std::max(1, static_cast<int>(std::thread::hardware_concurrency()));  // glibc: the affinity mask
+  const double share = std::ceil(LimitsOfControlGroups().processors);
+  return share < processors ? std::max(1, static_cast<int>(share)) : processors;
 }
 
 namespace {

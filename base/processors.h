@@ -5,7 +5,7 @@
 
 namespace tessera {
 
-/// The processors of the affinity mask, or fewer if the control group has a smaller quota (containers); at least 1.
+/// The processors of the affinity mask, or fewer if a control group has a smaller quota (containers); at least 1.
 int UsableProcessors();
 
 /// Those of one of several ranks on this node: the ones that it is bound to, or its share of all.
