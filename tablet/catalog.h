@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "tablet/tablet.h"
@@ -92,6 +93,8 @@ class Catalog {
 
   /// True at the first call and whenever a transaction of any process was committed since the last call.
   Result<bool> Changed();
+  /// As of the last call of Changed(): another number once another process has committed something. Not 0.
+  int64_t others_version() const { return others_version_; }
   /// The committed state; takes over the tables of `before` (may be nullptr) that have not changed.
   Result<CatalogContents> Load(const CatalogContents* before);
 
@@ -104,9 +107,11 @@ class Catalog {
   Result<Durability> DropTable(const CatalogContents& state, const TableRecord& table);
   /// The types are `types` from now on.
   Result<Durability> SetTypes(const CatalogContents& state, std::vector<EnumType> types);
-  /// Replaces a table's record by `after` (its version and checksum are set here) and its sketches, one per column.
+  /// Replaces a table's record by `after` (its version and checksum are set here) and its sketches, one per column. `made` becomes what
+  /// Load() would return, if the disk has it.
   Result<Durability> UpdateTable(const CatalogContents& state, const TableRecord& before, TableRecord after,
-                                 const std::vector<std::string>& sketches, int64_t next_tablet_id);
+                                 const std::vector<std::string>& sketches, int64_t next_tablet_id,
+                                 CatalogContents* made);
 
   /// The serialised DistinctCount of each column; empty strings before the first load.
   Result<std::vector<std::string>> Sketches(const TableRecord& table);
@@ -114,7 +119,8 @@ class Catalog {
  private:
   class Statement;
   class Transaction;
-  Catalog(std::string path, std::string name) : path_(std::move(path)), name_(std::move(name)) {}
+  Catalog(std::string path, std::string name, bool durable)
+      : path_(std::move(path)), name_(std::move(name)), durable_(durable) {}
   Status Error(int code) const;
   Status Error(int code, const std::string& message) const;
   /// Whether to try again where another process has the catalog locked; waits a little. `calls`: how often it has.
@@ -125,6 +131,8 @@ class Catalog {
   Result<bool> HasJournal() const;
   /// Whether the table of defaults or that of constraints is there.
   Result<bool> HasTable(const char* name);
+  /// Before the first change: how transactions are rolled back.
+  Status ChooseJournal();
   /// So that programs that do not know what is new refuse the catalog.
   Status RaiseVersion(int version);
   Status Corrupt(const std::string& reason) const;
@@ -139,11 +147,14 @@ class Catalog {
 
   const std::string path_;
   const std::string name_;
+  const bool durable_;
   sqlite3* db_ = nullptr;
   int lock_timeout_ms_ = 5000;
   std::chrono::steady_clock::time_point patience_ends_;
-  sqlite3_stmt* data_version_ = nullptr;  ///< prepared once: Changed() is called for every statement
-  int64_t last_data_version_ = -1;
+  std::unordered_map<std::string, sqlite3_stmt*> prepared_;  ///< by their SQL, those that nobody uses now
+  sqlite3_stmt* data_version_ = nullptr;                     ///< prepared once: Changed() is called for every statement
+  int64_t last_data_version_ = -1, others_version_ = 0;
+  bool has_chosen_journal_ = false;
 };
 
 }  // namespace tessera

@@ -199,6 +199,36 @@ DatabaseDirectory::~DatabaseDirectory() {
 
 Status DatabaseDirectory::SyncDirectory() const { return durable() ? SyncEntries(path_) : Status(); }
 
+/// A commit ends in the journal, which was there before or not (catalog.cc).
+Status DatabaseDirectory::SyncCommit() const {
+  if (!durable()) return {};
+  const std::string journal = path_ + "/" + kCatalogFile + "-journal";
+  const Result<FileDescriptor> file = OpenRegularFile(journal, O_RDONLY);
+  if (file.ok() ? fsync(file->get()) != 0 : access(journal.c_str(), F_OK) == 0)
+    return IoError("cannot sync", journal, errno);
+  return SyncDirectory();
+}
+
+std::unordered_set<int64_t> DatabaseDirectory::UsedTablets() const {
+  std::unordered_set<int64_t> used;
+  for (const auto& table : contents_.tables) {
+    for (const TabletRecord& tablet : table->tablets) used.insert(tablet.id);
+  }
+  return used;
+}
+
+std::unordered_set<int64_t> DatabaseDirectory::ForgetTablets(const std::unordered_set<int64_t>& used) {
+  std::erase_if(infos_, [&](const auto& info) { return std::ranges::count(contents_.tables, info.first) == 0; });
+  for (auto& [id, tablet] : tablets_) {
+    if (!used.contains(id)) replaced_.emplace_back(id, std::exchange(tablet, nullptr));
+  }
+  std::erase_if(tablets_, [](const auto& tablet) { return tablet.second == nullptr; });
+  std::erase_if(replaced_, [](const auto& tablet) { return tablet.second.expired(); });
+  std::unordered_set<int64_t> in_use;
+  for (const auto& [id, tablet] : replaced_) in_use.insert(id);
+  return in_use;
+}
+
 TabletIdentity DatabaseDirectory::IdentityOf(const CatalogContents& contents, const TableRecord& table,
                                              const TabletRecord& tablet) const {
   return {contents.database, table.id, tablet.id, tablet.rows, tablet.file_bytes, tablet.header_checksum};
@@ -222,7 +252,7 @@ Status DatabaseDirectory::Refresh() {
 }
 
 std::shared_ptr<const TableInfo> DatabaseDirectory::MakeInfo(const CatalogContents& contents,
-                                                             const std::shared_ptr<const TableRecord>& record) const {
+                                                             const std::shared_ptr<const TableRecord>& record) {
   auto info = std::make_shared<TableInfo>();
   info->id = record->id;
   info->version = record->version;
@@ -233,18 +263,14 @@ std::shared_ptr<const TableInfo> DatabaseDirectory::MakeInfo(const CatalogConten
   auto types = std::make_shared<TabletFile::Types>();
   for (const ColumnSchema& column : record->schema.columns) types->push_back(column.type);
 
-  // A tablet that an earlier snapshot had keeps its object, with its mapping and its verified chunks.
-  std::map<int64_t, std::shared_ptr<const Tablet>> known;
-  for (const auto& [old_record, old_info] : infos_) {
-    if (old_record->id != record->id) continue;
-    for (size_t t = 0; t < old_record->tablets.size(); ++t) known[old_record->tablets[t].id] = old_info->tablets[t];
-  }
   for (const TabletRecord& tablet : record->tablets) {
-    auto at = known.find(tablet.id);
-    info->tablets.push_back(at != known.end()
-                                ? at->second
-                                : std::make_shared<const TabletFile>(FilePath(TabletFileName(tablet.id)),
-                                                                     IdentityOf(contents, *record, tablet), types));
+    // A tablet that an earlier snapshot had keeps its object, with its mapping and its verified chunks.
+    std::shared_ptr<const Tablet>& known = tablets_[tablet.id];
+    if (known == nullptr) {
+      known = std::make_shared<const TabletFile>(FilePath(TabletFileName(tablet.id)),
+                                                 IdentityOf(contents, *record, tablet), types);
+    }
+    info->tablets.push_back(known);
     if (!record->schema.distribute_by.empty()) info->buckets.push_back(tablet.bucket);
   }
   return info;
@@ -273,6 +299,9 @@ Result<std::shared_ptr<const Snapshot>> DatabaseDirectory::Read() {
     }
     infos_ = std::move(infos);
     infos_current_ = true;
+    size_t tablets = 0;
+    for (const auto& record : contents_.tables) tablets += record->tablets.size();
+    if (tablets_.size() > tablets) (void)ForgetTablets(UsedTablets());
   }
   // Every pointer to a table also holds the lock, through the one control block that they share.
   struct Held {
@@ -303,7 +332,7 @@ Result<DatabaseDirectory::Write> DatabaseDirectory::BeginWrite() {
   std::lock_guard guard(mutex_);
   TESSERA_TRY(Refresh());
   // Removes what a dead process left, which may have died before it had synced its commit.
-  undurable_ = durable();
+  undurable_ |= durable() && catalog_->others_version() != durable_version_;
   Sweep();
   return Write{std::move(lock), contents_};
 }
@@ -334,8 +363,14 @@ Status DatabaseDirectory::SetTypes(const Write& write, std::vector<EnumType> typ
 Status DatabaseDirectory::UpdateTable(const Write& write, const TableRecord& before, TableRecord after,
                                       const std::vector<std::string>& sketches, int64_t next_tablet_id) {
   std::lock_guard guard(mutex_);
+  CatalogContents made;
   const Result<Durability> committed =
-      catalog_->UpdateTable(write.contents, before, std::move(after), sketches, next_tablet_id);
+      catalog_->UpdateTable(write.contents, before, std::move(after), sketches, next_tablet_id, &made);
+  if (committed.ok() && *committed == Durability::kDurable) {
+    contents_ = std::move(made);
+    loaded_ = true;
+    infos_current_ = false;
+  }
   AfterCommit(committed);
   return committed.status();
 }
@@ -345,6 +380,7 @@ void DatabaseDirectory::AfterCommit(const Result<Durability>& committed) noexcep
   warn_ |= uncertain;
   garbage_ |= uncertain;
   undurable_ = durable() && (uncertain || !committed.ok());
+  if (!undurable_) durable_version_ = catalog_->others_version();
   try {
     // The old catalog may come back, and with it the files that it names: then they stay for the next writer, who syncs
     // first. (A second sync right here would say nothing: the system reports an error once.)
@@ -369,26 +405,28 @@ void DatabaseDirectory::Sweep() {
   garbage_ = false;
   Result<std::vector<std::string>> names = ListDirectory(path_);
   if (!names.ok()) return;
-  std::unordered_set<int64_t> used;
-  for (const auto& table : contents_.tables) {
-    for (const TabletRecord& tablet : table->tablets) used.insert(tablet.id);
-  }
+  const std::unordered_set<int64_t> used = UsedTablets();
   std::erase_if(*names, [&](const std::string& name) {
     const int64_t id = TabletIdOfFileName(name);
     return id >= 0 ? used.contains(id) : name.rfind(kTemporaryPrefix, 0) != 0;
   });
   if (names->empty()) return;
-  if (undurable_ && !SyncDirectory().ok()) {
+  // (Under its own lock this process may remove files, but for those that a snapshot may open yet.)
+  const std::unordered_set<int64_t> in_use = ForgetTablets(used);
+  const auto left =
+      std::erase_if(*names, [&](const std::string& name) { return in_use.contains(TabletIdOfFileName(name)); });
+  garbage_ = left > 0;
+  if (names->empty()) return;
+  if (undurable_ && !SyncCommit().ok()) {
     garbage_ = true;
     return;
   }
   undurable_ = false;
-  const std::optional<RemovalLock> lock = RemovalLock::TryAcquire(path_);
-  if (!lock) {
-    garbage_ = true;
-    return;
-  }
-  for (const std::string& name : *names) unlink(FilePath(name).c_str());
+  durable_version_ = catalog_->others_version();
+  const bool removed = reader_lock_->WhileAlone([&] {
+    for (const std::string& name : *names) unlink(FilePath(name).c_str());
+  });
+  garbage_ |= !removed;
 }
 
 }  // namespace tessera

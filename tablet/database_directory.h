@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "tablet/catalog.h"
@@ -84,13 +85,20 @@ class DatabaseDirectory : public std::enable_shared_from_this<DatabaseDirectory>
   Status Create();
   Status Use(std::unique_ptr<Catalog> catalog);
   std::shared_ptr<const TableInfo> MakeInfo(const CatalogContents& contents,
-                                            const std::shared_ptr<const TableRecord>& record) const;
+                                            const std::shared_ptr<const TableRecord>& record);
   /// REQUIRES: mutex_ held. Brings contents_ up to date.
   Status Refresh();
   /// REQUIRES: the writer lock and mutex_ are held. Nothing of it can fail a change that was made.
   void AfterCommit(const Result<Durability>& committed) noexcept;
+  /// Waits until the disk has the latest commit, whichever process made it.
+  Status SyncCommit() const;
+  /// By the catalog.
+  std::unordered_set<int64_t> UsedTablets() const;
+  /// Forgets the objects of all but the tablets that are `used` by the catalog. Returns the others that a
+  /// snapshot has, which may open them yet.
+  std::unordered_set<int64_t> ForgetTablets(const std::unordered_set<int64_t>& used);
   /// Removes every file that is neither of a tablet in contents_ nor of the database itself, unless a reader might use
-  /// one. REQUIRES: the writer lock and mutex_ are held and contents_ is up to date.
+  /// it. REQUIRES: the writer lock and mutex_ are held and contents_ is up to date.
   void Sweep();
 
   std::string name_;
@@ -110,9 +118,13 @@ class DatabaseDirectory : public std::enable_shared_from_this<DatabaseDirectory>
   /// and verified chunks survive, and handed out again only under a new hold and an unchanged catalog.
   std::vector<std::pair<std::shared_ptr<const TableRecord>, std::shared_ptr<const TableInfo>>> infos_;
   std::weak_ptr<const Snapshot> snapshot_;
-  bool garbage_ = false;    ///< the last Sweep() found files but also a reader
-  bool undurable_ = false;  ///< a power failure may undo a change of this process
-  bool warn_ = false;       ///< TakeWarning() has something to say
+  std::map<int64_t, std::shared_ptr<const Tablet>>
+      tablets_;  ///< of the catalog, by identifier, as far as they were asked for
+  std::vector<std::pair<int64_t, std::weak_ptr<const Tablet>>> replaced_;  ///< of earlier catalogs
+  bool garbage_ = false;         ///< the last Sweep() left files that a reader might use
+  bool undurable_ = false;       ///< a power failure may undo the latest change
+  int64_t durable_version_ = 0;  ///< of the catalog, as other processes have left it: the disk has that; 0: none
+  bool warn_ = false;            ///< TakeWarning() has something to say
 };
 
 }  // namespace tessera

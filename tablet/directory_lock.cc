@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <string_view>
 #include <thread>
 
 #include "base/interrupt.h"
@@ -57,9 +58,13 @@ Result<WriterLock> WriterLock::Acquire(const std::string& directory, const std::
     // flock() has no timeout; polling this often costs little compared with the writes that it waits for.
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
-  // If the number cannot be written, another process's message only lacks it.
+  // If the number cannot be written, another process's message only lacks it. If it is there, it is not written again: a
+  // file that was cut and written goes to the disk when it is closed, and the next cut waits for that.
   const std::string pid = std::to_string(getpid()) + "\n";
-  if (ftruncate(file.get(), 0) == 0) (void)!pwrite(file.get(), pid.data(), pid.size(), 0);
+  char there[24];
+  const ssize_t size = pread(file.get(), there, sizeof there, 0);
+  const bool is_there = size > 0 && std::string_view(there, static_cast<size_t>(size)) == pid;
+  if (!is_there && ftruncate(file.get(), 0) == 0) (void)!pwrite(file.get(), pid.data(), pid.size(), 0);
   return WriterLock(std::move(file));
 }
 
@@ -98,11 +103,16 @@ void ReaderLock::Drop() {
   if (--holders_ == 0 && file_.valid()) (void)Flock(file_.get(), LOCK_UN);
 }
 
-std::optional<RemovalLock> RemovalLock::TryAcquire(const std::string& directory) {
-  const std::string path = directory + kReadersFile;
-  Result<FileDescriptor> file = OpenRegularFile(path, O_RDWR | O_CREAT);
-  if (!file.ok() || Flock(file->get(), LOCK_EX | LOCK_NB) != 0) return std::nullopt;
-  return RemovalLock(std::move(*file));
+bool ReaderLock::WhileAlone(const std::function<void()>& remove) {
+  std::lock_guard lock(mutex_);
+  if (!file_.valid()) return false;
+  struct Restored {
+    ~Restored() { (void)Flock(descriptor, operation); }
+    const int descriptor, operation;
+  } restored{file_.get(), holders_ > 0 ? LOCK_SH : LOCK_UN};
+  if (Flock(file_.get(), LOCK_EX | LOCK_NB) != 0) return false;
+  remove();
+  return true;
 }
 
 }  // namespace tessera

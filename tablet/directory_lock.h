@@ -9,9 +9,9 @@
 // Start at: WriterLock, ReaderLock. Any thread.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -63,6 +63,11 @@ class ReaderLock : public std::enable_shared_from_this<ReaderLock> {
   /// The lock is held until the last copy of the result is gone.
   Result<std::shared_ptr<const void>> Hold();
 
+  /// Calls `remove` while no other object, of this process or of another, holds the lock. Never waits: false if one does.
+  /// What is read under this object's own lock is the caller's to know. REQUIRES: the writer lock is held, without which
+  /// nobody removes anything: the own lock is given up for a moment.
+  bool WhileAlone(const std::function<void()>& remove);
+
  private:
   explicit ReaderLock(FileDescriptor file) : file_(std::move(file)) {}
   void Drop();
@@ -70,16 +75,6 @@ class ReaderLock : public std::enable_shared_from_this<ReaderLock> {
   std::mutex mutex_;
   FileDescriptor file_;
   int holders_ = 0;
-};
-
-/// The right to remove files, which exists only while no reader does. Never waits: nullopt if there is a reader.
-class RemovalLock {
- public:
-  static std::optional<RemovalLock> TryAcquire(const std::string& directory);
-
- private:
-  explicit RemovalLock(FileDescriptor file) : file_(std::move(file)) {}
-  FileDescriptor file_;
 };
 
 }  // namespace tessera

@@ -94,6 +94,10 @@ void DistinctCount::Convert() {
 }
 
 void DistinctCount::Merge(const DistinctCount& other) {
+  if (registers_.empty() && used_ == 0 && !has_zero_) {
+    *this = other;
+    return;
+  }
   if (other.registers_.empty()) {
     for (uint64_t hash : other.slots_) {
       if (hash != 0) Add(hash);

@@ -16,7 +16,8 @@
 
 namespace tessera {
 
-/// Syncs written files and gives them their final names.
+/// Gives written files their final names and syncs them. (In this order: the catalog names neither, and a file system whose
+/// journal is written at each sync writes it once.)
 class FileSyncer {
  public:
   /// `durable` false: only renames. `cancel` (may be nullptr) ends the waiting of Add() and Finish(), and so does an
@@ -25,7 +26,8 @@ class FileSyncer {
   ~FileSyncer() { Abandon(); }
 
   /// Takes over a file that is written. An empty `final_path`: it keeps its name. Waits while many files wait already:
-  /// the memory that holds their dirty pages is not free either.
+  /// the memory that holds their dirty pages is not free either. A first small file waits for Finish(), which syncs it if no
+  /// other has come: a thread costs as much as one.
   void Add(FileDescriptor file, std::string temporary_path, std::string final_path);
   /// Waits until all files have their names. The first error of any; kCancelled.
   Status Finish();
@@ -40,7 +42,9 @@ class FileSyncer {
   };
   Status Run();
   bool Cancelled() const { return Interrupted() || (cancel_ != nullptr && cancel_->load(std::memory_order_relaxed)); }
-  Status SyncAndRename(const File& file) const;
+  Status RenameAndSync(const File& file) const;
+  /// Takes the next file's work. REQUIRES: lock holds mutex_, and a file waits.
+  void WorkOnNext(std::unique_lock<std::mutex>* lock);
 
   const bool durable_;
   const std::atomic<bool>* const cancel_;

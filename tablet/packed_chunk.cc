@@ -55,7 +55,10 @@ std::optional<std::vector<uint8_t>> PackTexts(std::span<const uint8_t> texts, Co
   if (level == 0) return std::nullopt;
   const double most = 1 - std::max(0.1, LeastSaving(goal));
   const std::span<const uint8_t> sample = texts.first(std::min(texts.size(), kTextSample));
-  if (static_cast<double>(PackBytes(sample, 1).size()) > most * static_cast<double>(sample.size())) return std::nullopt;
+  constexpr int kSampleLevel = 1;
+  std::vector<uint8_t> packed = PackBytes(sample, kSampleLevel);
+  if (static_cast<double>(packed.size()) > most * static_cast<double>(sample.size())) return std::nullopt;
+  if (level == kSampleLevel && sample.size() == texts.size()) return packed;
   return PackBytes(texts, level);
 }
 

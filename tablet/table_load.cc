@@ -166,7 +166,8 @@ Result<TableRecord> TableLoad::MakeRecord(std::vector<std::string>* sketches) {
   }
   const uint64_t rows = after.rows();
   std::vector<std::string> old_sketches(after.statistics.size());
-  if (!is_new_) {
+  // (Where no tablet stays, the new ones have counted all rows.)
+  if (!is_new_ && std::ranges::count(kept_, true) > 0) {
     TESSERA_ASSIGN(old_sketches, directory_->Sketches(*table_));
   }
   for (size_t c = 0; c < after.statistics.size(); ++c) {

@@ -340,8 +340,6 @@ Result<int> WriteTabletFile(const std::string& path, const std::vector<uint8_t>&
       parts[next].iov_len -= rest;
     }
   }
-  // The disk starts to write now, while other tablets are encoded, so that the fsync() before the commit waits less.
-  (void)sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
   return fd;
 }
 
