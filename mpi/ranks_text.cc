@@ -42,10 +42,13 @@ std::string SourceText(const Described& d, int ranks, const ClusterSettings& set
              : "on every rank, shared by tiles (on GPUs: by tablets and parts of them)";
 }
 
-/// What happens instead to a join table that has no room on every rank.
+/// What happens to a join table that is larger than SET broadcast_limit.
 std::string BroadcastText(const Described& d, const ClusterSettings& settings) {
   const int join = d.section.join;
-  if (!vm::MayBeInShares(d.program, join)) return "";
+  if (!vm::MayBeInShares(d.program, join)) {
+    return settings.broadcast_limit == 0 ? ""
+                                         : ", also of more than " + std::to_string(settings.broadcast_limit) + " bytes";
+  }
   const bool is_source = std::any_of(d.program.sections.begin(), d.program.sections.end(), [&](const vm::Section& s) {
     return s.source_kind == vm::Section::Source::kJoin && s.source == join;
   });

@@ -667,15 +667,28 @@ def test_heavy_keys_are_spread():
             check(len(made) == ranks and max(made) < 1.2 * sum(made) / ranks, query, "rows by rank:", made)
 
 
-def test_build_side_beyond_the_budget():
+def test_build_side_beyond_the_limit():
     directory = database("join")
-    query = "SET broadcast_limit = 100; SELECT count(*), sum(x.a + y.a) FROM t x, t y WHERE x.a = y.a"
+    query = "SELECT count(*), sum(x.a + y.a) FROM t x, t y WHERE x.a = y.a"
     off = "SET join_exchange = off; "
-    for settings in ("SET key_spans = off; ", off):  # (with spans each rank has room for its part)
-        done = run(mpirun(2, directory, "-c", settings + query))
+    # With spans each rank has room for its part. What is not exchanged goes to all all the same.
+    for settings in ("SET key_spans = off; ", off, "SET key_spans = off; " + off):
+        done = run(mpirun(2, directory, "-c", settings + "SET broadcast_limit = 100; " + query))
         check(done.stdout.endswith("100,9900\n"), done.stdout, done.stderr)
-    done = run(mpirun(2, directory, "-c", "SET key_spans = off; " + off + query))
-    check_one_error(done, "SET join_exchange = on", "100 rows")
+    done = run(mpirun(2, directory, "-c", "SET key_spans = off; " + off + f"SET broadcast_limit = 100; EXPLAIN {query}"))
+    check("build side broadcast to all" in done.stdout and ", also of more than 100 bytes" in done.stdout, done.stdout)
+
+
+def test_build_side_beyond_the_memory():
+    directory = made("join_memory", "CREATE TABLE t (a INTEGER, b INTEGER) WITH (tablet_rows = 65536);"
+                     "INSERT INTO t SELECT g, g % 7 FROM generate_series(1, 1000000) x(g)")
+    query = ("SET replicate_below = 0; SET key_spans = off; SET join_exchange = off; SET temp_file_limit = 0; "
+             "SET broadcast_limit = 1000; SET memory_limit = 16777216; "
+             "SELECT count(*), sum(x.b) FROM t x, t y WHERE x.a = y.a; SELECT count(*) FROM t")
+    done = run(mpirun(2, directory, "-c", query))
+    # 24 MB for a million rows of two integers. (A rank may say so of its own share already.)
+    check_one_error(done, "memory", "memory_limit")
+    check("1000000" in done.stdout, done.stdout, done.stderr)
 
 
 def test_products_beyond_the_budget_come_in_pieces():
@@ -698,9 +711,10 @@ def test_products_beyond_the_budget_come_in_pieces():
     # A row without a match is known as such only when it has seen all of them.
     for join in ("SELECT count(*) FROM t x LEFT JOIN t y ON x.a < y.a AND y.c < 100",
                  "SELECT count(*) FROM t x WHERE NOT EXISTS (SELECT 1 FROM t y WHERE x.a < y.a AND y.c * 2 < x.c + 100)"):
-        done = run(mpirun(3, directory, "--no-bail", "-c", limit + join + "; SELECT count(*) FROM t"))
-        check_one_error(done, "the build side of a join has", "broadcast_limit")
-        check("3000" in done.stdout, done.stdout)
+        alone = run([TESSERA, directory, "-c", join]).stdout
+        done = run(mpirun(3, directory, "-c", limit + join + f"; EXPLAIN {join}"))
+        check(done.stdout.startswith(alone) and done.returncode == 0, alone, done.stdout, done.stderr)
+        check("broadcast to all, also of more than 4000 bytes" in done.stdout, done.stdout)
 
 
 def test_gpus_share_theta_joins():

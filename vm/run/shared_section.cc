@@ -255,11 +255,16 @@ Result<RowSet> SharedSection::GatherJoin() {
   const uint64_t bytes = rows * BuildRowBytes(section_);
   if (bytes > exchange_.broadcast_limit()) {
     if (StaysInShares(&state_, section_.join)) return std::move(mine->rows);
-    return Unsupported(
-        "the build side of a join has " + std::to_string(rows) + " rows, more than a rank has room for", -1,
-        "SET join_exchange = on sends both sides to the ranks of their keys, so that each holds a share; or "
-        "SET broadcast_limit to more than " +
-            std::to_string(bytes) + " bytes.");
+    // What was not exchanged by key goes to all ranks that have the memory, which is not the limit's to say.
+    Status fits;
+    if (bytes > MemoryLimit()) {
+      fits = Unsupported(
+          "the build side of a join has " + std::to_string(rows) + " rows, more than a rank has memory for", -1,
+          "SET join_exchange = on sends both sides to the ranks of their keys, so that each holds a share; or "
+          "SET memory_limit to more than " +
+              std::to_string(bytes) + " bytes.");
+    }
+    TESSERA_TRY(exchange_.Agree(fits));
   }
   TESSERA_ASSIGN(std::vector<Shipment> all, exchange_.AllGather(std::move(*mine), section_.columns, &state_.strings));
   const PhaseScope phase(Phase::kMerge);
