@@ -352,6 +352,7 @@ $(B)/obj/device_link.o: $(DEVICE_LINKED:%=$(B)/obj/%.o)
 
 # Open MPI's C interface alone; its headers are not ours to warn about. None of our symbols: it may be loaded into any program.
 $(B)/tessera_mpi.so: mpi/transport_mpi.cc mpi/transport.h base/status.h $(B)/cxx_flags | requirements
+	@$(if $(MPICXX),,echo "Ranks need Open MPI: $(MPI_MISSING)" >&2; exit 1)
 	@echo "  mpi   $@"
 	@$(CXX) $(CPPFLAGS) -DOMPI_SKIP_MPICXX -DMPICH_SKIP_MPICXX $(patsubst -I%,-isystem %,$(shell $(MPICXX) --showme:compile)) \
 	  $(CXXFLAGS) -fPIC -shared -fvisibility=hidden $< -o $@ $(LDFLAGS) $(filter-out -lmpi_cxx,$(shell $(MPICXX) --showme:link))
@@ -371,6 +372,8 @@ $(B)/$(notdir $(1:.cc=)): $(B)/obj/$1.o $(if $(filter tests/%,$1),$(PROGRAM_PART
 	@$$(call Link,$$(filter %.o %.a,$$^))
 endef
 $(foreach s,$(PROGRAM_SOURCES),$(eval $(call PROGRAM_RULE,$s)))
+# Whoever makes the shell alone (make demo) may start it under mpirun.
+$(B)/tessera: | $(MPI_OBJECT)
 
 define BENCH_RULE
 $(B)/$(call BenchName,$1): $(patsubst %,$(B)/obj/%.o,$1 $(call BenchKernels,$1)) $(B)/libtessera.a $(B)/link_flags

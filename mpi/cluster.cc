@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <csignal>
 #include <cstring>
@@ -51,8 +50,13 @@ struct Hello {
 };
 static_assert(sizeof(Hello) == 64);
 
-/// Bytes of the name of a node as ranks tell it each other; a longer one is cut.
-constexpr size_t kNodeName = 64;
+/// Where a rank is. A longer name is cut.
+struct Place {
+  char node[64] = {};
+  uint64_t processes = 0;  ///< in which its process has its number: the namespace's inode; 0: it has not found out
+  uint64_t process = 0;
+};
+static_assert(sizeof(Place) == 80);
 
 /// It may fill the field.
 std::string VersionOf(const Hello& hello) { return {hello.version, strnlen(hello.version, sizeof hello.version)}; }
@@ -103,9 +107,10 @@ class RankCluster final : public Cluster {
     }
     left_ = !ready_.ok();
     if (ready_.ok()) {
-      LearnNodes();
+      const std::vector<NeighbourRank> neighbours = LearnNodes();
       const std::chrono::milliseconds timeout(ClusterSettings().rank_timeout);
-      watch_ = std::make_unique<RankWatch>(&messenger_, timeout, rank() == 0 ? nullptr : &interrupted_by);
+      watch_ = std::make_unique<RankWatch>(&messenger_, timeout, rank() == 0 ? nullptr : &interrupted_by,
+                                           nodes_[static_cast<size_t>(rank())], neighbours);
     }
   }
 
@@ -180,16 +185,31 @@ class RankCluster final : public Cluster {
   void Leave(int status) override {
     if (left_) return;
     left_ = true;
+    // (The launcher has ended this rank, perhaps, because another one is gone.)
+    if (watch_ != nullptr) watch_->SayWhoDied();
+    messenger_.SayFarewell();
     SendCommand(LeaveCommand{status});
   }
 
  private:
-  void LearnNodes() {
-    std::array<char, kNodeName> mine{};
-    HostName().copy(mine.data(), mine.size() - 1);
-    std::vector<std::array<char, kNodeName>> all(static_cast<size_t>(ranks()));
-    messenger_.Wait(transport_->AllGather(mine.data(), mine.size(), all.data()));
-    for (const auto& name : all) nodes_.emplace_back(name.data(), strnlen(name.data(), name.size()));
+  /// Returns the other ranks on this node, as far as this process sees theirs.
+  std::vector<NeighbourRank> LearnNodes() {
+    Place mine;
+    HostName().copy(mine.node, sizeof mine.node - 1);
+    struct stat info {};
+    if (stat("/proc/self/ns/pid", &info) == 0) mine.processes = info.st_ino;
+    mine.process = static_cast<uint64_t>(getpid());
+    std::vector<Place> all(static_cast<size_t>(ranks()));
+    messenger_.Wait(transport_->AllGather(&mine, sizeof mine, all.data()));
+    std::vector<NeighbourRank> neighbours;
+    for (size_t r = 0; r < all.size(); ++r) {
+      const Place& place = all[r];
+      nodes_.emplace_back(place.node, strnlen(place.node, sizeof place.node));
+      const bool is_near = memcmp(place.node, mine.node, sizeof mine.node) == 0 && place.processes == mine.processes;
+      if (is_near && place.processes != 0 && place.process != mine.process && place.process <= INT32_MAX)
+        neighbours.push_back({static_cast<int>(r), static_cast<int>(place.process)});
+    }
+    return neighbours;
   }
 
   /// Until the master leaves; returns with which status.

@@ -58,6 +58,8 @@ class Transport;
 
 /// Whether mpirun or srun has started this process as a rank.
 bool HasLauncher();
+/// kUnsupported: tessera_mpi.so, without which there are no ranks, is not beside the program.
+Status TransportIsThere();
 
 class Cluster {
  public:

@@ -30,10 +30,21 @@ Status Messenger::Damaged(int from) {
           "a message of " + (from < 0 ? "another rank" : "rank " + std::to_string(from)) + " is damaged"};
 }
 
+void Messenger::SayFarewell() noexcept {
+  has_said_farewell_ = true;
+  try {
+    for (int r = 0; r < ranks(); ++r) {
+      if (r != rank()) (void)transport_->Send(r, kTagFarewell, nullptr, 0, false);
+    }
+  } catch (...) {  // no memory for a request: then there is one message more
+  }
+}
+
 void Messenger::Die(const Status& reason) {
   // (There may be no memory to put a string together.)
   fprintf(stderr, "tessera: rank %d: %s\n%s%s", rank(), reason.message().c_str(), reason.hint().c_str(),
           reason.hint().empty() ? "" : "\n");
+  SayFarewell();
   transport_->Abort(1);
   _exit(1);
 }

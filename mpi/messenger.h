@@ -34,7 +34,8 @@ enum MessageTag : int {
   kTagTablet,
   kTagAlive,
   kTagLoaded,
-  kTagBytes
+  kTagBytes,
+  kTagFarewell
 };
 
 /// Bytes that were received.
@@ -129,6 +130,9 @@ class Messenger {
   /// `f` is called from time to time in every wait.
   void SetWhileWaiting(std::function<void()> f) { while_waiting_ = std::move(f); }
 
+  /// Tells the other ranks that this one ends and that it is known why: they need not say that it has died.
+  void SayFarewell() noexcept;
+  bool has_said_farewell() const { return has_said_farewell_; }
   /// Ends the job with a message: between two messages nobody knows where the other ranks are, so there is nothing that
   /// all could agree on. From any thread.
   [[noreturn]] void Die(const Status& reason);
@@ -186,6 +190,7 @@ class Messenger {
   std::deque<Posted> posted_;
   std::function<void()> while_waiting_;
   std::chrono::microseconds spin_ = kSpin;
+  std::atomic<bool> has_said_farewell_ = false;
 };
 
 }  // namespace tessera

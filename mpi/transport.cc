@@ -26,7 +26,26 @@ int TasksOfStep() {
   return tasks != nullptr ? std::atoi(tasks) : 0;
 }
 
+constexpr char kHowToGetIt[] =
+    "Install Open MPI (libopenmpi-dev, openmpi-bin), say make build/tessera_mpi.so, and keep that file beside tessera "
+    "on "
+    "every node.";
+
+/// Beside the program.
+std::string TransportPath() {
+  std::string path(4096, 0);
+  const ssize_t n = readlink("/proc/self/exe", path.data(), path.size());
+  path.resize(n > 0 ? static_cast<size_t>(n) : 0);
+  return path.substr(0, path.rfind('/') + 1) + "tessera_mpi.so";
+}
+
 }  // namespace
+
+Status TransportIsThere() {
+  const std::string path = TransportPath();
+  if (access(path.c_str(), R_OK) == 0) return Status::Ok();
+  return {ErrorCode::kUnsupported, "there is no " + path, kHowToGetIt};
+}
 
 bool HasLauncher() { return std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr || std::getenv("PMIX_RANK") != nullptr; }
 
@@ -39,10 +58,10 @@ Result<std::unique_ptr<Transport>> OpenTransport() {
         "Say srun --mpi=pmix. (To start them as single processes all the same: env -u SLURM_STEP_NUM_TASKS.)");
   }
   if (!HasLauncher()) return std::unique_ptr<Transport>();
-  std::string path(4096, 0);
-  const ssize_t n = readlink("/proc/self/exe", path.data(), path.size());
-  path.resize(n > 0 ? static_cast<size_t>(n) : 0);
-  path = path.substr(0, path.rfind('/') + 1) + "tessera_mpi.so";
+  const std::string path = TransportPath();
+  if (const Status there = TransportIsThere(); !there.ok())
+    return Status(there.code(), ThisRank() + "started by mpirun or srun, but without MPI: " + there.message(),
+                  there.hint());
   // RTLD_GLOBAL, because Open MPI loads its own components, which look for its symbols there.
   void* const object = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
   void* const open = object == nullptr ? nullptr : dlsym(object, kTransportFunction);
@@ -50,8 +69,7 @@ Result<std::unique_ptr<Transport>> OpenTransport() {
     const char* const reason = dlerror();
     return Status(ErrorCode::kUnsupported,
                   ThisRank() + "started by mpirun or srun, but without MPI: " + (reason != nullptr ? reason : path),
-                  "Install Open MPI (libopenmpi-dev, openmpi-bin), build Tessera again, and keep tessera_mpi.so beside "
-                  "tessera on every node.");
+                  kHowToGetIt);
   }
   return std::unique_ptr<Transport>(reinterpret_cast<Transport* (*)()>(open)());
 }

@@ -71,6 +71,12 @@ Status StartRanks(int argc, char** argv) {
         fmt::format("could not open the hostfile \"{}\": {}", line->hostfile, std::generic_category().message(errno)),
         "It has a line for each machine: its name, and slots=N for its ranks."};
   }
+  if (const Status there = TransportIsThere(); !there.ok())
+    return {there.code(), "cannot start ranks without MPI: " + there.message(), there.hint()};
+  // mpirun asks root to say that it is meant, twice: whoever is root in a container is nobody else.
+  if (geteuid() == 0) {
+    for (const char* name : {"OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"}) setenv(name, "1", 0);
+  }
   std::string program(4096, 0);
   const ssize_t n = readlink("/proc/self/exe", program.data(), program.size());
   program.resize(n > 0 ? static_cast<size_t>(n) : 0);

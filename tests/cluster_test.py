@@ -13,6 +13,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -764,6 +765,10 @@ def test_a_rank_is_killed():
             os.kill(job.ranks[rank], signal.SIGKILL)
             took, message = job.check_ends(5)
             check(f"rank {rank}" in message and "9" in message, message)
+            own = [line for line in message.splitlines() if "has died" in line]
+            first = 0 if rank != 0 else 1
+            check(own == [f"tessera: rank {first}: rank {rank} on {socket.gethostname()} has died: the query is lost, the "
+                          "database is whole"], message)
 
 
 def test_a_rank_is_told_to_end():
@@ -779,6 +784,7 @@ def test_a_rank_is_told_to_end():
             took, message = job.check_ends(5)
             if rank == 1:
                 check("rank 1: ended by a signal: Terminated" in message, message)
+            check("has died" not in message, message)
 
 
 def test_a_frozen_rank_is_noticed():
@@ -831,7 +837,8 @@ def test_ctrl_c_ends_all():
     for statements in ("", LONG + ";\n"):
         job = Job(3, directory, statements)
         job.process.send_signal(signal.SIGINT)
-        job.check_ends(8)
+        took, message = job.check_ends(8)
+        check("has died" not in message, message)
 
 
 def test_idle_ranks_take_no_core():
@@ -914,6 +921,7 @@ def test_a_shell_over_ranks_loses_a_rank():
     shell = shell_over(3, directory)
     shell.expect_prompt()
     os.kill(processes(directory)[1], signal.SIGKILL)
+    shell.expect("rank 0: rank 1 on ")
     shell.expect("signal 9")
     check(shell.leave() == 137, "status")
     shell.close()
@@ -932,6 +940,12 @@ def test_the_option_ranks():
     check_one_error(run([TESSERA, "--ranks", "2", "--hostfile", os.path.join(WORK, "no_hosts")]), "could not open the hostfile")
     check_one_error(run(["/usr/bin/env", "PATH=/nonexistent", TESSERA, "--ranks", "2"]), "could not start mpirun", "Open MPI")
     check_one_error(run(mpirun(3, "--ranks", "2", directory)), "--ranks 2, but mpirun started 3")
+    # As somebody types it who has set nothing: more ranks than cores, and root in a container.
+    bare = {name: value for name, value in ENVIRONMENT.items() if not name.startswith("OMPI_ALLOW")}
+    ranks = str(2 * os.cpu_count() + 1)
+    done = subprocess.run([TESSERA, "--ranks", ranks, directory, "-c", "SELECT sum(a) AS s FROM t"], env=bare, text=True,
+                          capture_output=True, timeout=LIMIT, stdin=subprocess.DEVNULL)
+    check((done.returncode, done.stdout) == (0, "s\n4950\n"), done)
 
 
 # ---- ------------------------------------------------------------------------------------------------------------------
@@ -942,7 +956,11 @@ def test_without_mpi():
     shutil.copy(TESSERA, alone)
     done = subprocess.run([os.path.join(alone, "tessera"), "-c", "SELECT 1"], env=dict(os.environ, OMPI_COMM_WORLD_SIZE="2"),
                           capture_output=True, text=True, timeout=LIMIT, stdin=subprocess.DEVNULL)
-    check(done.returncode == 2 and "without MPI" in done.stderr, done.returncode, done.stderr)
+    for part in ("without MPI: there is no ", os.path.join(alone, "tessera_mpi.so"), "make build/tessera_mpi.so"):
+        check(done.returncode == 2 and part in done.stderr, done.returncode, done.stderr)
+    done = run([os.path.join(alone, "tessera"), "--ranks", "2", "-c", "SELECT 1"])
+    check_one_error(done, "cannot start ranks without MPI: there is no ", "make build/tessera_mpi.so")
+    check(done.returncode == 2 and done.stdout == "", done.returncode, done.stdout)
 
 
 def main():
