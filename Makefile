@@ -149,6 +149,7 @@ TEST_PART_OBJECTS := $(TEST_PARTS:%=$(B)/obj/%.o)
 ALL_SOURCES := $(SOURCES) $(KERNELS) $(TEST_SOURCES) $(TORTURE_SOURCES) $(FUZZ_SOURCES) $(BENCH_SOURCES) $(foreach s,$(BENCH_SOURCES),$(call BenchKernels,$s))
 
 include tests/cuda_emulator/emulator.mk
+include tests/ledger/ledger.mk
 
 # ---- Targets that people call ---------------------------------------------------------------------------------------
 
@@ -156,9 +157,9 @@ include tests/cuda_emulator/emulator.mk
         bench-ssb-run bench-tpch-run bench-sql-run bench-join bench-join-run \
         bench-ranks bench-ranks-run bench-exchange bench-exchange-run bench-scaling bench-scaling-run \
         bench-compression bench-compression-run bench-stream bench-stream-run bench-model bench-model-run asan tsan torture torture-run fuzz fuzz-run fuzz-tablets format format-check \
-        opcodes sql-reference help clean requirements FORCE
+        opcodes sql-reference ledger ledger-gpu help clean requirements FORCE
 
-all: programs torture-programs $(if $(MISSING_TEST),,tests emulated)  ##build Everything that can be built here, into build/ (the default)
+all: programs torture-programs $(LEDGER) $(if $(MISSING_TEST),,tests emulated)  ##build Everything that can be built here, into build/ (the default)
 programs: $(PROGRAMS:%=$(B)/%) $(BENCHES:%=$(B)/%) $(MPI_OBJECT)  ##build The programs, benchmarks included
 tests: $(TESTS:%=$(B)/%)  ##build The unit tests
 torture-programs: $(TORTURES:%=$(B)/%)
@@ -258,11 +259,15 @@ bench-model:  ##measure SSB on a GPU by SET transfer and invisible_join, and a c
 bench-model-run: $(if $(NOBUILD),,$(B)/tessera $(B)/ssb_gen $(B)/transfer_bench)
 	@PARTS='$(PARTS)' CSV='$(CSV)' SCALE='$(SCALE)' bench/model.py $(B)
 
-FORMATTED = $(wildcard $(foreach f,$(FOLDERS) tests tests/torture tests/fuzz tests/cuda_emulator tests/cuda_emulator/kernels/device bench,$f/*.cc $f/*.h $f/*.cu $f/*.cuh))
+FORMATTED = $(wildcard $(foreach f,$(FOLDERS) tests tests/ledger tests/torture tests/fuzz tests/cuda_emulator tests/cuda_emulator/kernels/device bench,$f/*.cc $f/*.h $f/*.cu $f/*.cuh))
 format:  ##maintain Format all C++ and CUDA sources with clang-format
 	@clang-format -i --style=file $(FORMATTED)
 format-check:  ##maintain Name the files that `make format` would change
 	@clang-format --style=file --dry-run $(FORMATTED) 2>&1 | sed -n 's/:[0-9]*:[0-9]*: warning.*//p' | sort -u
+ledger: $(LEDGER) $(B)/tessera $(B)/ssb_gen $(B)/tpch_gen  ##maintain Write the costs of this build into tests/ledger/, with which `make test` compares
+	@tests/ledger/ledger.py $(B) record
+ledger-gpu: $(LEDGER) $(B)/tessera $(B)/ssb_gen $(B)/tpch_gen  ##maintain The same of calls of CUDA, on the GPU of this machine
+	@tests/ledger/ledger.py $(B) record gpu
 opcodes: $(B)/opcodes_md  ##maintain Write vm/OPCODES.md anew from the opcode table
 	@$< >$(B)/OPCODES.md && mv $(B)/OPCODES.md vm/OPCODES.md
 sql-reference: $(B)/sql_md  ##maintain Write the tables of SQL.md anew from the .def tables
