@@ -6,9 +6,10 @@
 # appear: hardly a source file is named here.
 #
 # Variables: B=dir (build folder), CUDA_ARCHS="90 100", NOCUDA=1 (as if there were no toolkit), NOBUILD=1 (run what is
-# in build/ as it is: for a machine to which only the binaries were carried), SCALE=1, DEVICE=host|auto|gpu|each,
+# in build/ as it is: for a machine to which only the binaries were carried), PREFIX=/usr/local, SCALE=1, DEVICE=host|auto|gpu|each,
 # CSV=file, PARTS="a b", RUNS=7, THREADS=n, SECONDS=300, SEED=1, EXCLUDE="a.cc b.cc".
 SHELL := /bin/bash
+COMMA := ,
 .SUFFIXES:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := all
@@ -16,6 +17,7 @@ SHELL := /bin/bash
 B ?= build
 CXX := g++
 SCALE ?= 1
+PREFIX ?= /usr/local
 DEVICE ?= host
 SECONDS ?= 300
 SEED ?= 1
@@ -116,16 +118,10 @@ endif
 TEST_SOURCES := $(filter-out $(EXCLUDE),$(wildcard tests/*.cc))
 TORTURE_SOURCES := $(filter-out $(EXCLUDE) $(if $(NVCC),,$(GPU_TORTURE_SOURCES)),$(wildcard tests/torture/*.cc))
 FUZZ_SOURCES := $(wildcard tests/fuzz/*.cc)
-# A benchmark's own kernels: bench/<its name>_*.cu. Those that have some, or are kernels themselves, are for the toolkit alone.
-BenchKernels = $(wildcard $(basename $1)_*.cu)
-BENCH_SOURCES := $(filter-out $(EXCLUDE),$(if $(NVCC),$(wildcard bench/*.cc bench/*_bench.cu), \
-  $(foreach s,$(wildcard bench/*.cc),$(if $(call BenchKernels,$s),,$s))))
+include bench/bench.mk
 
 WITH_MAIN := $(shell grep -l '^int main.' /dev/null $(SOURCES) $(TEST_SOURCES) $(TORTURE_SOURCES) $(BENCH_SOURCES))
 TESTS := $(patsubst tests/%.cc,%,$(filter %_test.cc,$(TEST_SOURCES)))
-# Of bench/queries.cc queries_bench, of bench/gpu_scan_bench.cc gpu_scan_bench.
-BenchName = $(patsubst %_bench_bench,%_bench,$(addsuffix _bench,$(basename $(notdir $1))))
-BENCHES := $(call BenchName,$(BENCH_SOURCES))
 TORTURES := $(patsubst tests/torture/%.cc,torture_%,$(filter $(TORTURE_SOURCES),$(WITH_MAIN)))
 # file_layer.cc defines calls of the C library anew: for those that include its header, and not with the thread sanitizer,
 # which does the same.
@@ -140,9 +136,6 @@ TEST_PARTS := $(filter-out %_test.cc $(WITH_MAIN),$(TEST_SOURCES))
 # Of those, what the programs link with: it must not need GoogleTest.
 PROGRAM_PARTS := $(filter tests/logic_%.cc tests/md5.cc,$(TEST_PARTS))
 
-# What demo-ssb, bench-tpch and their like run.
-QueryPrograms = $(if $(NOBUILD),,$(B)/tessera $(B)/$1_gen $(B)/queries_bench)
-
 LIBRARY_OBJECTS := $(patsubst %,$(B)/obj/%.o,$(filter-out $(WITH_MAIN),$(SOURCES)) $(KERNELS)) \
   $(if $(DEVICE_LINKED),$(B)/obj/device_link.o)
 TEST_PART_OBJECTS := $(TEST_PARTS:%=$(B)/obj/%.o)
@@ -153,11 +146,9 @@ include tests/ledger/ledger.mk
 
 # ---- Targets that people call ---------------------------------------------------------------------------------------
 
-.PHONY: all programs tests torture-programs emulated demo demo-tpch test test-run test-slow test-gpu bench-ssb bench-tpch bench-sql demo-ssb-run demo-tpch-run \
-        bench-ssb-run bench-tpch-run bench-sql-run bench-join bench-join-run \
-        bench-ranks bench-ranks-run bench-exchange bench-exchange-run bench-scaling bench-scaling-run \
-        bench-compression bench-compression-run bench-stream bench-stream-run bench-model bench-model-run asan tsan torture torture-run fuzz fuzz-run fuzz-tablets format format-check \
-        opcodes sql-reference ledger ledger-gpu help clean requirements FORCE
+.PHONY: all programs tests torture-programs emulated demo demo-tpch test test-run test-slow test-gpu demo-ssb-run \
+        demo-tpch-run asan tsan torture torture-run fuzz fuzz-run fuzz-tablets format format-check opcodes \
+        sql-reference ledger ledger-gpu help clean requirements install FORCE
 
 all: programs torture-programs $(LEDGER) $(if $(MISSING_TEST),,tests emulated)  ##build Everything that can be built here, into build/ (the default)
 programs: $(PROGRAMS:%=$(B)/%) $(BENCHES:%=$(B)/%) $(MPI_OBJECT)  ##build The programs, benchmarks included
@@ -165,13 +156,15 @@ tests: $(TESTS:%=$(B)/%)  ##build The unit tests
 torture-programs: $(TORTURES:%=$(B)/%)
 emulated: $(EMULATED)  ##build What tests the kernels without a GPU: linked with tests/cuda_emulator instead of with CUDA
 
-# Set-up comes before the make that looks for what is there.
+# Set-up comes before the make that looks for what is there. What is tried on a machine without a GPU needs no kernels; `make`
+# compiles them, and then they stay.
+WITHOUT_KERNELS := $(if $(NVCC),$(if $(GPUS)$(wildcard $(B)/obj/kernels/*/*.cu.o),,NOCUDA=1))
 demo:  ##try Install what is missing, build, generate SSB (SCALE=1), load it and run its 13 queries
 	@$(if $(NOBUILD),,tests/setup build)
-	@$(MAKE) --no-print-directory demo-ssb-run
+	@$(MAKE) --no-print-directory demo-ssb-run $(WITHOUT_KERNELS)
 demo-tpch:  ##try The same for TPC-H (SCALE=0.1) and its 22 queries
 	@$(if $(NOBUILD),,tests/setup build)
-	@$(MAKE) --no-print-directory demo-tpch-run SCALE=$(if $(filter file,$(origin SCALE)),0.1,$(SCALE))
+	@$(MAKE) --no-print-directory demo-tpch-run $(WITHOUT_KERNELS) SCALE=$(if $(filter file,$(origin SCALE)),0.1,$(SCALE))
 demo-ssb-run: $(call QueryPrograms,ssb)
 demo-tpch-run: $(call QueryPrograms,tpch)
 demo-ssb-run demo-tpch-run: demo-%-run:
@@ -204,61 +197,8 @@ fuzz:  ##test The fuzz targets of tests/fuzz under clang's libFuzzer, SECONDS=30
 fuzz-run: $(FUZZ_SOURCES:tests/fuzz/%.cc=$(B)/%)
 	@SECONDS_EACH=$(SECONDS) tests/run fuzz $(B)
 
-bench-ssb:  ##measure The Star Schema Benchmark: DEVICE=host|auto|gpu|each SCALE=1 CSV=file; on the host beside DuckDB
-	@$(if $(NOBUILD),,tests/setup build $(if $(filter host,$(DEVICE)),bench))
-	@$(MAKE) --no-print-directory bench-ssb-run
-bench-tpch:  ##measure TPC-H beside DuckDB: DEVICE=host|auto|gpu|each SCALE=1 RUNS=7 THREADS=n CSV=file; see bench/queries.sh
-	@$(if $(NOBUILD),,tests/setup build bench)
-	@$(MAKE) --no-print-directory bench-tpch-run
-bench-sql:  ##measure Windows, sets, medians, texts, beside DuckDB: as bench-tpch; SCALE=1 has 10 million rows
-	@$(if $(NOBUILD),,tests/setup build bench)
-	@$(MAKE) --no-print-directory bench-sql-run
-bench-ssb-run: $(call QueryPrograms,ssb)
-bench-tpch-run: $(call QueryPrograms,tpch)
-bench-sql-run: $(call QueryPrograms,sql)
-bench-ssb-run bench-tpch-run bench-sql-run: bench-%-run:
-	@bench/queries.sh $* bench $(B) $(SCALE) $(DEVICE) $(CSV)
-
-bench-join:  ##measure Joins: PARTS="theta wisconsin fk skew" DEVICE=host|gpu CSV=file; see bench/join.py
-	@$(if $(NOBUILD),,tests/setup build bench)
-	@$(MAKE) --no-print-directory bench-join-run
-bench-join-run: $(if $(NOBUILD),,$(B)/tessera $(B)/join_gen $(B)/wisconsin_gen)
-	@PARTS='$(PARTS)' DEVICE='$(DEVICE)' CSV='$(CSV)' bench/join.py $(B)
-bench-ranks:  ##measure Ranks on this machine: PARTS="ssb master gather" RANKS="1 2" SCALE=1 CSV=file; see bench/ranks.py
-	@$(if $(NOBUILD),,tests/setup build ranks)
-	@$(MAKE) --no-print-directory bench-ranks-run
-bench-ranks-run: $(if $(NOBUILD),,$(B)/tessera $(B)/ssb_gen $(B)/join_gen $(MPI_OBJECT))
-	@PARTS='$(PARTS)' DEVICE='$(DEVICE)' SCALE='$(SCALE)' CSV='$(CSV)' bench/ranks.py $(B)
-
-bench-exchange:  ##measure Rows from rank to rank, beside the links: PARTS="links all pairs" DEVICE=host|gpu RANKS=2 CSV=file; see bench/exchange.py
-	@$(if $(NOBUILD),,tests/setup build ranks)
-	@$(MAKE) --no-print-directory bench-exchange-run
-bench-exchange-run: $(if $(NOBUILD),,$(B)/tessera $(B)/join_gen $(B)/alltoall_bench $(if $(NVCC),$(B)/gpu_links_bench) $(MPI_OBJECT))
-	@PARTS='$(PARTS)' DEVICE='$(DEVICE)' CSV='$(CSV)' bench/exchange.py $(B)
-
-bench-scaling:  ##measure A scaling experiment: SUITES="select join ssb tpch" RANKS="1 2" MODE=strong|weak; see bench/scaling/README.md
-	@$(if $(NOBUILD),,tests/setup build ranks)
-	@$(MAKE) --no-print-directory bench-scaling-run
-bench-scaling-run: $(if $(NOBUILD),,$(B)/tessera $(B)/ssb_gen $(B)/tpch_gen $(B)/join_gen $(MPI_OBJECT))
-	@SUITES='$(SUITES)' RANKS='$(RANKS)' MODE='$(MODE)' DEVICE='$(DEVICE)' SCALE='$(SCALE)' bench/scaling/scaling.py $(B)
-
-bench-compression:  ##measure Schemes, the planner, zstd and gzip on TPC-H's columns: PARTS="columns costs scan" SCALE=0.1; see bench/compression.py
-	@$(if $(NOBUILD),,tests/setup build)
-	@$(MAKE) --no-print-directory bench-compression-run
-bench-compression-run: $(if $(NOBUILD),,$(B)/tessera $(B)/tpch_gen $(B)/compression_bench)
-	@PARTS='$(PARTS)' DEVICE='$(DEVICE)' CSV='$(CSV)' SCALE='$(if $(filter command line environment,$(origin SCALE)),$(SCALE),0.1)' bench/compression.py $(B)
-
-bench-stream:  ##measure Columns on their way to a GPU: PARTS="pieces widths", also disk and ssb, CSV=file; see bench/stream.py
-	@$(if $(NOBUILD),,tests/setup build)
-	@$(MAKE) --no-print-directory bench-stream-run
-bench-stream-run: $(if $(NOBUILD),,$(B)/tessera $(B)/transfer_bench $(B)/disk_bench $(if $(filter ssb,$(PARTS)),$(B)/ssb_gen))
-	@PARTS='$(PARTS)' CSV='$(CSV)' SCALE='$(if $(filter file,$(origin SCALE)),,$(SCALE))' bench/stream.py $(B)
-bench-model:  ##measure SSB on a GPU by SET transfer and invisible_join, and a cost model: SCALE=1 CSV=file; see bench/model.py
-	@$(if $(NOBUILD),,tests/setup build)
-	@$(MAKE) --no-print-directory bench-model-run
-bench-model-run: $(if $(NOBUILD),,$(B)/tessera $(B)/ssb_gen $(B)/transfer_bench)
-	@PARTS='$(PARTS)' CSV='$(CSV)' SCALE='$(SCALE)' bench/model.py $(B)
-
+# The programs look for tessera_mpi.so beside themselves.
+INSTALLED_HEADERS = $(wildcard $(foreach f,base tablet tablet/schemes vm vm/run compiler mpi session,$f/*.h $f/*.def) kernels/kernels.h)
 FORMATTED = $(wildcard $(foreach f,$(FOLDERS) tests tests/ledger tests/torture tests/fuzz tests/cuda_emulator tests/cuda_emulator/kernels/device bench,$f/*.cc $f/*.h $f/*.cu $f/*.cuh))
 format:  ##maintain Format all C++ and CUDA sources with clang-format
 	@clang-format -i --style=file $(FORMATTED)
@@ -272,52 +212,28 @@ opcodes: $(B)/opcodes_md  ##maintain Write vm/OPCODES.md anew from the opcode ta
 	@$< >$(B)/OPCODES.md && mv $(B)/OPCODES.md vm/OPCODES.md
 sql-reference: $(B)/sql_md  ##maintain Write the tables of SQL.md anew from the .def tables
 	@$< SQL.md >$(B)/SQL.md && mv $(B)/SQL.md SQL.md
+compile_commands.json: FORCE  ##maintain How each source is compiled, for clangd and its like
+	@$(MAKE) --no-print-directory -n -B COUNTING=1 all 2>/dev/null | sed -nE \
+	  -e 's~^(.*ccache )?([^ ]*(g\+\+|nvcc) .* -c ([^ ]+) -o ([^ ]+))$$~{"directory": "$(CURDIR)", "file": "\4", "output": "\5", "command": "\2"},~p' | \
+	  sed -e '1s/^/[/' -e '$$s/,$$/]/' >$@
+install: $(B)/tessera $(B)/libtessera.a $(MPI_OBJECT)  ##build Program, library and headers into PREFIX=/usr/local
+	@install -D -t $(DESTDIR)$(PREFIX)/bin $(B)/tessera $(MPI_OBJECT)
+	@install -D -m 644 -t $(DESTDIR)$(PREFIX)/lib $(B)/libtessera.a
+	@for f in $(INSTALLED_HEADERS); do install -D -m 644 $$f $(DESTDIR)$(PREFIX)/include/tessera/$$f || exit; done
+	@echo "Installed in $(DESTDIR)$(PREFIX). To build with the library: g++ -std=c++20 -I$(PREFIX)/include/tessera ... -L$(PREFIX)/lib -ltessera $(LDFLAGS) $(LIBS)"
 clean:  ##maintain Remove build/
 	@rm -rf $(B)
 
 GROUPS := build:Build try:Try test:Test measure:Measure maintain:Maintain
 help:  ##build This list
 	@$(foreach g,$(GROUPS),printf '\n%s\n' $(word 2,$(subst :, ,$g)); \
-	  sed -nE 's/^([a-z-]+):.*##$(firstword $(subst :, ,$g)) (.*)/  \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | \
-	  while IFS=$$'\t' read -r t d; do printf '%-18s%s\n' "$$t" "$$d"; done; )
-	@printf '\nVariables: B, CUDA_ARCHS, NOCUDA=1, NOBUILD=1, SCALE, DEVICE, CSV, PARTS, RUNS, THREADS; see the head of the Makefile.\n'
+	  sed -nE 's/^([a-z_.-]+):.*##$(firstword $(subst :, ,$g)) (.*)/  \1\t\2/p' Makefile bench/bench.mk | \
+	  while IFS=$$'\t' read -r t d; do printf '%-24s%s\n' "$$t" "$$d"; done; )
+	@printf '\nVariables: B, CUDA_ARCHS, NOCUDA=1, NOBUILD=1, PREFIX, SCALE, DEVICE, CSV, PARTS, RUNS, THREADS; see the head of the Makefile.\n'
 
-# ---- Banner and requirements ----------------------------------------------------------------------------------------
+# ---- Banner and requirements ---------------------------------------------------------------------------------------------------
 
-OrMissing = $(if $(filter $1,$(MISSING) $(MISSING_TEST) $(MISSING_EMULATOR)),NOT FOUND: sudo apt-get install $1,found)
-COMMA := ,
-GXX_VERSION = $(shell $(CXX) -dumpfullversion 2>/dev/null)
-CACHED = $(if $(CCACHE),$(COMMA) ccache)
-CUDA_FOUND = $(if $(NVCC),$(CUDA_VERSION) in $(CUDA_HOME)$(COMMA) for $(CUDA_ARCHS:%=sm_%))
-MPI_MISSING = $(if $(MPICXX_FOUND),$(MPICXX_FOUND) without mpi.h: sudo apt-get install libopenmpi-dev,not found: sudo apt-get install libopenmpi-dev openmpi-bin)
-CUDA_HINT := Get it from https://developer.nvidia.com/cuda-downloads
-
-define BANNER
-Tessera
-  compiler       $(if $(call Has,gcc),g++ $(GXX_VERSION),NOT FOUND: g++ 12 or later; sudo apt-get install g++)$(CACHED)
-  libpg_query    $(call OrMissing,libpg-query-dev)
-  RE2            $(call OrMissing,libre2-dev)
-  utf8proc       $(call OrMissing,libutf8proc-dev)
-  zstd           $(call OrMissing,libzstd-dev)
-  SQLite         $(call OrMissing,libsqlite3-dev)
-  libedit        $(call OrMissing,libedit-dev)
-  fmt            $(call OrMissing,libfmt-dev)
-  xxhash         $(call OrMissing,libxxhash-dev)
-  tz database    $(if $(wildcard /usr/share/zoneinfo/Etc/UTC),found,not found: sudo apt-get install tzdata (for time zones))
-  GoogleTest     $(call OrMissing,libgtest-dev)
-  Boost.Context  $(call OrMissing,libboost-context-dev)
-  CUDA toolkit   $(or $(CUDA_FOUND),not $(if $(NOCUDA),wanted,found): host only. $(CUDA_HINT))
-  GPU            $(or $(subst _, ,$(GPUS)),none: queries run on the host)
-  Open MPI       $(or $(MPICXX),$(MPI_MISSING) (for clusters only))
-endef
-
-# Shown once, by the make that builds.
-BANNER_GOALS := all programs tests demo-ssb-run demo-tpch-run test-run torture-run test-gpu bench-ssb-run bench-tpch-run bench-sql-run bench-join-run bench-ranks-run bench-exchange-run bench-scaling-run bench-compression-run bench-stream-run bench-model-run
-ifneq ($(filter $(BANNER_GOALS),$(or $(MAKECMDGOALS),all)),)
-ifeq ($(NOBUILD),)
-$(info $(BANNER))
-endif
-endif
+include banner.mk
 
 requirements:
 	@missing="$(MISSING)"; if [ -n "$$missing" ]; then \
@@ -326,9 +242,14 @@ requirements:
 
 # ---- Rules ----------------------------------------------------------------------------------------------------------
 
+# $(call Step,what,name) says what is made, and the how-manieth of all that this make makes: the first asks another make, which
+# only counts.
+Steps = $(eval Steps := $(shell rm -f $(B)/steps; $(MAKE) -n COUNTING=1 $(MAKEOVERRIDES) $(MAKECMDGOALS) 2>/dev/null | grep -c ': step'))$(Steps)
+Step = $(if $(COUNTING),: step,printf . >>$(B)/steps; printf '[%d/%d]  %-5s %s\n' $$(stat -c %s $(B)/steps) $(Steps) $1 '$2')
+
 # A stamp changes when its text does, and what depends on it is made again.
 define STAMP
-$(B)/$1: FORCE
+$(B)/$1: $(if $(COUNTING),,FORCE)
 	@mkdir -p $$(@D); echo '$2' | cmp -s - $$@ || echo '$2' >$$@
 endef
 $(eval $(call STAMP,cxx_flags,$(CXX) $(CPPFLAGS) $(CXXFLAGS)))
@@ -342,23 +263,23 @@ FORCE:
 $(B)/obj/vm/tile_machine.cc.o: CXXFLAGS += -falign-functions=64 -falign-loops=32
 
 $(B)/obj/%.cc.o: %.cc $(B)/cxx_flags | requirements
-	@mkdir -p $(@D); echo "  c++   $<"
+	@mkdir -p $(@D); $(call Step,c++,$<)
 	@$(CCACHE) $(CXX) $(CPPFLAGS) $(CXXFLAGS) -MMD -MP -c $< -o $@
 
 $(B)/obj/%.cu.o: %.cu $(B)/nvcc_flags | requirements
-	@mkdir -p $(@D); echo "  nvcc  $<"
+	@mkdir -p $(@D); $(call Step,nvcc,$<)
 	@$(CCACHE) $(NVCC) -ccbin $(CXX) $(NVCCFLAGS) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
 
 # Kernels that launch kernels are linked on the device first, with CUDA's runtime for that.
 $(DEVICE_LINKED:%=$(B)/obj/%.o): NVCCFLAGS += -rdc=true
 $(B)/obj/device_link.o: $(DEVICE_LINKED:%=$(B)/obj/%.o)
-	@echo "  nvcc  $@"
+	@$(call Step,nvcc,$@)
 	@$(NVCC) -ccbin $(CXX) $(DEVICE_CODE) -dlink $^ -o $@ -lcudadevrt
 
 # Open MPI's C interface alone; its headers are not ours to warn about. None of our symbols: it may be loaded into any program.
 $(B)/tessera_mpi.so: mpi/transport_mpi.cc mpi/transport.h base/status.h $(B)/cxx_flags | requirements
 	@$(if $(MPICXX),,echo "Ranks need Open MPI: $(MPI_MISSING)" >&2; exit 1)
-	@echo "  mpi   $@"
+	@$(call Step,mpi,$@)
 	@$(CXX) $(CPPFLAGS) -DOMPI_SKIP_MPICXX -DMPICH_SKIP_MPICXX $(patsubst -I%,-isystem %,$(shell $(MPICXX) --showme:compile)) \
 	  $(CXXFLAGS) -fPIC -shared -fvisibility=hidden $< -o $@ $(LDFLAGS) $(filter-out -lmpi_cxx,$(shell $(MPICXX) --showme:link))
 
@@ -369,7 +290,7 @@ $(B)/libtests.a: $(TEST_PART_OBJECTS) $(B)/test_part_objects
 	@rm -f $@; ar rcs $@ $(TEST_PART_OBJECTS)
 
 # Link = $(call Link,objects and archives)
-Link = echo "  link  $@"; $(CXX) $(LDFLAGS) -o $@ $1 $(LIBS)
+Link = $(call Step,link,$@); $(CXX) $(LDFLAGS) -o $@ $1 $(LIBS)
 
 define PROGRAM_RULE
 $(B)/$(notdir $(1:.cc=)): $(B)/obj/$1.o $(if $(filter tests/%,$1),$(PROGRAM_PARTS:%=$(B)/obj/%.o)) $(B)/libtessera.a \
@@ -377,14 +298,8 @@ $(B)/$(notdir $(1:.cc=)): $(B)/obj/$1.o $(if $(filter tests/%,$1),$(PROGRAM_PART
 	@$$(call Link,$$(filter %.o %.a,$$^))
 endef
 $(foreach s,$(PROGRAM_SOURCES),$(eval $(call PROGRAM_RULE,$s)))
-# Whoever makes the shell alone (make demo) may start it under mpirun.
+# Who makes the shell alone (make demo) may start it under mpirun.
 $(B)/tessera: | $(MPI_OBJECT)
-
-define BENCH_RULE
-$(B)/$(call BenchName,$1): $(patsubst %,$(B)/obj/%.o,$1 $(call BenchKernels,$1)) $(B)/libtessera.a $(B)/link_flags
-	@$$(call Link,$$(filter %.o %.a,$$^))
-endef
-$(foreach s,$(BENCH_SOURCES),$(eval $(call BENCH_RULE,$s)))
 
 $(TESTS:%=$(B)/%): $(B)/%: $(B)/obj/tests/%.cc.o $(B)/libtests.a $(B)/libtessera.a $(B)/link_flags
 	@$(if $(MISSING_TEST),echo "The tests need GoogleTest: sudo apt-get install libgtest-dev" >&2; exit 1)

@@ -100,14 +100,14 @@ def check_document(path, tree, folders, words):
 
 
 class Words(set):
-    """Every word of the sources; `targets` are those of the Makefile."""
+    """Every word of the sources; `targets` are those of the make files."""
 
     def __init__(self, tree):
         super().__init__()
         for path in tree:
             if path.endswith(SOURCES) or path == "Makefile":
                 self.update(re.findall(r"\w+", read(path)))
-        self.targets = set(re.findall(r"^([a-z-]+):", read("Makefile"), flags=re.M))
+        self.targets = set(re.findall(r"^([a-z-]+):", read("Makefile") + read("bench/bench.mk"), flags=re.M))
 
 
 def check_sources(tree):

@@ -29,15 +29,15 @@ $(B)/emulated/src/%.cu: %.cu
 	@{ printf '\043line 1 "%s"\n' $<; \
 	   sed -E 's/(\w+(<[^<>]*>)?)<<<(.*)>>>\(/::cuda_emulator::Configure(\3)(\1, /' $<; } >$@
 $(B)/emulated/obj/%.cu.o: $(B)/emulated/src/%.cu $(B)/cxx_flags
-	@mkdir -p $(@D); echo "  c++   $*.cu, emulated"
+	@mkdir -p $(@D); $(call Step,c++,$*.cu$(COMMA) emulated)
 	@$(CCACHE) $(CXX) $(EMULATED_FLAGS) -w -include $(EMULATOR)/cuda_cpp.h -x c++ -MMD -MP -c $< -o $@
 $(B)/emulated/obj/%.cc.o: %.cc $(B)/cxx_flags
-	@mkdir -p $(@D); echo "  c++   $<"
+	@mkdir -p $(@D); $(call Step,c++,$<)
 	@$(CCACHE) $(CXX) $(EMULATED_FLAGS) -MMD -MP -c $< -o $@
 $(B)/emulated/libtessera.a: $(EMULATED_OBJECTS)
 	@rm -f $@; ar rcs $@ $^
 
-EmulatedLink = echo "  link  $@"; $(CXX) $(LDFLAGS) -o $@ $1 $(EMULATED_LIBS)
+EmulatedLink = $(call Step,link,$@); $(CXX) $(LDFLAGS) -o $@ $1 $(EMULATED_LIBS)
 $(B)/emulated/tessera: $(B)/obj/shell/tessera.cc.o $(B)/emulated/libtessera.a
 	@$(call EmulatedLink,$^)
 $(B)/emulated/sqllogictest: $(B)/obj/tests/sqllogictest.cc.o $(PROGRAM_PARTS:%=$(B)/obj/%.o) $(B)/emulated/libtessera.a
@@ -53,7 +53,7 @@ $(EMULATED_TESTS:%=$(B)/emulated/%): $(B)/emulated/%: $(B)/obj/tests/%.cc.o $(B)
 # Ranks with emulated GPUs exchange by an NCCL of their own, which waits for the program's streams.
 EMULATED_LIBS += -Wl,--export-dynamic-symbol=cudaStreamSynchronize
 $(B)/emulated/nccl.so: $(EMULATOR)/nccl.cc $(B)/cxx_flags
-	@mkdir -p $(@D); echo "  link  $@"; $(CXX) $(CPPFLAGS) $(CXXFLAGS) -fPIC -shared -o $@ $<
+	@mkdir -p $(@D); $(call Step,link,$@); $(CXX) $(CPPFLAGS) $(CXXFLAGS) -fPIC -shared -o $@ $<
 
 # The programs load it from beside them.
 $(B)/emulated/tessera_mpi.so: $(MPI_OBJECT)

@@ -1,11 +1,13 @@
 // The program `ledger_gpu`: how often the queries of the ledger call CUDA, for tests/ledger/ledger.py. It prints
-// "name calls synchronisations launches" of a query that has run before; nothing if there is no GPU.
+// "name calls synchronisations launches" of a query that has run before, the last two among the calls; nothing if there is
+// no GPU.
 //
 //   ledger_gpu SOURCES
 //
 // The linker gives calls of a function F to __wrap_F, which is here and goes on to the real one (__real_F): the Makefile
 // says so for this program, and ledger.py looks that no call of kernels/ is missing here.
 
+#include <array>
 #include <cstdint>
 
 #include "kernels/kernels.h"
@@ -66,8 +68,12 @@ namespace {
 
 constexpr int kWarmUps = 3;
 
-/// The sum of all threads, while none of them works.
-uint64_t Sum(const uint64_t& counted) { return __atomic_load_n(&counted, __ATOMIC_SEQ_CST); }
+/// Calls, synchronisations and launches of all threads, while none of them works.
+std::array<uint64_t, 3> Sums() {
+  const auto read = [](const uint64_t& sum) { return __atomic_load_n(&sum, __ATOMIC_SEQ_CST); };
+  const uint64_t waits = read(ledger_synchronisations), launches = read(ledger_launches);
+  return {read(ledger_calls) + waits + launches, waits, launches};
+}
 
 void CountCalls(const std::string& sources) {
   for (const MeasuredBenchmark& benchmark : kMeasured) {
@@ -76,10 +82,11 @@ void CountCalls(const std::string& sources) {
     for (const std::string query : benchmark.queries) {
       const std::string sql = QueryText(sources, benchmark.name, query);
       for (int i = 0; i < kWarmUps; ++i) measured.Run(sql);
-      const uint64_t calls = Sum(ledger_calls), waits = Sum(ledger_synchronisations), launches = Sum(ledger_launches);
+      const std::array<uint64_t, 3> before = Sums();
       measured.Run(sql);
-      fmt::print("{} {} {} {} {}\n", benchmark.name, query, Sum(ledger_calls) - calls,
-                 Sum(ledger_synchronisations) - waits, Sum(ledger_launches) - launches);
+      const std::array<uint64_t, 3> after = Sums();
+      fmt::print("{} {} {} {} {}\n", benchmark.name, query, after[0] - before[0], after[1] - before[1],
+                 after[2] - before[2]);
     }
   }
 }
