@@ -224,7 +224,7 @@ struct Statement {
   std::string notice;  ///< kNotice: there is nothing to do but to say so
 
   /// SET setting = value (value as written, unquoted); SHOW setting. kVacuum: the value of compression, "": the session's.
-  std::string setting, value;  ///< value of kCopyFrom: "match": the header must name the columns in their order
+  std::string setting, value;       ///< value of kCopyFrom: "match": the header must name the columns in their order
   std::vector<std::string> tables;  ///< kVacuum: what is written anew
 };
 

@@ -286,11 +286,16 @@ ParseError ParseDate(std::string_view text, int64_t* out) {
 }
 
 ParseError ParseTimestamp(std::string_view text, int64_t* out) {
-  if (ParseLocal(text, out) == ParseError::kNone) return ParseError::kNone;
-  MomentText moment(text);
-  const ParseError error = ReadLocalText(moment, moment.Read());
-  if (error != ParseError::kNone) return error;
-  *out = moment.days() * kDay + moment.time();
+  int64_t local = 0;
+  if (ParseLocal(text, &local) != ParseError::kNone) {
+    MomentText moment(text);
+    const ParseError error = ReadLocalText(moment, moment.Read());
+    if (error != ParseError::kNone) return error;
+    local = moment.days() * kDay + moment.time();
+  }
+  // The end of the last day is beyond, whether it is rounded to or written as 24:00.
+  if (local > kLastMoment - kDay) return ParseError::kRange;
+  *out = local;
   return ParseError::kNone;
 }
 

@@ -353,14 +353,19 @@ int fsync(int file) {{
 def test_copy_is_shared_by_all_ranks():
     path = load_file("shared", 12345)
     twice = f"COPY u FROM '{path}' (HEADER); INSERT INTO u VALUES (-1, 'between', 0);" * 2
-    swapped = f"COPY u (a, b, c) FROM '{path}' (HEADER, NULL 'text 9')"
+    swapped = f"COPY u (a, b, c) FROM '{path}' (HEADER, NULL 'text 9'); "
+    # Columns by their names, and empty lines at the end.
+    turned = os.path.join(WORK, "turned.csv")
+    with open(turned, "w", newline="") as out:
+        out.write("B,c,a\n" + "".join(f"text {i},{i * 0.25},{i}\n" for i in range(4321)) + "\n\r\n\n")
+    swapped += f"COPY u FROM '{turned}' (HEADER)"
     alone = os.path.join(WORK, "shared_alone")
     check(run([TESSERA, alone, "-c", LOAD_TABLE.format("") + twice + swapped]).returncode == 0, "alone")
     for ranks in (1, 2, 3, 7):
         directory = os.path.join(WORK, f"shared_{ranks}")
         done = run(mpirun(ranks, directory, "-c", LOAD_TABLE.format("") + twice + swapped + "; SELECT count(*), sum(a) FROM u"))
         check(done.returncode == 0, ranks, done.stderr)
-        check(done.stdout.endswith(f"{3 * 12345 + 2},{3 * sum(range(12345)) - 2}\n"), done.stdout)
+        check(done.stdout.endswith(f"{3 * 12345 + 2 + 4321},{3 * sum(range(12345)) - 2 + sum(range(4321))}\n"), done.stdout)
         check(table_of(directory) == table_of(alone), ranks, "ranks make another table")
 
 
