@@ -187,6 +187,10 @@ Status TabletCutter::Add(RowBatch batch) {
 }
 
 void TabletCutter::CutTablets(bool all) {
+  // A small tablet that is written anew for a few rows more will be so again: where no disk is waited for, to pack it would
+  // be half of the work of such an INSERT. (No task reads the goal yet.)
+  if (all && tablets_cut_ == 0 && !target_.durable && rows_again_ > rows_added() && pending_rows_ < kLeastTabletRows)
+    target_.compression = CompressionGoal::kNone;
   while (pending_rows_ >= tablet_rows_ || (all && pending_rows_ > 0)) {
     auto job = std::make_shared<TabletJob>();
     job->number = tablets_cut_++;
