@@ -11,7 +11,7 @@ BENCHES := $(call BenchName,$(BENCH_SOURCES))
 # What demo-ssb, bench-tpch and their like run.
 QueryPrograms = $(if $(NOBUILD),,$(B)/tessera $(B)/$1_gen $(B)/queries_bench)
 
-.PHONY: bench-ssb bench-tpch bench-sql bench-ssb-run bench-tpch-run bench-sql-run bench-join bench-join-run \
+.PHONY: bench-insert bench-insert-run bench-ssb bench-tpch bench-sql bench-ssb-run bench-tpch-run bench-sql-run bench-join bench-join-run \
         bench-ranks bench-ranks-run bench-exchange bench-exchange-run bench-scaling bench-scaling-run \
         bench-compression bench-compression-run bench-stream bench-stream-run bench-model bench-model-run
 
@@ -69,6 +69,12 @@ bench-model:  ##measure SSB on a GPU by SET transfer and invisible_join, and a c
 	@$(MAKE) --no-print-directory bench-model-run
 bench-model-run: $(if $(NOBUILD),,$(B)/tessera $(B)/ssb_gen $(B)/transfer_bench)
 	@PARTS='$(PARTS)' CSV='$(CSV)' SCALE='$(SCALE)' bench/model.py $(B)
+
+bench-insert:  ##measure INSERTs of one row, in memory and on disk, beside SQLite: PARTS="memory disk" ROWS=3000 CSV=file; see bench/insert.py
+	@$(if $(NOBUILD),,tests/setup build bench)
+	@$(MAKE) --no-print-directory bench-insert-run
+bench-insert-run: $(if $(NOBUILD),,$(B)/tessera)
+	@PARTS='$(PARTS)' CSV='$(CSV)' bench/insert.py $(B)
 
 define BENCH_RULE
 $(B)/$(call BenchName,$1): $(patsubst %,$(B)/obj/%.o,$1 $(call BenchKernels,$1)) $(B)/libtessera.a $(B)/link_flags

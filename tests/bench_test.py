@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """The benchmark scripts on columns and streams run to their ends, on tiny data: bench/compression.py and the disk part of
-bench/stream.py on the host, the rest of it and bench/model.py on the emulated GPU. What they print is no figure; that rows are equal in all ways is what they check.
+bench/stream.py on the host, the rest of it and bench/model.py on the emulated GPU; also bench/insert.py, and the jobs of
+bench/scaling/slurm, without Slurm. What they print is no figure; that rows are equal in all ways is what they check.
 
-    tests/bench_test.py BUILD_DIR
+    tests/bench_test.py BUILD_DIR [TEST...]
 
 Ends with "N passed, N failed".
 """
 
 import csv
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -119,14 +121,90 @@ def test_model():
     return None
 
 
+def test_insert():
+    rows = run("insert.py", {"tessera": "tessera"}, [], ROWS="20", DISK_ROWS="3", ROUNDS="2")
+    found = [(row["part"], row["engine"], row["rows"], row["round"]) for row in rows]
+    holds(found == [(part, engine, number, r) for part, number in (("memory", "20"), ("disk", "3")) for r in "01"
+                    for engine in ("Tessera", "SQLite")], str(found))
+    holds(all(float(row["ms_each"]) > 0 for row in rows), "a time is 0")
+
+
+# Slurm's commands: a job runs at once, and an allocation is this machine. Nothing is built.
+SLURM = {"sbatch": """#!/bin/bash
+job=$(($(wc -l <"$JOBS") + 1))
+echo "$job $*" >>"$JOBS"
+SLURM_SUBMIT_DIR=$PWD bash "${!#}" >&2 || exit 1
+echo "$job;cluster"
+""", "srun": """#!/bin/bash
+[[ $1 == --mpi=pmix ]] || exit 1
+exec mpirun --oversubscribe --bind-to none "${@:3}"
+""", "make": """#!/bin/bash
+echo "$*" >"$JOBS.make"
+"""}
+
+
+def test_slurm_jobs():
+    folder = os.path.join(ROOT, "bench", "scaling", "slurm")
+    scripts = sorted(os.listdir(folder))
+    holds(scripts == ["build.sbatch", "load.sbatch", "plot.sbatch", "run.sbatch", "submit.sh"], str(scripts))
+    for script in scripts:
+        subprocess.run(["bash", "-n", os.path.join(folder, script)], check=True)
+    programs = ["tessera", "tessera_mpi.so", "join_gen"]
+    if shutil.which("mpirun") is None or not all(os.path.exists(os.path.join(BUILD, name)) for name in programs):
+        return "no MPI in this build"
+    with tempfile.TemporaryDirectory() as work:
+        bin_, build, jobs = (os.path.join(work, name) for name in ("bin", "build", "jobs"))
+        os.mkdir(bin_)
+        os.mkdir(build)
+        open(jobs, "w").close()
+        for name, text in SLURM.items():
+            with open(os.path.join(bin_, name), "w") as out:
+                out.write(text)
+            os.chmod(out.name, 0o755)
+        for name in programs:  # (the program looks for its library where it is itself)
+            os.link(os.path.join(BUILD, name), os.path.join(build, name)) if os.stat(BUILD).st_dev == os.stat(build).st_dev \
+                else shutil.copy(os.path.join(BUILD, name), build)
+        done = subprocess.run([os.path.join(folder, "submit.sh"), "2"], text=True, timeout=250, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT,
+                              env=os.environ | {"PATH": bin_ + ":" + os.environ["PATH"], "JOBS": jobs, "BUILD": build,
+                                                "SUITES": "select", "ROWS": "20000", "RUNS": "1", "ROUNDS": "1",
+                                                "SBATCH": "--partition=p", "RUN_SBATCH": "--exclusive"})
+        holds(done.returncode == 0, done.stdout)
+        submitted = [line.split() for line in open(jobs).read().splitlines()]
+        names = [os.path.basename(line[-1]) for line in submitted]
+        holds(names == ["build.sbatch", "load.sbatch", "run.sbatch", "run.sbatch", "plot.sbatch"], str(names))
+        after = [[word for word in line if word.startswith("--dependency")] for line in submitted]
+        holds(after == [[], ["--dependency=afterok:1"], ["--dependency=afterok:2"], ["--dependency=afterok:2:3"],
+                        ["--dependency=afterok:3:4"]], str(after))
+        holds(all("--partition=p" in line for line in submitted), "options are lost")
+        holds([("--exclusive" in line, "--nodes=2" in line) for line in submitted] ==
+              [(False, False)] * 2 + [(True, True)] * 2 + [(False, False)], str(submitted))
+        holds("tessera_mpi.so" in open(jobs + ".make").read(), "nothing is built")
+        for mode in ("strong", "weak"):
+            out = os.path.join(build, "bench", "scaling-" + mode)
+            with open(os.path.join(out, "runs.csv"), newline="") as file:
+                runs = list(csv.DictReader(file))
+            holds({(row["ranks"], row["rank"]) for row in runs} == {("1", "0"), ("2", "0"), ("2", "1")}, mode)
+            with open(os.path.join(out, "medians.csv"), newline="") as file:
+                medians = list(csv.DictReader(file))
+            # The empty query, ten others, their sum.
+            holds(len(medians) == 12 * 2 and all(float(row["ms"]) > 0 and row["mode"] == mode for row in medians), mode)
+            for plot in ("speedup", "breakdown", "prediction"):
+                with open(os.path.join(out, f"select-{plot}.svg")) as svg:
+                    holds(svg.read().rstrip().endswith("</svg>"), plot)
+    return None
+
+
 def main():
     failed = passed = 0
-    for test in (test_compression, test_stream, test_disk, test_model):
+    for test in (test_compression, test_stream, test_disk, test_model, test_insert, test_slurm_jobs):
+        if len(sys.argv) > 2 and test.__name__ not in sys.argv[2:]:
+            continue
         try:
             skipped = test()
             print(f"skipped {test.__name__}: {skipped}" if skipped else f"ok     {test.__name__}")
             passed += not skipped
-        except (Failure, OSError, subprocess.TimeoutExpired) as failure:
+        except (Failure, OSError, subprocess.SubprocessError) as failure:
             print(f"FAILED {test.__name__}\n{failure}")
             failed += 1
     print(f"{passed} passed, {failed} failed")

@@ -5,6 +5,7 @@
 
 Environment variables choose what to do. Their defaults:
 
+    STEPS="load run plot"  load: makes the data; run: writes runs.csv; plot: reads it and writes the rest
     SUITES="select join ssb tpch"
     RANKS="1 2"            the first is what the others are compared with
     MODE=strong            or weak: data grow with the ranks
@@ -43,6 +44,9 @@ PARTS = [part + "_ms" for part in ("compile", "scatter", "read", "transfer", "ke
 
 NUMBERS = ["statement", "rank", "total_ms", *PARTS, "bytes_sent", "bytes_received", "rows_scanned", "memory_peak"]
 
+# Of a run on a rank, in runs.csv.
+VALUES = ["total_ms", "alone_ms", *PARTS, "bytes_sent", "bytes_received", "rows_scanned", "memory_peak"]
+
 MOST_GENERATED = 400_000_000  # rows of the table of the SELECT suite; a larger one has them several times
 
 # Five shapes, each on integers and on floats: after the queries of the papers on VMs for GPUs, counted.
@@ -73,7 +77,10 @@ class Scaling:
         self.ranks = [int(n) for n in environment("RANKS", "1 2").split()]
         self.weak = environment("MODE", "strong") == "weak"
         self.slots = int(environment("SLOTS", "0")) or max(1, os.cpu_count() // int(self.threads))
-        self.jobs = Ranks(build, self.device, self.threads)
+        self.steps = environment("STEPS", "load run plot").split()
+        if not set(self.steps) <= {"load", "run", "plot"}:
+            fail(f"STEPS has load, run and plot, not '{' '.join(self.steps)}'")
+        self.jobs = Ranks(build, self.device, self.threads) if "run" in self.steps else None
         self.settings = [f"SET {s.replace('=', ' = ')};" for s in environment("SETTINGS", "replicate_below=0").split()]
         self.out = environment("OUT", os.path.join(build, "bench", "scaling"))
         os.makedirs(self.out, exist_ok=True)
@@ -81,9 +88,9 @@ class Scaling:
         self.about = {"host": os.uname().nodename, "device": self.device, "threads": self.threads, "version": version,
                       "mode": "weak" if self.weak else "strong"}
         columns = ["suite", "query", "ranks", *self.about]
-        self.all = CsvFile(os.path.join(self.out, "runs.csv"), [*columns, "round", "run", "rank", "total_ms", *PARTS,
-                                                                "bytes_sent", "bytes_received", "rows_scanned", "memory_peak"])
-        self.medians = CsvFile(os.path.join(self.out, "medians.csv"),
+        self.file = os.path.join(self.out, "runs.csv")
+        self.all = CsvFile(self.file if "run" in self.steps else "", [*columns, "round", "run", "rank", *VALUES])
+        self.medians = CsvFile(os.path.join(self.out, "medians.csv") if "plot" in self.steps else "",
                                [*columns, "ms", "low_ms", "high_ms", "speedup", "efficiency", "s_ms", "p_ms", "goal_ms",
                                 "predicted_ms"])
 
@@ -162,6 +169,8 @@ class Scaling:
     def run(self, name):
         load = OtherLoad()
         suites = {n: self.suite(name, n) for n in self.ranks}
+        if "run" not in self.steps:
+            return
         runs = {n: {} for n in self.ranks}  # by ranks and query: [{rank: statistics}]
         for round_ in range(self.rounds):
             for n in self.ranks:
@@ -170,9 +179,25 @@ class Scaling:
                     for number, run in enumerate(found):
                         for rank, values in run.items():
                             self.all.row(suite=name, query=query, ranks=n, round=round_, run=number, **self.about, **{
-                                k: v for k, v in values.items() if k in self.all.columns})
-        self.report(name, runs)
+                                **{k: v for k, v in values.items() if k in self.all.columns}, "rank": rank})
+        if "plot" in self.steps:
+            self.report(name, runs)
         print("\n" + load.text())
+
+    def read(self):
+        """The runs of an earlier step: {suite: {ranks: {query: [{rank: {column: value}}]}}}. What they were made with is in
+        the file, not in the environment."""
+        if not os.path.exists(self.file):
+            fail(f"there is no {self.file}: STEPS=run makes it")
+        suites = {}
+        with open(self.file, newline="") as file:
+            for row in csv.DictReader(file):
+                self.about = {name: row[name] for name in self.about}
+                found = suites.setdefault(row["suite"], {}).setdefault(int(row["ranks"]), {}).setdefault(row["query"], {})
+                found.setdefault((row["round"], row["run"]), {})[int(row["rank"])] = {v: float(row[v]) for v in VALUES}
+        self.weak, self.device, self.threads = self.about["mode"] == "weak", self.about["device"], self.about["threads"]
+        return {name: {n: {query: list(found.values()) for query, found in queries.items()} for n, queries in ranks.items()}
+                for name, ranks in suites.items()}
 
     def report(self, name, runs):
         base = self.ranks[0]
@@ -239,6 +264,11 @@ def main():
     for name in suites:
         if not hasattr(scaling, "suite_" + name):
             fail(f"SUITES has select, join, ssb and tpch, not '{name}'")
+    if scaling.steps == ["plot"]:
+        for name, runs in scaling.read().items():
+            scaling.ranks = sorted(runs)
+            scaling.report(name, runs)
+        suites = []
     for name in suites:
         scaling.run(name)
     print(f"\nFiles are in {scaling.out}")
