@@ -36,6 +36,7 @@
 #include "base/clock.h"
 #include "kernels/kernels.h"
 #include "vm/program.h"
+#include "vm/section_traits.h"
 #include "vm/vm.h"
 
 namespace tessera {
@@ -265,14 +266,15 @@ Result<Measured> RunOnGpu(Gpu* gpu, const vm::Program& program, const TableInfo&
   Measured out;
   vm::StringPool strings;
   vm::SectionStatistics built, first, probed;
+  const vm::ProgramTraits traits = vm::TraitsOf(program);
   const std::unique_ptr<vm::DeviceRun> run = gpu->Begin();
   const auto start = Clock::now();
-  vm::SectionContext build{&program, 0, &dimension, &strings, nullptr, &built, nullptr};
+  vm::SectionContext build{&program, &traits, 0, &dimension, &strings, nullptr, &built, nullptr};
   build.join_partitioning = partitioning;
   TESSERA_TRY(run->BuildJoins({build}, Status::Ok()));
-  TESSERA_TRY(run->RunSection({&program, 1, &one_row, &strings, nullptr, &first, nullptr}).status());
+  TESSERA_TRY(run->RunSection({&program, &traits, 1, &one_row, &strings, nullptr, &first, nullptr}).status());
   out.build = MillisecondsSince(start);
-  vm::SectionContext probe{&program, 1, &fact, &strings, nullptr, &probed, nullptr};
+  vm::SectionContext probe{&program, &traits, 1, &fact, &strings, nullptr, &probed, nullptr};
   probe.join_partitioning = partitioning;
   TESSERA_ASSIGN(const vm::RowSet rows, run->RunSection(probe));
   out.probe = probed.kernel_milliseconds;

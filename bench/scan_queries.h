@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "kernels/kernels.h"
 #include "vm/program.h"
+#include "vm/section_traits.h"
 #include "vm/vm.h"
 
 namespace tessera::bench {
@@ -344,9 +345,10 @@ inline Result<ScanTime> RunScan(Gpu* gpu, const ScanQuery& q, const ScanData& da
   vm::StringPool strings;
   vm::SectionStatistics statistics;
   const TableInfo& table = data.Table(q.form);
+  const vm::ProgramTraits traits = vm::TraitsOf(q.program);
   const auto start = Clock::now();
   TESSERA_ASSIGN(const vm::RowSet result,
-                 gpu->Begin()->RunSection({&q.program, 0, &table, &strings, nullptr, &statistics, nullptr}));
+                 gpu->Begin()->RunSection({&q.program, &traits, 0, &table, &strings, nullptr, &statistics, nullptr}));
   const double wall = MillisecondsSince(start);
   return ScanTime{statistics.kernel_milliseconds, wall, IsRight(q, result, table.rows)};
 }

@@ -13,6 +13,7 @@ namespace tessera {
 namespace {
 
 using vm::Program;
+using vm::ProgramTraits;
 using vm::Section;
 
 /// The distributed table that a section scans, or nullptr.
@@ -65,38 +66,39 @@ bool Meet(const std::vector<int>& a_keys, const TableSchema& a, const std::vecto
 }
 
 /// Whether a section makes all rows or groups with equal keys on one rank.
-bool KeepsTogether(const Snapshot& snapshot, const Program& program, const Section& s) {
+bool KeepsTogether(const Snapshot& snapshot, const Program& program, const ProgramTraits& traits, const Section& s) {
   if (vm::ExchangeKeys(s).empty()) return false;
   const TableInfo* const table = TableBehind(snapshot, program, s);
-  return table != nullptr && Cover(StoredColumns(program, s).OfExchangeKeys(), table->schema);
+  return table != nullptr && Cover(StoredColumns(program, traits, s).OfExchangeKeys(), table->schema);
 }
 
 /// The distributed table whose rows a section reads: it scans the table, or plain rows or groups that other sections make
 /// of it. These have to stay on their ranks then: they are added to *staying.
-const TableInfo* DistributedRows(const Snapshot& snapshot, const Program& program, const Section& s,
-                                 std::vector<int32_t>* staying) {
+const TableInfo* DistributedRows(const Snapshot& snapshot, const Program& program, const ProgramTraits& traits,
+                                 const Section& s, std::vector<int32_t>* staying) {
   if (s.source_kind != Section::Source::kSection) return DistributedSource(snapshot, program, s);
   const Section& source = program.sections[static_cast<size_t>(s.source)];
-  if (IsAppendedTo(program, s.source) || !vm::MayStayDistributed(program)[static_cast<size_t>(s.source)])
+  if (IsAppendedTo(program, s.source) || !vm::MayStayDistributed(program, traits)[static_cast<size_t>(s.source)])
     return nullptr;
-  const bool groups = source.sink == Section::Sink::kGroups && KeepsTogether(snapshot, program, source);
+  const bool groups = source.sink == Section::Sink::kGroups && KeepsTogether(snapshot, program, traits, source);
   if (!groups && !vm::MakesPlainRows(source)) return nullptr;
   staying->push_back(s.source);
-  return DistributedRows(snapshot, program, source, staying);
+  return DistributedRows(snapshot, program, traits, source, staying);
 }
 
 /// Whether all that probe the join table do so with rows that are on the rank of the matching rows. `staying`: the
 /// sections whose rows have to stay on their ranks for that.
-bool IsCoLocated(const Snapshot& snapshot, const Program& program, int join, std::vector<int32_t>* staying) {
+bool IsCoLocated(const Snapshot& snapshot, const Program& program, const ProgramTraits& traits, int join,
+                 std::vector<int32_t>* staying) {
   const vm::JoinSpec& spec = program.joins[static_cast<size_t>(join)];
   const Section& builder = program.sections[static_cast<size_t>(spec.section)];
-  const TableInfo* const built = DistributedRows(snapshot, program, builder, staying);
-  if (built == nullptr || builder.keys == 0 || spec.strategy != vm::JoinStrategy::kHash) return false;
-  const std::vector<int> built_keys = StoredColumns(program, builder).OfRegisters(builder.keys);
-  const std::optional<std::vector<JoinProbe>> probes = ProbesOf(program, join);
+  const TableInfo* const built = DistributedRows(snapshot, program, traits, builder, staying);
+  if (built == nullptr || builder.keys == 0 || !vm::Info(spec.strategy).exchanges) return false;
+  const std::vector<int> built_keys = StoredColumns(program, traits, builder).OfRegisters(builder.keys);
+  const std::optional<std::vector<JoinProbe>> probes = ProbesOf(program, traits, join);
   return probes && std::ranges::all_of(*probes, [&](const JoinProbe& p) {
            const Section& s = program.sections[p.section];
-           const TableInfo* const probing = DistributedRows(snapshot, program, s, staying);
+           const TableInfo* const probing = DistributedRows(snapshot, program, traits, s, staying);
            return probing != nullptr && Meet(p.columns, probing->schema, built_keys, built->schema);
          });
 }
@@ -105,14 +107,15 @@ bool IsCoLocated(const Snapshot& snapshot, const Program& program, int join, std
 
 void CoLocate(const Snapshot& snapshot, Code* code) {
   Program& program = *code->program;
+  const ProgramTraits traits = vm::TraitsOf(program);
   for (size_t j = 0; j < program.joins.size(); ++j) {
     std::vector<int32_t> staying;
-    if (!IsCoLocated(snapshot, program, static_cast<int>(j), &staying)) continue;
+    if (!IsCoLocated(snapshot, program, traits, static_cast<int>(j), &staying)) continue;
     program.sections[static_cast<size_t>(program.joins[j].section)].co_located = true;
     for (const int32_t s : staying) program.sections[static_cast<size_t>(s)].co_located = true;
   }
   for (Section& s : program.sections) {  // (those before the ones that read their rows)
-    if (s.sink != Section::Sink::kJoin && KeepsTogether(snapshot, program, s)) s.co_located = true;
+    if (s.sink != Section::Sink::kJoin && KeepsTogether(snapshot, program, traits, s)) s.co_located = true;
   }
 }
 

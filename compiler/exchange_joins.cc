@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "vm/section_traits.h"
 #include "vm/tablet_shares.h"
 #include "vm/vm.h"
 
@@ -16,6 +17,7 @@ using vm::Opcode;
 using vm::Operand;
 using vm::OperandKind;
 using vm::Program;
+using vm::ProgramTraits;
 using vm::Section;
 
 bool IsPartOfRecursion(const Program& program, size_t section) {
@@ -216,19 +218,13 @@ class Cut {
 };
 
 /// The only place where the join is used, a probe by key; false if there are others.
-bool FindProbe(const Program& program, int join, size_t* section, size_t* address) {
-  int uses = 0;
-  for (size_t s = 0; s < program.sections.size(); ++s) {
-    const Section& from = program.sections[s];
-    if (from.source_kind == Section::Source::kJoin && from.source == join) return false;
-    for (size_t i = 0; i < from.code.size(); ++i) {
-      if (!Probes(from.code[i]) || from.code[i].p1 != join) continue;
-      ++uses;
-      *section = s;
-      *address = i;
-    }
-  }
-  return uses == 1 && program.sections[*section].code[*address].p3 > 0 && !IsPartOfRecursion(program, *section) &&
+bool FindProbe(const Program& program, const ProgramTraits& traits, int join, size_t* section, size_t* address) {
+  const vm::JoinTraits& uses = traits.join(join);
+  if (!uses.scanners.empty() || uses.probers.size() != 1) return false;
+  const vm::ProbeTrait& probe = *traits.section(uses.probers[0]).Probe(join);
+  *section = static_cast<size_t>(uses.probers[0]);
+  *address = probe.at;
+  return probe.keys > 0 && !IsPartOfRecursion(program, *section) &&
          program.sections[*section].source_kind != Section::Source::kOneRow;
 }
 
@@ -250,42 +246,39 @@ bool IsCoLocated(const Program& program, size_t join) {
 }
 
 /// The rows that probe a join table are not where its rows are.
-void SeparateBuilder(int join, Program* program) {
-  Section& builder = program->sections[static_cast<size_t>(program->joins[static_cast<size_t>(join)].section)];
+void SeparateBuilder(const ProgramTraits& traits, int join, Program* program) {
+  const int32_t number = program->joins[static_cast<size_t>(join)].section;
+  Section& builder = program->sections[static_cast<size_t>(number)];
   builder.co_located = false;
   if (builder.spans.empty()) return;
   // It will scan other tablets than those for which the tables are made that it probes.
   builder.spans.clear();
-  for (const Instruction& in : builder.code) {
-    if (Probes(in)) SeparateBuilder(in.p1, program);
-  }
+  for (const vm::ProbeTrait& p : traits.section(number).probes) SeparateBuilder(traits, p.join, program);
 }
 
 /// The rows of a section have moved, and what reads its rows: they are not where those of other tables with their keys
 /// are.
-void SeparateBehind(size_t number, Program* program) {
-  Section& moved = program->sections[number];
-  moved.co_located = false;
-  for (const Instruction& in : moved.code) {
-    if (Probes(in)) SeparateBuilder(in.p1, program);
-  }
+void SeparateBehind(const ProgramTraits& traits, size_t number, Program* program) {
+  program->sections[number].co_located = false;
+  for (const vm::ProbeTrait& p : traits.sections[number].probes) SeparateBuilder(traits, p.join, program);
   for (size_t i = number + 1; i < program->sections.size(); ++i) {
     const Section& s = program->sections[i];
     if (s.source_kind == Section::Source::kSection && static_cast<size_t>(s.source) == number)
-      SeparateBehind(i, program);
+      SeparateBehind(traits, i, program);
   }
 }
 
-void ExchangeJoin(int join, Code* code) {
+/// Makes *traits those of the changed program.
+void ExchangeJoin(int join, Code* code, ProgramTraits* traits) {
   const auto j = static_cast<size_t>(join);
   size_t number = 0, probe = 0;
-  if (code->program->joins[j].strategy != vm::JoinStrategy::kHash ||
-      code->program->sections.size() == vm::kMaxSections || !FindProbe(*code->program, join, &number, &probe))
+  if (!vm::Info(code->program->joins[j].strategy).exchanges || code->program->sections.size() == vm::kMaxSections ||
+      !FindProbe(*code->program, *traits, join, &number, &probe))
     return;
   Program changed = *code->program;
   // The rows of a join table that is aligned with what probes it will have moved before they are in it.
   if (const Section& whole = changed.sections[number]; whole.sink == Section::Sink::kJoin && !whole.spans.empty())
-    SeparateBuilder(whole.join, &changed);
+    SeparateBuilder(*traits, whole.join, &changed);
   Cut cut(changed, number, probe, false), earlier(changed, number, probe, true);
   const bool is_cut = cut.Make();
   if (!is_cut && !earlier.Make()) return;
@@ -296,10 +289,12 @@ void ExchangeJoin(int join, Code* code) {
   MakeRoomFor(number, &changed);
   changed.sections[number].source_kind = Section::Source::kSection;
   changed.sections.insert(changed.sections.begin() + static_cast<ptrdiff_t>(number), std::move(made.first));
-  SeparateBehind(number + 1, &changed);
+  ProgramTraits after = vm::TraitsOf(changed);
+  SeparateBehind(after, number + 1, &changed);
   changed.sections[static_cast<size_t>(changed.joins[j].section)].by_key = true;
   if (!Verify(changed).ok()) return;  // an accumulator lives across the probe
   *code->program = std::move(changed);
+  *traits = std::move(after);
   code->estimates.insert(code->estimates.begin() + static_cast<ptrdiff_t>(number), -1);
 }
 
@@ -313,14 +308,16 @@ double SourceRows(const Snapshot& snapshot, const Code& code, const Section& s) 
 /// Whether exchanging both sides is expected to be better than giving every rank the build side, which every rank
 /// receives and builds whole; of both sides it receives and builds its share. What the other side's rows cost is twice
 /// that: they leave the section that scans them.
-bool IsBetterExchanged(const Snapshot& snapshot, const PlanOptions& options, const Code& code, int join) {
+bool IsBetterExchanged(const Snapshot& snapshot, const PlanOptions& options, const Code& code,
+                       const ProgramTraits& traits, int join) {
   const Program& program = *code.program;
   const auto builder = static_cast<size_t>(program.joins[static_cast<size_t>(join)].section);
   const double rows = code.estimates[builder];
   const double bytes = rows * static_cast<double>(vm::BuildRowBytes(program.sections[builder]));
   if (bytes > static_cast<double>(options.broadcast_bytes)) return true;
   size_t section = 0, probe = 0;
-  if (bytes < static_cast<double>(options.exchange_bytes) || !FindProbe(program, join, &section, &probe)) return false;
+  if (bytes < static_cast<double>(options.exchange_bytes) || !FindProbe(program, traits, join, &section, &probe))
+    return false;
   const double probing = SourceRows(snapshot, code, program.sections[section]);
   return probing >= 0 && rows * (options.ranks - 1) > 2 * probing;
 }
@@ -329,6 +326,7 @@ bool IsBetterExchanged(const Snapshot& snapshot, const PlanOptions& options, con
 
 void ExchangeJoins(const Snapshot& snapshot, const PlanOptions& options, Code* code) {
   if (options.ranks < 2 || options.join_exchange == ExchangeChoice::kOff) return;
+  ProgramTraits traits = vm::TraitsOf(*code->program);
   std::vector<bool> tried(code->program->joins.size());
   // A join may not be co-located any more when another one was exchanged.
   for (bool again = true; std::exchange(again, false);) {
@@ -336,8 +334,8 @@ void ExchangeJoins(const Snapshot& snapshot, const PlanOptions& options, Code* c
       if (tried[join] || IsCoLocated(*code->program, join)) continue;
       tried[join] = again = true;
       const int number = static_cast<int>(join);
-      if (options.join_exchange == ExchangeChoice::kOn || IsBetterExchanged(snapshot, options, *code, number))
-        ExchangeJoin(number, code);
+      if (options.join_exchange == ExchangeChoice::kOn || IsBetterExchanged(snapshot, options, *code, traits, number))
+        ExchangeJoin(number, code, &traits);
     }
   }
 }

@@ -34,13 +34,14 @@ const Expr* ColumnIn(const std::vector<const Expr*>& members, RelationSet set, i
 }  // namespace
 
 bool KeysAreConditions(const PlanOptions& options) {
-  return options.join == JoinChoice::kDp || options.join == JoinChoice::kGrid || options.join == JoinChoice::kLoop;
+  const vm::JoinStrategyInfo* const asked = AskedFor(options.join);
+  return asked != nullptr && !asked->by_key;
 }
 
 JoinGraph::JoinGraph(const Query& q, const PlanOptions& options, const DerivedPlans& derived)
     : q_(q),
       keys_are_conditions_(KeysAreConditions(options)),
-      choice_(options.join),
+      cuts_(AskedFor(options.join) != nullptr && AskedFor(options.join)->cuts),
       n_(q.relations.size()),
       filters_(n_),
       filtered_(n_),
@@ -151,7 +152,7 @@ JoinStep JoinGraph::Step(RelationSet joined, int probing, RelationSet side, int 
     if (!IsKey(e, joined, side, &probe, &build)) return false;
     if (keys_are_conditions_) {
       lost_key = true;
-      if (inner || choice_ == JoinChoice::kLoop) return false;
+      if (inner || !cuts_) return false;
     }
     for (size_t k = 0; k < step.build_keys.size(); ++k) {
       if (step.build_keys[k]->SameAs(*build) && step.probe_keys[k]->SameAs(*probe)) return true;

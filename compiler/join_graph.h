@@ -20,7 +20,7 @@ namespace tessera {
 /// For each relation the plan of its derived table, or nullptr for a stored table.
 using DerivedPlans = std::vector<std::shared_ptr<Plan>>;
 
-/// Whether equalities of inner joins are conditions on pairs, and not keys: join_strategy is dp, grid or loop.
+/// Whether equalities of inner joins are conditions on pairs, and not keys: join_strategy is one that has no keys.
 bool KeysAreConditions(const PlanOptions& options);
 
 /// A set of relations, as bits.
@@ -74,7 +74,7 @@ class JoinGraph {
 
   const Query& q_;
   const bool keys_are_conditions_;
-  const JoinChoice choice_;
+  const bool cuts_;  ///< join_strategy cuts both sides, so that it is for inner joins alone
   const size_t n_;
   std::vector<std::vector<const Expr*>> filters_;  ///< per relation
   std::vector<bool> filtered_;                     ///< per relation: it has filters

@@ -65,7 +65,8 @@ class JoinChain {
   /// keys that needs only one look at the join table is as good as one with keys.
   int Rank(const JoinStep& step) const {
     // A grid comes first.
-    if (step.kind == JoinKind::kInner && KeysAreConditions(options_) && options_.join != JoinChoice::kLoop) return 2;
+    const vm::JoinStrategyInfo* const asked = AskedFor(options_.join);
+    if (step.kind == JoinKind::kInner && asked != nullptr && asked->cuts) return 2;
     const bool one_look =
         step.kind != JoinKind::kInner && step.match.empty() && (step.kind != JoinKind::kLeft || step.unique);
     return !step.build_keys.empty() || one_look ? 1 : 0;

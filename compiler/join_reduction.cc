@@ -163,7 +163,7 @@ class SideRestriction {
       const JoinStep& earlier = joins[e];
       const bool gives_keys = (earlier.kind == JoinKind::kInner || earlier.kind == JoinKind::kSemi) &&
                               earlier.filtered && earlier.match.empty() && earlier.build_keys.size() == 1 &&
-                              earlier.strategy == vm::JoinStrategy::kHash && Count(earlier.joins) < kMostJoins;
+                              vm::Info(earlier.strategy).by_key && Count(earlier.joins) < kMostJoins;
       const bool is_as_it_was = now[e].joins.size() == earlier.joins.size() && now[e].stored == earlier.stored;
       if (!gives_keys || !is_as_it_was) continue;
       for (size_t k = 0; k < side.build_keys.size(); ++k) {

@@ -8,14 +8,9 @@
 namespace tessera {
 namespace {
 
-const char* StrategyName(JoinChoice choice) {
-  static constexpr const char* kNames[] = {"auto", "hash", "dp", "grid", "loop"};
-  return kNames[static_cast<int>(choice)];
-}
-
 Status Refuse(const PlanOptions& options, const std::string& reason) {
   return Unsupported(
-      std::string("join strategy \"") + StrategyName(options.join) + "\" cannot run this query: " + reason, -1,
+      std::string("join strategy \"") + AskedFor(options.join)->word + "\" cannot run this query: " + reason, -1,
       "Use SET join_strategy = auto.");
 }
 
@@ -74,7 +69,8 @@ void ChooseOrder(const PlanOptions& options, Plan* plan) {
       step.build_order = inner;
     }
   }
-  plan->build_driver = step.strategy == vm::JoinStrategy::kDp || step.probe_order != nullptr;
+  // (A device that finds the units itself has both sides.)
+  plan->build_driver = vm::Info(step.strategy).place == vm::JoinPlace::kDevice || step.probe_order != nullptr;
 }
 
 }  // namespace
@@ -106,38 +102,34 @@ Status RefusePairs(const PlanOptions& options, const Query& q, const JoinStep& s
 
 Status ChooseStrategies(const PlanOptions& options, Plan* plan) {
   const Query& q = *plan->query;
+  const vm::JoinStrategyInfo* const asked = AskedFor(options.join);
   static constexpr const char* kKinds[] = {"an inner join", "a left join", "a semi join", "an anti join",
                                            "a mark join"};
   for (size_t i = 0; i < plan->joins.size(); ++i) {
     JoinStep& step = plan->joins[i];
     const bool pairs = step.build_keys.empty() && NeedsPairs(q, step);
     const bool grid = i == 0 && step.kind == JoinKind::kInner;
-    switch (options.join) {
-      case JoinChoice::kAuto:
-        if (grid && pairs) step.strategy = vm::JoinStrategy::kGrid;
-        break;
-      case JoinChoice::kHash:
-        TESSERA_TRY(RefusePairs(options, q, step, plan->driver));
-        break;
-      case JoinChoice::kDp:
-      case JoinChoice::kGrid:
-        if (step.kind != JoinKind::kInner && (!step.build_keys.empty() || pairs)) {
-          // All joins but left joins come from subqueries, and so do left joins with this alias, which Unnest gives to
-          // scalar subqueries. (The anti join of a FULL JOIN comes after its left join.)
-          const bool subquery =
-              step.kind != JoinKind::kLeft || q.relations[static_cast<size_t>(step.relation)].alias == "subquery";
-          return Refuse(options, NameOf(q, step.relation) + " is joined by " + kKinds[static_cast<int>(step.kind)] +
-                                     (subquery ? ", as subqueries in expressions are," : "") +
-                                     " and only inner joins can run as a grid");
-        }
-        if (grid) step.strategy = options.join == JoinChoice::kDp ? vm::JoinStrategy::kDp : vm::JoinStrategy::kGrid;
-        break;
-      case JoinChoice::kLoop:
-        step.strategy = vm::JoinStrategy::kLoop;
-        break;
+    if (asked == nullptr) {
+      // The order has chosen for joins by key and for what takes their place.
+      if (grid && pairs && vm::Info(step.strategy).by_key) step.strategy = vm::JoinStrategy::kGrid;
+    } else if (asked->by_key) {
+      TESSERA_TRY(RefusePairs(options, q, step, plan->driver));
+    } else if (!asked->cuts) {
+      step.strategy = *StrategyOf(options.join);
+    } else {
+      if (step.kind != JoinKind::kInner && (!step.build_keys.empty() || pairs)) {
+        // All joins but left joins come from subqueries, and so do left joins with this alias, which Unnest gives to
+        // scalar subqueries. (The anti join of a FULL JOIN comes after its left join.)
+        const bool subquery =
+            step.kind != JoinKind::kLeft || q.relations[static_cast<size_t>(step.relation)].alias == "subquery";
+        return Refuse(options, NameOf(q, step.relation) + " is joined by " + kKinds[static_cast<int>(step.kind)] +
+                                   (subquery ? ", as subqueries in expressions are," : "") +
+                                   " and only inner joins can run as a grid");
+      }
+      if (grid) step.strategy = *StrategyOf(options.join);
     }
   }
-  if (!plan->joins.empty() && vm::IsGrid(plan->joins[0].strategy)) {
+  if (!plan->joins.empty() && vm::Info(plan->joins[0].strategy).cuts) {
     HoistFromGrid(options, plan);
     ChooseOrder(options, plan);
   }

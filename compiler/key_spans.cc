@@ -51,7 +51,8 @@ class Assignment {
         ranks_(static_cast<size_t>(options.ranks)),
         code_(*code),
         program_(*code->program),
-        may_stay_(vm::MayStayDistributed(program_)) {}
+        traits_(vm::TraitsOf(program_)),
+        may_stay_(vm::MayStayDistributed(program_, traits_)) {}
 
   void Joins() {
     // Backwards: what probes a table is behind what makes it.
@@ -120,7 +121,7 @@ class Assignment {
     if (program_.sections[number].predicates.empty()) return true;
     vm::StringPool strings;
     const std::vector<vm::KeyRange> unknown(program_.joins.size());
-    const vm::SectionEncoder encoder(program_, static_cast<int>(number), &strings, unknown);
+    const vm::SectionEncoder encoder(program_, static_cast<int>(number), traits_.sections[number], &strings, unknown);
     double all = 0, most = 0;
     for (const TabletSpan& span : spans) {
       double live = 0;
@@ -174,7 +175,7 @@ class Assignment {
   /// All that do; nothing if the table is used in another way.
   std::vector<Prober> ProbersOf(int join) const {
     std::vector<Prober> probers;
-    const std::optional<std::vector<JoinProbe>> probes = ProbesOf(program_, join);
+    const std::optional<std::vector<JoinProbe>> probes = ProbesOf(program_, traits_, join);
     if (!probes) return {};
     for (const JoinProbe& p : *probes) {
       if (!FindScan(p.section, &probers.emplace_back())) return {};
@@ -187,9 +188,8 @@ class Assignment {
   void AlignBuilder(Section* builder) {
     const vm::JoinSpec& spec = program_.joins[static_cast<size_t>(builder->join)];
     const TableInfo* const table = FreeTable(*builder);
-    if (table == nullptr || builder->co_located || builder->keys == 0 || spec.strategy != vm::JoinStrategy::kHash)
-      return;
-    const std::vector<int> built = StoredColumns(program_, *builder).OfRegisters(builder->keys);
+    if (table == nullptr || builder->co_located || builder->keys == 0 || !vm::Info(spec.strategy).exchanges) return;
+    const std::vector<int> built = StoredColumns(program_, traits_, *builder).OfRegisters(builder->keys);
     const std::vector<Prober> probers = ProbersOf(builder->join);
     if (!IsLarge(*table, probers)) return;
     for (size_t k = 0; k < built.size() && !probers.empty(); ++k) {
@@ -265,7 +265,7 @@ class Assignment {
   void Separate(size_t number, Section* s) {
     const TableInfo* const table = FreeTable(*s);
     if (table == nullptr || s->sink == Section::Sink::kJoin) return;
-    for (const int column : StoredColumns(program_, *s).OfExchangeKeys()) {
+    for (const int column : StoredColumns(program_, traits_, *s).OfExchangeKeys()) {
       if (column < 0 || table->statistics[static_cast<size_t>(column)].null_count > 0) continue;
       const std::shared_ptr<const ColumnRanges> ranges = RangesOf(*table, column);
       std::vector<TabletSpan> spans = SpansFor(number, column, kToleranceOfGroups);
@@ -291,6 +291,7 @@ class Assignment {
   const size_t ranks_;
   Code& code_;
   Program& program_;
+  const vm::ProgramTraits traits_;
   const std::vector<bool> may_stay_;  // by section
 };
 

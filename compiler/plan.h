@@ -27,8 +27,8 @@ struct JoinStep {
   std::vector<const Expr*> residuals;   ///< predicates that can be tested once `relation` is joined
   bool unique = false;                  ///< proved that at most one row of the side has the keys
   vm::JoinStrategy strategy = vm::JoinStrategy::kHash;
-  /// kGrid, kDp: columns of the driver and of `relation`, stored or computed, that one condition relates and by which
-  /// the two sides are sorted; nullptr: neither side is sorted.
+  /// Where both sides are cut: columns of the driver and of `relation`, stored or computed, that one condition relates
+  /// and by which the two sides are sorted; nullptr: neither side is sorted.
   const Expr* probe_order = nullptr;
   const Expr* build_order = nullptr;
   /// The rows of so many of `joins` are stored, because other sides need their keys, and scanned by the rest. 0: none.

@@ -5,21 +5,36 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "tablet/cache_report.h"
 #include "tablet/time_zone.h"
+#include "vm/join_strategy.h"
 
 namespace tessera {
 
-/// SET join_strategy: how joins find their pairs.
+/// SET join_strategy: how joins find their pairs. Each strategy can be asked for.
 enum class JoinChoice : uint8_t {
-  kAuto,  ///< probes if there are equalities; other inner joins are grids if possible
-  kHash,  ///< probes; a join without an equality is refused
-  kDp,    ///< as kGrid, but the GPU itself launches the work
-  kGrid,  ///< inner joins compare all pairs, in units cut from both sides
-  kLoop,  ///< all joins compare all pairs, row by row of the build side, on the host
+  kAuto,  ///< what costs least; inner joins without an equality are grids if possible
+#define JOIN_STRATEGY(Name, ...) k##Name,
+#include "vm/join_strategies.def"
 };
+/// "auto, hash, ...", in their order.
+inline constexpr char kJoinChoices[] = "auto"
+#define JOIN_STRATEGY(Name, Word, ...) ", " Word
+#include "vm/join_strategies.def"
+    ;
+constexpr JoinChoice ChoiceOf(vm::JoinStrategy s) { return static_cast<JoinChoice>(static_cast<int>(s) + 1); }
+/// Nothing: none in particular.
+constexpr std::optional<vm::JoinStrategy> StrategyOf(JoinChoice c) {
+  if (c == JoinChoice::kAuto) return std::nullopt;
+  return static_cast<vm::JoinStrategy>(static_cast<int>(c) - 1);
+}
+/// The row of the strategy that was asked for; nullptr: none.
+constexpr const vm::JoinStrategyInfo* AskedFor(JoinChoice c) {
+  return c == JoinChoice::kAuto ? nullptr : &Info(*StrategyOf(c));
+}
 
 /// SET join_exchange: whether both sides of a join go to the ranks of their keys, or the build side to all.
 enum class ExchangeChoice : uint8_t { kAuto, kOff, kOn };

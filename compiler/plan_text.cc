@@ -14,12 +14,12 @@ namespace {
 
 /// For example "Hash left join". A join that only looks whether a table without keys has a row has no strategy.
 std::string JoinText(const Query& q, const JoinStep& j) {
-  static constexpr const char* kStrategies[] = {"Hash ", "Loop ", "Grid ", "Dp "};
   static constexpr const char* kKinds[] = {"join", "left join", "semi join", "anti join", "mark join"};
-  const char* strategy = kStrategies[static_cast<int>(j.strategy)];
-  if (j.strategy == vm::JoinStrategy::kHash && j.build_keys.empty()) strategy = NeedsPairs(q, j) ? "Loop " : "";
-  std::string text = std::string(strategy) + kKinds[static_cast<int>(j.kind)];
-  if (strategy[0] == 0) text[0] = static_cast<char>(text[0] - 'a' + 'A');
+  std::string strategy = vm::Info(j.strategy).word + std::string(" ");
+  // Without keys each row is compared with all of the table.
+  if (vm::Info(j.strategy).by_key && j.build_keys.empty()) strategy = NeedsPairs(q, j) ? "loop " : "";
+  std::string text = strategy + kKinds[static_cast<int>(j.kind)];
+  text[0] = static_cast<char>(text[0] - 'a' + 'A');
   return text;
 }
 

@@ -8,33 +8,35 @@
 #include <optional>
 #include <vector>
 
-#include "vm/program.h"
+#include "vm/section_traits.h"
 
 namespace tessera {
 
 /// Columns of the stored table behind a section: the one that it scans, or that the sections scan whose rows it reads.
 class StoredColumns {
  public:
-  StoredColumns(const vm::Program& program, const vm::Section& section) : program_(program), section_(section) {}
+  /// `traits`: of the program.
+  StoredColumns(const vm::Program& program, const vm::ProgramTraits& traits, const vm::Section& section)
+      : program_(program), traits_(traits), section_(section), own_(traits.Of(program, section)) {}
 
   /// The one whose value an operand is in every live row; -1: none.
   int Of(const vm::Operand& o) const;
   /// Those of the first `count` registers.
   std::vector<int> OfRegisters(int32_t count) const;
-  /// Those of the keys of a probe or of groups.
-  std::vector<int> OfKeys(const vm::Instruction& in) const;
+  /// Those of the keys of a probe or of groups: the first one, and the registers from there on if there are several.
+  std::vector<int> OfKeys(const vm::Operand& first, int32_t keys) const;
   /// Those of vm::ExchangeKeys.
   std::vector<int> OfExchangeKeys() const;
 
  private:
   int OfSlot(const vm::Slot& slot) const;
-  /// What is stored there, if that is once and of an operand.
-  int OfRegister(const vm::Operand& o) const;
   /// A key of the join table has the value that it was probed for.
   int OfPayload(const vm::Operand& o) const;
 
   const vm::Program& program_;
+  const vm::ProgramTraits& traits_;
   const vm::Section& section_;
+  const vm::SectionTraits& own_;
 };
 
 /// A place where a join table is probed, and the stored column of each key there, as StoredColumns::OfKeys.
@@ -44,7 +46,7 @@ struct JoinProbe {
 };
 /// All of them; nothing if a section uses the table in another way than to probe it, or asks for its least and greatest key
 /// without: ranks that each have some of its rows know those of their own.
-std::optional<std::vector<JoinProbe>> ProbesOf(const vm::Program& program, int join);
+std::optional<std::vector<JoinProbe>> ProbesOf(const vm::Program& program, const vm::ProgramTraits& traits, int join);
 
 /// Whether another section's rows are put behind those of this one.
 bool IsAppendedTo(const vm::Program& program, int32_t number);

@@ -167,11 +167,11 @@ class GpuRun final : public vm::DeviceRun {
     return waiting_->Take(program, join, pool);
   }
 
-  Status PutJoin(const vm::Program& program, int join, const vm::RowSet& rows, uint64_t source_rows,
-                 vm::JoinPartitioning partitioning) override {
+  Status PutJoin(const vm::Program& program, const vm::ProgramTraits& traits, int join, const vm::RowSet& rows,
+                 uint64_t source_rows, vm::JoinPartitioning partitioning) override {
     std::lock_guard<std::mutex> lock(gpu_.mutex);
     TESSERA_TRY(Begin(program));
-    return joins_->Put(program, join, rows, source_rows, partitioning);
+    return joins_->Put(program, traits, join, rows, source_rows, partitioning);
   }
 
  private:

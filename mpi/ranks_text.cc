@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "mpi/cluster.h"
+#include "vm/section_traits.h"
 #include "vm/tablet_shares.h"
 
 namespace tessera {
@@ -13,6 +14,7 @@ namespace {
 /// What is said of one section.
 struct Described {
   const vm::Program& program;
+  const vm::ProgramTraits& traits;
   const vm::Section& section;
   const std::vector<bool>& may_stay;  ///< vm::MayStayDistributed
   size_t number;
@@ -31,7 +33,7 @@ std::string SourceText(const Described& d, int ranks, const ClusterSettings& set
   const vm::Section& s = d.section;
   if (d.ReadsDistributed()) return "where its rows are";
   if (!vm::SharedByRanks(s)) return "on the master";
-  if (vm::GridOf(d.program, s) >= 0 && s.source_kind == vm::Section::Source::kJoin)
+  if (d.traits.sections[d.number].grid >= 0 && s.source_kind == vm::Section::Source::kJoin)
     return "on every rank, the grid shared by tiles and ranges (on GPUs: by pieces of these rows)";
   if (d.table == nullptr) return "on every rank, shared by tiles";
   if (!d.table->schema.distribute_by.empty()) return "shared by buckets";
@@ -45,13 +47,11 @@ std::string SourceText(const Described& d, int ranks, const ClusterSettings& set
 /// What happens to a join table that is larger than SET broadcast_limit.
 std::string BroadcastText(const Described& d, const ClusterSettings& settings) {
   const int join = d.section.join;
-  if (!vm::MayBeInShares(d.program, join)) {
+  if (!vm::MayBeInShares(d.program, d.traits, join)) {
     return settings.broadcast_limit == 0 ? ""
                                          : ", also of more than " + std::to_string(settings.broadcast_limit) + " bytes";
   }
-  const bool is_source = std::any_of(d.program.sections.begin(), d.program.sections.end(), [&](const vm::Section& s) {
-    return s.source_kind == vm::Section::Source::kJoin && s.source == join;
-  });
+  const bool is_source = !d.traits.join(join).scanners.empty();
   const std::string size = settings.broadcast_limit == 0
                                ? "than has room there"
                                : "than " + std::to_string(settings.broadcast_limit) + " bytes";
@@ -114,11 +114,12 @@ std::string RanksText(const vm::Program& program, const Snapshot& snapshot, cons
                       const ClusterSettings& settings) {
   const int ranks = static_cast<int>(nodes.size());
   std::string out = std::to_string(ranks) + " ranks" + NodesText(nodes) + "\n";
-  const std::vector<bool> may_stay = vm::MayStayDistributed(program);
+  const vm::ProgramTraits traits = vm::TraitsOf(program);
+  const std::vector<bool> may_stay = vm::MayStayDistributed(program, traits);
   for (size_t i = 0; i < program.sections.size(); ++i) {
     const vm::Section& s = program.sections[i];
     if (s.source_kind == vm::Section::Source::kDictionary) continue;
-    const Described d{program, s, may_stay, i, vm::ScannedTable(snapshot, program, s)};
+    const Described d{program, traits, s, may_stay, i, vm::ScannedTable(snapshot, program, s)};
     out += "  section " + std::to_string(i) + " (" + s.label + "): " + SourceText(d, ranks, settings) +
            SinkText(d, settings) + "\n";
   }

@@ -6,45 +6,32 @@
 #include <vector>
 
 #include "base/table_text.h"
+#include "vm/section_traits.h"
 
 namespace tessera {
 namespace {
 
-/// What a section's instructions do with a slot. (Conditions are not among them.)
-struct Uses {
-  bool values = false;  ///< they compute with it, or hand it on
-  bool keys = false;    ///< they look it up
-};
-
-Uses UsesOf(const vm::Section& section, int slot) {
-  Uses uses;
-  for (const vm::Instruction& in : section.code) {
-    bool reads = false;
-    bool copied = false;  // several keys are in registers
-    vm::ForEachOperand(in, [&](const vm::Operand& o) {
-      reads |= o.kind == vm::OperandKind::kSlot && o.index == slot;
-      copied |= o.kind == vm::OperandKind::kRegister && vm::SlotOfRegister(section, o.index) == slot;
-    });
-    if (vm::Probes(in)) {
-      uses.keys |= reads || copied;
-    } else {
-      uses.values |= reads;
+/// Whether a section's probes look a slot up.
+bool IsKey(const vm::SectionTraits& traits, int slot) {
+  for (const vm::ProbeTrait& p : traits.probes) {
+    for (int32_t k = 0; k < p.keys; ++k) {
+      if (traits.SlotOfKey(p.key, p.keys, static_cast<size_t>(k)) == slot) return true;
     }
   }
-  return uses;
+  return false;
 }
 
 /// Schemes between a chunk and its codes are undone for any use, but for runs if the table is read as such; what codes mean
 /// is not, if nobody asks. `has_codes`: texts that are nearly all different have none.
-std::string ReadAs(const vm::Section& section, int slot, bool has_codes, bool as_runs) {
-  const Uses uses = UsesOf(section, slot);
+std::string ReadAs(const vm::Section& section, const vm::SectionTraits& traits, int slot, bool has_codes,
+                   bool as_runs) {
   const bool text = section.slots[static_cast<size_t>(slot)].type.storage() == StorageClass::kText;
   const bool condition =
       std::ranges::any_of(section.predicates, [&](const vm::Predicate& p) { return p.slot == slot; });
   std::string read = !condition ? "" : has_codes ? "codes, by conditions" : "texts, by conditions";
   const auto add = [&](const char* more) { read += (read.empty() ? "" : "; ") + std::string(more); };
-  if (uses.keys) add("keys of a join");
-  if (uses.values)
+  if (IsKey(traits, slot)) add("keys of a join");
+  if (traits.computes_slot[static_cast<size_t>(slot)])
     add(section.slots[static_cast<size_t>(slot)].map >= 0 ? "values of its entries" : text ? "texts" : "values");
   if (read.empty()) return "nothing";
   return as_runs ? "runs: " + read : read;
@@ -69,6 +56,7 @@ std::string DecodeDepths(const vm::Program& program, const Snapshot& snapshot) {
   for (size_t s = 0; s < program.sections.size(); ++s) {
     const vm::Section& section = program.sections[s];
     if (section.source_kind != vm::Section::Source::kTable || section.slots.empty()) continue;
+    const vm::SectionTraits traits = vm::TraitsOf(program, section);
     const vm::TableRef& ref = program.tables[static_cast<size_t>(section.source)];
     const auto table = snapshot.Find(ref.name);
     if (table == nullptr) continue;
@@ -81,7 +69,7 @@ std::string DecodeDepths(const vm::Program& program, const Snapshot& snapshot) {
       }
       rows.push_back({fmt::format("c{}", i), table->schema.columns[static_cast<size_t>(column)].name,
                       StoredAs(*table, column),
-                      ReadAs(section, static_cast<int>(i), HasCodes(*table, column), ref.runs_of >= 0)});
+                      ReadAs(section, traits, static_cast<int>(i), HasCodes(*table, column), ref.runs_of >= 0)});
     }
     out += fmt::format("-- columns of section {}\n{}\n", s, TableText(rows, rows[0].size()));
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "tablet/unpacked_chunks.h"
+#include "vm/section_traits.h"
 
 namespace tessera {
 namespace {
@@ -37,17 +38,15 @@ uint64_t ScannedRows(const vm::Program& program, const Snapshot& snapshot, const
   return s->source_kind == vm::Section::Source::kTable ? TableRows(program, snapshot, s->source) : 0;
 }
 
-/// Whether a join of the program was asked to launch from the GPU (dp), or is a grid of many pairs.
+/// Whether a join of the program was asked to launch from the GPU, or cuts both sides, of many pairs.
 bool HasJoinForGpu(const vm::Program& program, const Snapshot& snapshot) {
   for (const vm::Section& s : program.sections) {
-    for (const vm::Instruction& in : s.code) {
-      if (in.op != vm::Opcode::Probe) continue;
-      const vm::JoinSpec& join = program.joins[in.p1];
-      if (join.strategy == vm::JoinStrategy::kDp) return true;
-      if (join.strategy != vm::JoinStrategy::kGrid) continue;
-      const uint64_t inner = ScannedRows(program, snapshot, program.sections[static_cast<size_t>(join.section)]);
-      if (inner > 0 && ScannedRows(program, snapshot, s) >= kGpuMinPairs / inner) return true;
-    }
+    const int grid = vm::TraitsOf(program, s).grid;
+    if (grid < 0) continue;
+    const vm::JoinSpec& join = program.joins[static_cast<size_t>(grid)];
+    if (vm::Info(join.strategy).place == vm::JoinPlace::kDevice) return true;
+    const uint64_t inner = ScannedRows(program, snapshot, program.sections[static_cast<size_t>(join.section)]);
+    if (inner > 0 && ScannedRows(program, snapshot, s) >= kGpuMinPairs / inner) return true;
   }
   return false;
 }

@@ -37,7 +37,7 @@ Status Show(SessionState* state, const std::string& name, ResultWriter* out) {
     for (const Setting& s : AllSettings()) {
       batch.columns[0].Append(Value::Text(s.name));
       batch.columns[1].Append(Value::Text(s.text(shown)));
-      batch.columns[2].Append(Value::Text(s.description));
+      batch.columns[2].Append(Value::Text(s.is_choice ? std::string(s.meaning) + ": " + s.values() : s.meaning));
       ++batch.rows;
     }
   } else {

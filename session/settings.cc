@@ -89,7 +89,7 @@ constexpr Setting kSettings[] = {
 #define TESSERA_INTEGER_SETTING(name, default_value, least, greatest, ranks, description)                     \
   {#name,                                                                                                     \
    description,                                                                                               \
-   description,                                                                                               \
+   false,                                                                                                     \
    RanksLearn::k##ranks,                                                                                      \
    [] { return RangeText(least, greatest); },                                                                 \
    [](const Settings& s) { return std::to_string(s.name); },                                                  \
@@ -98,7 +98,7 @@ constexpr Setting kSettings[] = {
 #define TESSERA_SIZE_SETTING(name, default_value, least, ranks, description)                     \
   {#name,                                                                                        \
    description,                                                                                  \
-   description,                                                                                  \
+   false,                                                                                        \
    RanksLearn::k##ranks,                                                                         \
    [] { return least > 1 ? fmt::format("0, {} or more", least) : std::string("0 or more"); },    \
    [](const Settings& s) { return std::to_string(s.name); },                                     \
@@ -107,7 +107,7 @@ constexpr Setting kSettings[] = {
 #define TESSERA_CHOICE_SETTING(name, type, default_value, values, ranks, description)               \
   {#name,                                                                                           \
    description,                                                                                     \
-   description ": " values,                                                                         \
+   true,                                                                                            \
    RanksLearn::k##ranks,                                                                            \
    [] { return std::string(values); },                                                              \
    [](const Settings& s) { return ChoiceText(values, s.name); },                                    \
@@ -116,7 +116,7 @@ constexpr Setting kSettings[] = {
 #define TESSERA_SWITCH_SETTING(name, default_value, ranks, description)                     \
   {#name,                                                                                   \
    description,                                                                             \
-   description ": on, off",                                                                 \
+   true,                                                                                    \
    RanksLearn::k##ranks,                                                                    \
    [] { return std::string("on, off"); },                                                   \
    [](const Settings& s) { return std::string(s.name ? "on" : "off"); },                    \
@@ -125,7 +125,7 @@ constexpr Setting kSettings[] = {
 #define TESSERA_ZONE_SETTING(name, ranks, description)                                    \
   {#name,                                                                                 \
    description,                                                                           \
-   description,                                                                           \
+   false,                                                                                 \
    RanksLearn::k##ranks,                                                                  \
    [] { return std::string("UTC or a name of the tz database"); },                        \
    [](const Settings& s) { return ZoneText(s.name); },                                    \

@@ -40,7 +40,7 @@ enum class RanksLearn { kNotTold, kInProgram, kWithQuery };
 struct Setting {
   const char* name;
   const char* meaning;
-  const char* description;  ///< the same, and behind a colon the values of a choice: for SHOW ALL
+  bool is_choice;  ///< of few values, which SHOW ALL lists
   RanksLearn ranks;
   std::string (*values)();               ///< what it takes, for a reader: "auto, host, gpu", "0 to 1048576"
   std::string (*text)(const Settings&);  ///< the value as SHOW shows it and `set` takes it

@@ -109,8 +109,8 @@ class FalseRun final : public vm::DeviceRun {
     return kept_[section];
   }
   void DropRows(int section) override { kept_.erase(section); }
-  Status PutJoin(const Program& program, int join, const vm::RowSet& rows, uint64_t source_rows,
-                 vm::JoinPartitioning) override {
+  Status PutJoin(const Program& program, const vm::ProgramTraits&, int join, const vm::RowSet& rows,
+                 uint64_t source_rows, vm::JoinPartitioning) override {
     ++script_.puts;
     const Section& builder = program.sections[static_cast<size_t>(program.joins[static_cast<size_t>(join)].section)];
     if (rows.columns.size() != builder.columns.size() || rows.rows > source_rows) Wrong("PutJoin of other rows", join);

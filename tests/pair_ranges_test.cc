@@ -22,6 +22,7 @@
 #include "compiler/compiler.h"
 #include "tests/memory_tablet.h"
 #include "vm/meaning.h"
+#include "vm/section_traits.h"
 #include "vm/vm.h"
 
 namespace tessera::vm {
@@ -386,7 +387,7 @@ class Code {
     p.columns = {{"c", SqlType::Of(TypeId::kBigint)}};
     const Status status = Verify(p);
     EXPECT_TRUE(status.ok()) << status.message();
-    return MakeRangeProgram(p, 2, 0);
+    return MakeRangeProgram(p, 2, TraitsOf(p, p.sections[2]), 0);
   }
   /// What is said where c0 has the range `outer`, t0.0 `inner`, all else is unknown.
   Coverage Ask(const KnownRange& outer, const KnownRange& inner) {
@@ -1048,9 +1049,9 @@ class Product {
       }
     }
     if (join_ < 0) return false;
-    steps_ = MakeRangeProgram(*program_, section_, join_);
-    // The rows of both sides.
     const Section& section = program_->sections[static_cast<size_t>(section_)];
+    steps_ = MakeRangeProgram(*program_, section_, TraitsOf(*program_, section), join_);
+    // The rows of both sides.
     const bool swapped = program_->tables[static_cast<size_t>(section.source)].name == "s";
     const std::vector<MemoryColumn>& source = columns_[swapped ? 1 : 0];
     outer_.clear();

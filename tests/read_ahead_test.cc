@@ -17,6 +17,7 @@
 #include "compiler/compiler.h"
 #include "kernels/kernels.h"
 #include "tablet/tablet.h"
+#include "vm/section_traits.h"
 #include "vm/vm.h"
 
 namespace {
@@ -283,7 +284,8 @@ struct Walk {
     Snapshot snapshot;
     snapshot.tables.push_back(info);
     compiled = std::move(*Compile(sql, snapshot, PlanOptions()));
-    encoder = std::make_unique<vm::SectionEncoder>(*compiled.program, 0, &strings, ranges);
+    encoder = std::make_unique<vm::SectionEncoder>(
+        *compiled.program, 0, vm::TraitsOf(*compiled.program, compiled.program->sections[0]), &strings, ranges);
   }
   vm::ReadAhead Read(std::vector<size_t> order) { return {encoder.get(), info.get(), std::move(order), true}; }
 

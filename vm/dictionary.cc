@@ -135,10 +135,11 @@ class PartCodes {
 EntryMachine::EntryMachine(const Program& program, int section, StringPool* strings)
     : strings_(*strings),
       columns_(program.sections[static_cast<size_t>(section)].columns),
-      by_place_(FindTextUses(program.sections[static_cast<size_t>(section)]).slots[0]),
+      traits_(std::make_unique<SectionTraits>(TraitsOf(program, program.sections[static_cast<size_t>(section)]))),
+      by_place_(FindTextUses(program.sections[static_cast<size_t>(section)], *traits_).slots[0]),
       no_joins_(program.joins.size()),
       encoded_(std::make_unique<TabletEncoding>()),
-      machine_(std::make_unique<TileMachine>(program, section, no_joins_, strings)) {
+      machine_(std::make_unique<TileMachine>(program, section, *traits_, no_joins_, strings)) {
   encoded_->slots.resize(1);
   encoded_->chunks.resize(1);
   encoded_->slots[0].decode = Decode::kRaw;

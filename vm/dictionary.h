@@ -45,6 +45,7 @@ class EntryMachine {
  private:
   StringPool& strings_;
   const std::vector<SqlType>& columns_;
+  const std::unique_ptr<const SectionTraits> traits_;
   const bool by_place_;  ///< its entries need no identifiers, which take longer than most functions of an entry
   const std::vector<std::unique_ptr<JoinIndex>> no_joins_;
   std::vector<int64_t> inputs_;

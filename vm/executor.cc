@@ -99,13 +99,14 @@ class Run {
       const WithoutMemoryLimit without_limit;
       const InterruptScope without_interrupts{nullptr};
       if (state_.options.gpu != nullptr)
-        state_.handed_on = FindHandedOn(state_.program, [&](int table, int column) {
+        state_.handed_on = FindHandedOn(state_.program, state_.traits, [&](int table, int column) {
           return VarietyOf(*state_.tables[static_cast<size_t>(table)], column);
         });
       TESSERA_TRY(placement_.Choose());
       for (size_t j = 0; j < state_.program.joins.size() && exchange != nullptr; ++j) {
         const int join = static_cast<int>(j);
-        state_.may_be_in_shares[j] = MayBeInShares(state_.program, join) && !placement_.IsUsedOnDevice(join);
+        state_.may_be_in_shares[j] =
+            MayBeInShares(state_.program, state_.traits, join) && !placement_.IsUsedOnDevice(join);
       }
       return Status::Ok();
     });
@@ -325,7 +326,7 @@ class Run {
     Exchange* const exchange = state_.options.exchange;
     if (s.by_key && exchange != nullptr) {
       // It may get rows of other ranks before it is probed.
-      const bool later = ProbingSection(state_.program, s.join) >= 0;
+      const bool later = state_.traits.join(s.join).exchanged_prober >= 0;
       TESSERA_TRY(exchange->Agree(Caught([&] {
         if (!later) return host_.IndexJoin(s, std::move(rows));
         state_.joins.SetKeyRange(s.join, JoinIndex::RangeOf(rows, s.keys));
@@ -443,14 +444,6 @@ class Executor::Impl {
 
 bool SharedByRanks(const Section& section) {
   return section.source_kind == Section::Source::kTable || section.source_kind == Section::Source::kJoin;
-}
-
-int GridOf(const Program& program, const Section& section) {
-  for (const Instruction& in : section.code) {
-    if (!Probes(in)) continue;
-    return IsGrid(program.joins[in.p1].strategy) ? in.p1 : -1;  // a grid is the first join
-  }
-  return -1;
 }
 
 Executor::Executor(int threads) : impl_(std::make_unique<Impl>(threads)) {}

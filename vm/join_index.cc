@@ -10,6 +10,7 @@
 
 #include "base/interrupt.h"
 #include "base/memory_budget.h"
+#include "vm/section_traits.h"
 
 namespace tessera::vm {
 namespace {
@@ -225,14 +226,10 @@ KeyRange JoinIndex::RangeOf(const RowSet& rows, int keys) {
   return range;
 }
 
-bool JoinIndex::OnlyKeysMatter(const Program& program, int join) {
+bool JoinIndex::OnlyKeysMatter(const Program& program, const ProgramTraits& traits, int join) {
   const Section& builder = program.sections[static_cast<size_t>(program.joins[static_cast<size_t>(join)].section)];
   if (builder.keys == 0 || builder.columns.size() > static_cast<size_t>(builder.keys)) return false;
-  return std::ranges::none_of(program.sections, [&](const Section& s) {
-    const bool scans = s.source_kind == Section::Source::kJoin && s.source == join;
-    return scans || std::ranges::any_of(
-                        s.code, [&](const Instruction& in) { return Info(in.op).role == Role::Next && in.p1 == join; });
-  });
+  return traits.join(join).scanners.empty() && !traits.join(join).has_loop;
 }
 
 Status JoinIndex::Finish(RowSet rows, int keys, bool only_keys, bool selective, ThreadPool* pool) {

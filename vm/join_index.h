@@ -30,7 +30,7 @@ class JoinIndex {
   Status Finish(RowSet rows, int keys, bool only_keys, bool selective, ThreadPool* pool);
   /// Whether the program's sections only ask whether a key is in the join table: it has no columns but keys, and none
   /// goes over a key's rows.
-  static bool OnlyKeysMatter(const Program& program, int join);
+  static bool OnlyKeysMatter(const Program& program, const ProgramTraits& traits, int join);
 
   /// What key_range() would be.
   static KeyRange RangeOf(const RowSet& rows, int keys);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "vm/section_traits.h"
+
 namespace tessera::vm {
 namespace {
 
@@ -21,7 +23,8 @@ struct IsSlot {
 
 class Finder {
  public:
-  explicit Finder(const Program& program) : program_(program), fates_(program.sections.size()) {
+  Finder(const Program& program, const ProgramTraits& traits)
+      : program_(program), traits_(traits), fates_(program.sections.size()) {
     for (size_t s = 0; s < fates_.size(); ++s) fates_[s].resize(program.sections[s].columns.size());
   }
 
@@ -31,7 +34,7 @@ class Finder {
   /// rows.
   std::vector<uint32_t> CopiesToPayload(size_t section, uint16_t slot) const {
     const Section& s = program_.sections[section];
-    const bool drops = !s.predicates.empty() || std::any_of(s.code.begin(), s.code.end(), Probes);
+    const bool drops = !s.predicates.empty() || !traits_.sections[section].probes.empty();
     if (s.sink != Section::Sink::kJoin || s.fold != Section::Fold::kNone || !drops) return {};
     const std::vector<uint32_t> registers = Copies(section, IsSlot{slot}).value_or(std::vector<uint32_t>());
     const auto is_payload = [&](uint32_t r) {
@@ -123,6 +126,7 @@ class Finder {
   }
 
   const Program& program_;
+  const ProgramTraits& traits_;
   std::vector<std::vector<std::optional<Fate>>> fates_;  ///< by section and column
 };
 
@@ -134,9 +138,10 @@ Variety VarietyOf(const TableInfo& table, int column) {
   return 2 * distinct >= table.rows ? Variety::kNearlyUnique : Variety::kMany;
 }
 
-HandedOn FindHandedOn(const Program& program, const std::function<Variety(int, int)>& variety) {
+HandedOn FindHandedOn(const Program& program, const ProgramTraits& traits,
+                      const std::function<Variety(int, int)>& variety) {
   HandedOn out;
-  Finder finder(program);
+  Finder finder(program, traits);
   for (size_t number = 0; number < program.sections.size(); ++number) {
     const Section& s = program.sections[number];
     std::vector<bool>& slots = out.slots.emplace_back(s.slots.size());

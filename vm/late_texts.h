@@ -35,7 +35,8 @@ struct HandedOn {
 enum class Variety : uint8_t { kFew, kMany, kNearlyUnique };
 Variety VarietyOf(const TableInfo& table, int column);
 /// `variety`: of a column (table, column) of the program.
-HandedOn FindHandedOn(const Program& program, const std::function<Variety(int, int)>& variety);
+HandedOn FindHandedOn(const Program& program, const ProgramTraits& traits,
+                      const std::function<Variety(int, int)>& variety);
 
 /// Any thread.
 class LateTexts {

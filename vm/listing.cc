@@ -130,8 +130,9 @@ class SectionListing {
   /// ", sorted by r1, grid": what a listing says about a join table where it is built.
   std::string Table(int32_t join) const {
     const JoinSpec& t = p_.joins[static_cast<size_t>(join)];
-    static constexpr const char* kStrategies[] = {"", ", loop", ", grid", ", dp"};
-    return (t.order < 0 ? "" : fmt::format(", sorted by r{}", t.order)) + kStrategies[static_cast<int>(t.strategy)];
+    const JoinStrategyInfo& strategy = Info(t.strategy);
+    return (t.order < 0 ? "" : fmt::format(", sorted by r{}", t.order)) +
+           (strategy.by_key ? "" : std::string(", ") + strategy.word);
   }
 
   std::string OperandText(int32_t packed) const {

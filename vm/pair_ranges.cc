@@ -9,6 +9,7 @@
 #include <cmath>
 #include <limits>
 
+#include "vm/section_traits.h"
 #include "vm/vm.h"
 
 namespace tessera::vm {
@@ -56,9 +57,10 @@ KnownRange RangeOfConstant(const Value& v) {
 
 class RangeMaker {
  public:
-  RangeMaker(const Program& program, int section, int join)
+  RangeMaker(const Program& program, int section, const SectionTraits& traits, int join)
       : program_(program),
         section_(program.sections[static_cast<size_t>(section)]),
+        traits_(traits),
         code_(section_.code),
         join_(join),
         registers_(section_.registers.size(), -1),
@@ -74,14 +76,14 @@ class RangeMaker {
  private:
   /// Finds the parts of the loop. False if the section does not have the form of a nested-loop join.
   bool FindLoop() {
-    probe_ = Find([](const OpcodeInfo& i, const Instruction&) { return i.role == Role::Probe; });
-    next_ = Find([this](const OpcodeInfo& i, const Instruction& in) { return i.role == Role::Next && in.p1 == join_; });
-    end_ = Find([](const OpcodeInfo& i, const Instruction&) { return FeedsSink(i); });
-    if (probe_ < 0 || next_ < 0 || end_ < probe_ || end_ > next_) return false;
-    const Instruction &probe = At(probe_), &save = At(probe_ + 1), &next = At(next_);
-    if (probe.op != Opcode::Probe || probe.p1 != join_ || probe.p3 != 0) return false;
-    if (save.op != Opcode::MaskSave || next.op != Opcode::Next || next.p2 != probe_ + 2 || next.p3 != save.p1)
+    if (traits_.probes.empty()) return false;
+    const ProbeTrait& probe = traits_.probes[0];
+    const bool loops = probe.form == ProbeForm::kInnerLoop || probe.form == ProbeForm::kSearch;
+    if (probe.join != join_ || probe.keys != 0 || !loops || traits_.feed < probe.at || traits_.feed > probe.next)
       return false;
+    probe_ = static_cast<int>(probe.at);
+    next_ = static_cast<int>(probe.next);
+    end_ = static_cast<int>(traits_.feed);
     // A sink after the loop could get rows that found no pair.
     for (int i = next_; i < Size(); ++i) {
       if (FeedsSink(Info(At(i).op))) return false;
@@ -354,13 +356,6 @@ class RangeMaker {
     return read;
   }
 
-  template <class F>
-  int Find(F wanted) const {
-    for (int i = 0; i < Size(); ++i) {
-      if (wanted(Info(At(i).op), At(i))) return i;
-    }
-    return -1;
-  }
   const Instruction& At(int i) const { return code_[static_cast<size_t>(i)]; }
   int Size() const { return static_cast<int>(code_.size()); }
   int Steps() const { return static_cast<int>(program_out_.steps.size()); }
@@ -373,6 +368,7 @@ class RangeMaker {
 
   const Program& program_;
   const Section& section_;
+  const SectionTraits& traits_;
   const std::vector<Instruction>& code_;
   const int join_;
   int probe_ = -1, next_ = -1;          // addresses
@@ -386,8 +382,8 @@ class RangeMaker {
 
 }  // namespace
 
-RangeProgram MakeRangeProgram(const Program& program, int section, int join) {
-  return RangeMaker(program, section, join).Make();
+RangeProgram MakeRangeProgram(const Program& program, int section, const SectionTraits& traits, int join) {
+  return RangeMaker(program, section, traits, join).Make();
 }
 
 KnownRange RangeOfColumn(const RowColumn& column, size_t first, size_t count) {

@@ -1,7 +1,7 @@
 // Which pairs of pieces of two tables can hold a match: a program's predicates, run over ranges of values instead of
 // values. Compiled by g++ and nvcc. Private to vm/ and kernels/.
 //
-// A nested-loop join run as a grid (JoinStrategy::kGrid, kDp) is cut into pairs of pieces: some rows of one table and
+// A nested-loop join run as a grid (JoinStrategyInfo::cuts) is cut into pairs of pieces: some rows of one table and
 // some of the other. For each piece the least and the greatest value of each column are known. Running the section's
 // instructions over these ranges shows that no pair of rows of two pieces gets to the sink (kNone), that all do (kAll),
 // or neither (kSome). The answers kNone and kAll are always true; if in doubt, the answer is kSome.
@@ -26,6 +26,7 @@
 namespace tessera::vm {
 
 struct RowColumn;
+struct SectionTraits;
 
 /// How many of the rows are live; here these are pairs of rows.
 enum class Coverage : uint8_t { kNone, kSome, kAll };
@@ -74,9 +75,9 @@ struct RangeProgram {
 };
 
 /// The steps of a nested-loop join of the section's source with join table `join`: Probe without keys, MaskSave, body,
-/// sinks, Next, and no probe before. For code of another form there are no steps. REQUIRES: a verified program. Host
-/// only.
-RangeProgram MakeRangeProgram(const Program& program, int section, int join);
+/// sinks, Next, and no probe before. For code of another form there are no steps. `traits`: of the section. REQUIRES: a
+/// verified program. Host only.
+RangeProgram MakeRangeProgram(const Program& program, int section, const SectionTraits& traits, int join);
 
 /// The range of a column's values in rows [first, first + count). Classes other than I and F are unknown. Host only.
 KnownRange RangeOfColumn(const RowColumn& column, size_t first, size_t count);

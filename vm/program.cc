@@ -280,27 +280,4 @@ Result<Program> Program::Parse(std::string_view bytes) {
   return p;
 }
 
-int SlotOfRegister(const Section& section, size_t reg) {
-  int slot = -1;
-  for (size_t i = 0; i < section.code.size(); ++i) {
-    if (section.code[i].op != Opcode::Store || static_cast<size_t>(section.code[i].p2) != reg) continue;
-    if (slot >= 0 || i == 0 || section.code[i - 1].op != Opcode::Load) return -1;
-    const Operand from = Operand::Unpack(section.code[i - 1].p2);
-    if (from.kind != OperandKind::kSlot) return -1;
-    slot = from.index;
-  }
-  return slot;
-}
-
-std::vector<int> JoinsBefore(const Section& section) {
-  std::vector<int> joins(section.code.size(), -1);
-  int join = -1;
-  for (size_t i = 0; i < section.code.size(); ++i) {
-    const Instruction& in = section.code[i];
-    if (Probes(in)) join = in.p1;
-    if (in.op == Opcode::SkipIfNone) joins[i] = std::exchange(join, -1);
-  }
-  return joins;
-}
-
 }  // namespace tessera::vm

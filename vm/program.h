@@ -18,6 +18,7 @@
 #include "base/status.h"
 #include "tablet/row_batch.h"
 #include "tablet/types.h"
+#include "vm/join_strategy.h"
 #include "vm/opcode.h"
 #include "vm/window_spec.h"
 
@@ -199,24 +200,13 @@ struct Section {
   friend bool operator==(const Section&, const Section&) = default;
 };
 
-/// How rows find their matches in a join table.
-enum class JoinStrategy : uint8_t {
-  kHash,  ///< probe by key; without keys each tile is compared with all rows of the table
-  kLoop,  ///< without keys, the same; sections that probe it run on the host only
-  kGrid,  ///< without keys: both sides are cut, and a unit of work is a tile and a range of the table's rows
-  kDp,    ///< as kGrid, but the GPU itself finds the units and launches them (dynamic parallelism); GPU only
-};
-
-/// Whether a unit of work is a tile and a range of the table's rows, see kGrid.
-constexpr bool IsGrid(JoinStrategy s) { return s == JoinStrategy::kGrid || s == JoinStrategy::kDp; }
-
 struct JoinSpec {
   bool unique = false;   ///< the compiler proved that keys are unique: no Next is needed
   int32_t section = -1;  ///< the section that builds it
-  /// With kGrid and kDp the table has no keys, and is the first that a section probes, by a Probe with a Next.
+  /// With one that cuts both sides the table has no keys, and is the first that a section probes, by a Probe with a Next.
   JoinStrategy strategy = JoinStrategy::kHash;
   /// The column of the building section, of class I or F, by which the rows are sorted: ascending, NULL last. Then
-  /// kGrid and kDp leave out the units for which column ranges show that no pair can reach the sink. -1: rows stay as
+  /// such a strategy leaves out the units for which column ranges show that no pair can reach the sink. -1: rows stay as
   /// they come.
   int32_t order = -1;
   /// Most rows that probe it are expected to find nothing, so that it is worth a Bloom filter.
@@ -277,11 +267,6 @@ void ForEachOperand(const Instruction& in, F f) {
 
 /// Whether the instruction probes join table P1.
 inline bool Probes(const Instruction& in) { return Info(in.op).role == Role::Probe; }
-/// The slot that a register copies, wherever it is read; -1 if there is none.
-int SlotOfRegister(const Section& section, size_t reg);
-/// One entry per instruction of a section. For a SkipIfNone: the join table probed since the previous SkipIfNone, or
-/// -1; the rows that are live there are those of that join, after its conditions. For other instructions: -1.
-std::vector<int> JoinsBefore(const Section& section);
 
 /// The program as SQLite lists one: addr, opcode, p1..p4, comment; one block per section.
 std::string Listing(const Program& program);

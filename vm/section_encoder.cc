@@ -11,6 +11,7 @@
 #include "tablet/io_error.h"
 #include "tablet/packed_chunk.h"
 #include "vm/dictionary.h"
+#include "vm/section_traits.h"
 
 namespace tessera::vm {
 namespace {
@@ -419,38 +420,23 @@ bool SameDictionary(const Chunk& a, const Chunk& b) {
          memcmp(a.entry_bytes + a.entry_offsets[0], b.entry_bytes + b.entry_offsets[0], bytes) == 0;
 }
 
-std::vector<bool> SlotsReadAsValues(const Section& section) {
-  std::vector<bool> read(section.slots.size());
-  for (const Instruction& in : section.code) {
-    ForEachOperand(in, [&](const Operand& o) {
-      if (o.kind == OperandKind::kSlot && o.index < read.size()) read[o.index] = true;
-    });
-  }
-  return read;
-}
-
-SectionEncoder::SectionEncoder(const Program& program, int section, StringPool* strings,
+SectionEncoder::SectionEncoder(const Program& program, int section, const SectionTraits& traits, StringPool* strings,
                                const std::vector<KeyRange>& key_ranges, bool lazy)
     : program_(program),
       section_(program.sections[static_cast<size_t>(section)]),
       strings_(strings),
       key_ranges_(key_ranges),
       lazy_(lazy) {
-  if (lazy) uses_ = FindTextUses(section_);
-  const std::vector<bool> values = SlotsReadAsValues(section_);
+  if (lazy) uses_ = FindTextUses(section_, traits);
   for (size_t i = 0; i < section_.slots.size(); ++i) {
     const Slot& slot = section_.slots[i];
     const auto before = section_.slots.begin() + static_cast<std::ptrdiff_t>(i);
     const bool repeated =
         std::any_of(section_.slots.begin(), before, [&](const Slot& earlier) { return earlier.column == slot.column; });
-    slots_.push_back({slot.map >= 0 ? StorageClass::kText : slot.type.storage(), repeated, values[i]});
+    slots_.push_back({slot.map >= 0 ? StorageClass::kText : slot.type.storage(), repeated, traits.reads_slot[i]});
     if (!repeated) columns_.push_back(slot.column);
   }
-  for (const Instruction& in : section_.code) {
-    if (in.op == Opcode::SkipIfNone) continue;
-    if (in.op != Opcode::Filter) break;
-    heads_.push_back(in.p1);
-  }
+  heads_ = traits.head_filters;
 }
 
 namespace {

@@ -63,16 +63,13 @@ inline constexpr uint64_t kLongestOnDevice = 4096;
 /// Whether two TEXT chunks have the same dictionary, entry by entry. False if one is stored plain.
 bool SameDictionary(const Chunk& a, const Chunk& b);
 
-/// Which slots of a section are read as values, not only through predicates.
-std::vector<bool> SlotsReadAsValues(const Section& section);
-
 /// Encodes the tablets of a table for section `section` of `program`, in any order and from any thread. All arguments
-/// must outlive it. `key_ranges` has one entry per join table (may be empty). `lazy`: for the host, which finds the
+/// but the section's traits must outlive it. `key_ranges` has one entry per join table (may be empty). `lazy`: for the host, which finds the
 /// values of large dictionaries when a row needs them, see TextForm.
 class SectionEncoder {
  public:
-  SectionEncoder(const Program& program, int section, StringPool* strings, const std::vector<KeyRange>& key_ranges,
-                 bool lazy = false);
+  SectionEncoder(const Program& program, int section, const SectionTraits& traits, StringPool* strings,
+                 const std::vector<KeyRange>& key_ranges, bool lazy = false);
 
   /// Predicates on texts that the device decides from the entries of a chunk: numbers of Section::predicates, of kind
   /// kMapped. Chunks qualify if they are plain, have many entries, none longer than kLongestOnDevice bytes, and all

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "vm/section_traits.h"
+
 namespace tessera::vm {
 namespace {
 
@@ -88,12 +90,11 @@ class Finder {
 
 }  // namespace
 
-TextUses FindTextUses(const Section& section) {
+TextUses FindTextUses(const Section& section, const SectionTraits& traits) {
   const Finder finder(section);
   TextUses uses;
   for (size_t i = 0; i < section.slots.size(); ++i) uses.slots.push_back(finder.IsOnlyRead(OperandKind::kSlot, i));
-  uses.loops = std::any_of(section.code.begin(), section.code.end(),
-                           [](const Instruction& in) { return Info(in.op).role == Role::Next; });
+  uses.loops = traits.HasLoops();
   // (A loop could make texts without an end before the tile does.)
   for (size_t i = 0; i < section.code.size(); ++i)
     uses.results.push_back(!uses.loops && MakesText(Info(section.code[i].op)) && finder.IsResultOnlyRead(i));

@@ -10,6 +10,8 @@
 
 namespace tessera::vm {
 
+struct SectionTraits;
+
 /// True: the text is only read, before the tile ends.
 struct TextUses {
   std::vector<bool> slots;    ///< by slot
@@ -17,6 +19,6 @@ struct TextUses {
   bool loops = false;         ///< over the matches of a join: a tile may run instructions several times
 };
 
-TextUses FindTextUses(const Section& section);
+TextUses FindTextUses(const Section& section, const SectionTraits& traits);
 
 }  // namespace tessera::vm

@@ -39,14 +39,15 @@ int64_t ToBits(T v) {
 
 }  // namespace
 
-TileMachine::TileMachine(const Program& program, int section, const std::vector<std::unique_ptr<JoinIndex>>& joins,
-                         StringPool* strings)
+TileMachine::TileMachine(const Program& program, int section, const SectionTraits& traits,
+                         const std::vector<std::unique_ptr<JoinIndex>>& joins, StringPool* strings)
     : program_(program),
       section_(program.sections[static_cast<size_t>(section)]),
+      traits_(traits),
       joins_(joins),
       strings_(strings),
-      uses_(FindTextUses(section_)),
-      join_before_(JoinsBefore(section_)) {
+      uses_(FindTextUses(section_, traits)),
+      join_before_(section_.code.size(), -1) {
   bool wide = false;
   registers_.resize(section_.registers.size());
   for (size_t i = 0; i < registers_.size(); ++i) {
@@ -65,14 +66,18 @@ TileMachine::TileMachine(const Program& program, int section, const std::vector<
   bloom_uses_.resize(program.joins.size());
   crossed_.resize(program.joins.size());
   outer_.resize(program.joins.size());
+  for (const ProbeTrait& p : traits.probes) {
+    const auto join = static_cast<size_t>(p.join);
+    probed_.push_back(p.join);
+    if (p.keys == 0) crossed_[join].end = static_cast<uint32_t>(joins[join]->rows().rows);
+    if (p.keys > 0) cursors_[join].resize(kTileRows, kNoRow);
+    if (IsOuter(p.form)) outer_[join] = 1;
+    if (p.counted != kNoInstruction) join_before_[p.counted] = p.join;
+  }
   for (const Instruction& in : section_.code) {
     const OpcodeInfo& info = Info(in.op);
     wide |= info.in == AccumulatorSpec::W || info.out == AccumulatorSpec::W || info.p[1] == OperandSpec::SrcW;
     const bool probe = info.role == Role::Probe;
-    if (probe) probed_.push_back(in.p1);
-    if (probe && in.p3 == 0) crossed_[in.p1].end = static_cast<uint32_t>(joins[in.p1]->rows().rows);
-    if (probe && in.p3 > 0) cursors_[in.p1].resize(kTileRows, kNoRow);
-    if (info.shape == Shape::ProbeOuter) outer_[in.p1] = 1;
     if (info.role == Role::Group) group_.resize(kTileRows);
     // A key may be a wide operand where no instruction has a wide accumulator.
     if (TakesKeys(info)) {

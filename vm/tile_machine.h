@@ -31,6 +31,7 @@
 #include "vm/program.h"
 #include "vm/regex.h"
 #include "vm/section_encoder.h"
+#include "vm/section_traits.h"
 #include "vm/string_pool.h"
 #include "vm/text_uses.h"
 #include "vm/top_rows.h"
@@ -50,8 +51,9 @@ struct TileSinks {
 class TileMachine {
  public:
   /// `joins`: one per join table of the program, finished before the section runs; may hold nullptr for others.
-  TileMachine(const Program& program, int section, const std::vector<std::unique_ptr<JoinIndex>>& joins,
-              StringPool* strings);
+  /// `traits`: of the section.
+  TileMachine(const Program& program, int section, const SectionTraits& traits,
+              const std::vector<std::unique_ptr<JoinIndex>>& joins, StringPool* strings);
   ~TileMachine();
   TileMachine(const TileMachine&) = delete;
   TileMachine& operator=(const TileMachine&) = delete;
@@ -400,6 +402,7 @@ class TileMachine {
 
   const Program& program_;
   const Section& section_;
+  const SectionTraits& traits_;
   const std::vector<std::unique_ptr<JoinIndex>>& joins_;
   StringPool* strings_;
   const TextUses uses_;
@@ -488,7 +491,7 @@ class TileMachine {
   const std::atomic<bool>* cancel_ = nullptr;
   std::function<bool()> stop_;
   bool cancelled_ = false;
-  std::vector<int> join_before_;  // JoinsBefore
+  std::vector<int> join_before_;  // by instruction: the join whose rows are counted there (ProbeTrait::counted), or -1
   JoinCounter* joined_ = nullptr;
   bool counts_cycles_ = false;
   uint64_t last_cycle_ = 0;

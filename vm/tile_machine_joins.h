@@ -187,9 +187,8 @@ void TileMachine::MeetRows(int join, uint32_t first, uint32_t end, int all_from)
   go_on_at_ = all_from;
   leave_at_ = -1;
   if (all_from < 0) return;
-  for (const Instruction& in : section_.code) {
-    if (in.op == Opcode::Next && in.p1 == join) leave_at_ = in.p2;
-  }
+  const ProbeTrait& probe = *traits_.Probe(join);
+  if (probe.HasLoop()) leave_at_ = section_.code[probe.next].p2;
 }
 
 /// Next and NextOuter over a table without keys: all rows that are still in the loop advance together.

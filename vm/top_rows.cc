@@ -14,7 +14,7 @@ constexpr size_t kCutAt = 8192;
 
 }  // namespace
 
-TopRows::TopRows(const Section& section) : section_(section) {
+TopRows::TopRows(const Section& section, const SectionTraits& traits) : section_(section) {
   if (section.sink != Section::Sink::kRows || section.order.empty()) return;
   const bool one = section.fold == Section::Fold::kFirst && section.keys == 0;
   if (!one && section.limit <= 0) return;
@@ -24,13 +24,8 @@ TopRows::TopRows(const Section& section) : section_(section) {
   const StorageClass storage = section.columns[column()].storage();
   is_float_ = storage == StorageClass::kFloat;
   has_bound_ = is_float_ || storage == StorageClass::kInt;
-  const bool never_fails = std::all_of(section.code.begin(), section.code.end(), [](const Instruction& in) {
-    const Shape shape = Info(in.op).shape;
-    return OnlyMoves(in) || shape == Shape::Filter || shape == Shape::SkipIfNone || shape == Shape::Emit ||
-           shape == Shape::End;
-  });
-  if (section.source_kind == Section::Source::kTable && storage == StorageClass::kInt && never_fails)
-    slot_ = SlotOfRegister(section, column());
+  if (section.source_kind == Section::Source::kTable && storage == StorageClass::kInt && traits.only_filters)
+    slot_ = traits.SlotOf(column());
   if (slot_ >= 0 && section.slots[static_cast<size_t>(slot_)].map >= 0) slot_ = -1;
 }
 

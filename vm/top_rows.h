@@ -11,20 +11,15 @@
 #include "vm/program.h"
 #include "vm/row_order.h"
 #include "vm/section_encoder.h"
+#include "vm/section_traits.h"
 #include "vm/string_pool.h"
 #include "vm/vm.h"
 
 namespace tessera::vm {
 
-/// Whether the instruction moves values and does nothing else, so that it cannot fail.
-inline bool OnlyMoves(const Instruction& in) {
-  const Shape shape = Info(in.op).shape;
-  return shape == Shape::Load || shape == Shape::LoadWide || shape == Shape::Store || shape == Shape::StoreWide;
-}
-
 class TopRows {
  public:
-  explicit TopRows(const Section& section);
+  TopRows(const Section& section, const SectionTraits& traits);
 
   /// Whether the section has an order and a LIMIT that is small enough to make cutting pay, or folds all rows to the
   /// first. If not, nothing is cut or dropped.

@@ -93,8 +93,8 @@ class Verifier {
 
   Status CheckStrategy(const JoinSpec& j) {
     const Section& builder = p_.sections[static_cast<size_t>(j.section)];
-    if (j.strategy > JoinStrategy::kDp) return Fail("strategy of a join table");
-    if (IsGrid(j.strategy) && (j.unique || builder.keys != 0)) return Fail("a grid of a join table with keys");
+    if (!IsKnown(j.strategy)) return Fail("strategy of a join table");
+    if (Info(j.strategy).cuts && (j.unique || builder.keys != 0)) return Fail("a grid of a join table with keys");
     if (j.order == -1) return Status::Ok();
     if (!InRange(j.order, builder.columns)) return Fail("order of a join table");
     const AccumulatorSpec c = ClassOf(builder.columns[static_cast<size_t>(j.order)]);
@@ -615,7 +615,7 @@ class Verifier {
           if (s.source_kind == Section::Source::kDictionary)
             return Fail("a dictionary section runs without join tables");
           if (probed_[in.p1]) return Fail("a join table is probed once in a section");
-          if (IsGrid(p_.joins[in.p1].strategy) &&
+          if (Info(p_.joins[in.p1].strategy).cuts &&
               (info.shape != Shape::Probe || std::find(probed_.begin(), probed_.end(), true) != probed_.end())) {
             return Fail("a grid is not the first that is probed");
           }

@@ -118,6 +118,7 @@ struct UnwantedGroups {
 class LateTexts;
 class Exchange;
 struct HandedOn;
+struct ProgramTraits;
 
 /// SET decompression: how far columns that are stored packed are unpacked before they are read.
 enum class Decompression : uint8_t {
@@ -128,6 +129,7 @@ enum class Decompression : uint8_t {
 /// What a section needs besides the program.
 struct SectionContext {
   const Program* program = nullptr;
+  const ProgramTraits* traits = nullptr;  ///< of the program
   int section = 0;
   const TableInfo* table = nullptr;  ///< the stored table that it scans; nullptr: it scans rows that the device has
   StringPool* strings = nullptr;
@@ -233,8 +235,8 @@ class DeviceRun {
   virtual Result<RowSet> TakeJoin(const Program& program, int join, ThreadPool* pool) = 0;
   /// Takes a join table whose rows (keys, none NULL, then payload) were made elsewhere, from a table of `source_rows`
   /// rows.
-  virtual Status PutJoin(const Program& program, int join, const RowSet& rows, uint64_t source_rows,
-                         JoinPartitioning partitioning) = 0;
+  virtual Status PutJoin(const Program& program, const ProgramTraits& traits, int join, const RowSet& rows,
+                         uint64_t source_rows, JoinPartitioning partitioning) = 0;
 };
 
 /// A device that runs sections over stored tables and join tables.
@@ -357,22 +359,16 @@ uint64_t BuildRowBytes(const Section& section);
 bool MakesPlainRows(const Section& section);
 /// Whether the section's rows, which are co-located, stay on their ranks however few they are: plain rows, and those that
 /// meet others there.
-bool MustStayDistributed(const Program& program, int32_t section);
+bool MustStayDistributed(const Program& program, const ProgramTraits& traits, int32_t section);
 /// By section: whether its rows may stay distributed over the ranks that made them, because those that read them need
 /// not see them all together.
-std::vector<bool> MayStayDistributed(const Program& program);
+std::vector<bool> MayStayDistributed(const Program& program, const ProgramTraits& traits);
 /// The columns of a section's rows by which they are exchanged, so that one rank can finish the rows with equal values
 /// without the others': keys of groups and of folds, PARTITION BY of windows. Empty: only one rank can.
 std::vector<int32_t> ExchangeKeys(const Section& section);
-/// Whether the section's probe at instruction `probe` is an inner join: each row goes on once for each of its matches, and
-/// that is all that depends on them.
-bool IsInnerLoop(const Section& section, size_t probe);
 /// Whether ranks may keep the rows of the join table that they have made, if these have no room on every rank: the table
 /// has no keys, and one section reads it, as its source or by an inner join. There the rows come to all in pieces.
-bool MayBeInShares(const Program& program, int join);
-/// The join table that a section probes as a grid: its rows are cut into ranges, as the source's rows are cut into
-/// tiles. -1: none.
-int GridOf(const Program& program, const Section& section);
+bool MayBeInShares(const Program& program, const ProgramTraits& traits, int join);
 
 /// Takes result rows, batch by batch, in order. An error ends the run and is returned by it.
 using RowConsumer = std::function<Status(RowBatch&&)>;

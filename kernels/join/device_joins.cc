@@ -13,24 +13,6 @@ uint64_t RoundUp(uint64_t n, uint64_t to) { return (n + to - 1) / to * to; }
 /// Hashes of keys that are tried until no two keys of a table have the same one. (The second one is seldom asked.)
 constexpr int kMostHashes = 8;
 
-/// Whether some section goes over all rows that have a key.
-bool HasLoop(const vm::Program& program, int join) {
-  return std::ranges::any_of(program.sections, [&](const vm::Section& s) {
-    return std::ranges::any_of(
-        s.code, [&](const vm::Instruction& in) { return vm::Info(in.op).role == vm::Role::Next && in.p1 == join; });
-  });
-}
-
-/// Whether some section keeps rows without a match in the table.
-bool HasOuterProbe(const vm::Program& program, int join) {
-  for (const vm::Section& s : program.sections) {
-    for (const vm::Instruction& in : s.code) {
-      if (in.op == vm::Opcode::ProbeOuter && in.p1 == join) return true;
-    }
-  }
-  return false;
-}
-
 }  // namespace
 
 bool CanPart(const vm::Program& program, int join) {
@@ -60,8 +42,9 @@ void DeviceJoins::Resize(size_t joins) {
 
 // ---- Building -------------------------------------------------------------------------------------------------------
 
-Status DeviceJoins::LayOut(const vm::Program& program, const BuiltRows& built, TableBatch* batch) {
-  TESSERA_ASSIGN(const TableLayout layout, MakeTable(program, built));
+Status DeviceJoins::LayOut(const vm::Program& program, const vm::ProgramTraits& traits, const BuiltRows& built,
+                           TableBatch* batch) {
+  TESSERA_ASSIGN(const TableLayout layout, MakeTable(program, traits, built));
   if (batch->bytes + layout.bytes() > FreeBytes() && CanPart(program, built.join))
     return MoveToHost(program, built.join, built.source_rows, batch);
   batch->bytes += layout.bytes();
@@ -105,8 +88,8 @@ Status DeviceJoins::MoveToHost(const vm::Program& program, int join, uint64_t so
   return Status::Ok();
 }
 
-Status DeviceJoins::Put(const vm::Program& program, int join, const vm::RowSet& from, uint64_t source_rows,
-                        vm::JoinPartitioning partitioning) {
+Status DeviceJoins::Put(const vm::Program& program, const vm::ProgramTraits& traits, int join, const vm::RowSet& from,
+                        uint64_t source_rows, vm::JoinPartitioning partitioning) {
   partitioning_ = partitioning;
   const vm::Section& builder = BuilderOf(program, join);
   if (CanPart(program, join) && MostTableBytes(builder, from.rows, direct_bytes()) > FreeBytes())
@@ -114,11 +97,12 @@ Status DeviceJoins::Put(const vm::Program& program, int join, const vm::RowSet& 
   DeviceRows rows;
   TESSERA_TRY(UploadRows(&gpu_, builder.columns, from, 0, from.rows, &rows));
   const std::vector<ColumnSummary> summaries = Summarize(from, 0, from.rows);
-  TESSERA_ASSIGN(TableLayout layout, MakeTable(program, {join, &rows, summaries.data(), source_rows, {}}));
+  TESSERA_ASSIGN(TableLayout layout, MakeTable(program, traits, {join, &rows, summaries.data(), source_rows, {}}));
   return Fill({&layout}, &memory_.emplace_back());
 }
 
-Result<TableLayout> DeviceJoins::MakeTable(const vm::Program& program, const BuiltRows& built) {
+Result<TableLayout> DeviceJoins::MakeTable(const vm::Program& program, const vm::ProgramTraits& traits,
+                                           const BuiltRows& built) {
   const size_t join = static_cast<size_t>(built.join);
   const vm::JoinSpec& info = program.joins[join];
   const vm::Section& builder = BuilderOf(program, built.join);
@@ -127,9 +111,10 @@ Result<TableLayout> DeviceJoins::MakeTable(const vm::Program& program, const Bui
   if (info.order >= 0) {
     TESSERA_TRY(SortTableRows(&gpu_, builder.columns, static_cast<size_t>(info.order), built.summaries, &table->rows));
   }
-  const bool outer = HasOuterProbe(program, built.join), loop = HasLoop(program, built.join);
+  const vm::JoinTraits& uses = traits.join(built.join);
   const auto lay_out = [&] {
-    return LayOutTable(table.get(), builder, {info.unique, outer, loop}, built.summaries, direct_bytes());
+    return LayOutTable(table.get(), builder, {info.unique, uses.has_outer, uses.has_loop}, built.summaries,
+                       direct_bytes());
   };
   TESSERA_ASSIGN(TableLayout layout, lay_out());
   TESSERA_ASSIGN(const bool by_slot, OrderRowsBySlots(&gpu_, builder, built.summaries, partitioning_, table.get()));
@@ -247,13 +232,14 @@ Status DeviceJoins::CutTable(const vm::Program& program, int join, std::vector<v
   return Status::Ok();
 }
 
-Status DeviceJoins::LoadPart(const vm::Program& program, int join, size_t number) {
+Status DeviceJoins::LoadPart(const vm::Program& program, const vm::ProgramTraits& traits, int join, size_t number) {
   DropPart(join);
   Parted& parted = *parted_[static_cast<size_t>(join)];
   const JoinPartition& part = parted.parts.parts[number];
   DeviceRows rows;
   TESSERA_TRY(UploadRows(&gpu_, BuilderOf(program, join).columns, parted.parts.rows, part.first, part.rows, &rows));
-  TESSERA_ASSIGN(TableLayout layout, MakeTable(program, {join, &rows, part.columns.data(), parted.source_rows, {}}));
+  TESSERA_ASSIGN(TableLayout layout,
+                 MakeTable(program, traits, {join, &rows, part.columns.data(), parted.source_rows, {}}));
   return Fill({&layout}, &parted.memory);
 }
 

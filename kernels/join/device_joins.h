@@ -80,7 +80,7 @@ class DeviceJoins {
   }
   /// Brings a partition of such a table to the device, in place of another one. REQUIRES: no work with that is under
   /// way.
-  Status LoadPart(const vm::Program& program, int join, size_t part);
+  Status LoadPart(const vm::Program& program, const vm::ProgramTraits& traits, int join, size_t part);
   /// Frees the partition that is there. REQUIRES: as LoadPart.
   void DropPart(int join);
   /// Bytes that the rows of a join table may have on the device while it is built.
@@ -94,12 +94,12 @@ class DeviceJoins {
   void SetPartitioning(vm::JoinPartitioning partitioning) { partitioning_ = partitioning; }
   /// Lays a table out and adds it to the batch; if it does not fit, its rows go to the host. Errors: kUnsupported,
   /// kResource: the table cannot be here.
-  Status LayOut(const vm::Program& program, const BuiltRows& built, TableBatch* batch);
+  Status LayOut(const vm::Program& program, const vm::ProgramTraits& traits, const BuiltRows& built, TableBatch* batch);
   /// Fills the tables of a batch by one kernel, and cuts those on the host into partitions. Errors: as LayOut.
   Status FillTables(const vm::Program& program, TableBatch* batch, ThreadPool* pool);
   /// A table whose rows were made elsewhere, from a table of `source_rows` rows. Errors: as LayOut.
-  Status Put(const vm::Program& program, int join, const vm::RowSet& rows, uint64_t source_rows,
-             vm::JoinPartitioning partitioning);
+  Status Put(const vm::Program& program, const vm::ProgramTraits& traits, int join, const vm::RowSet& rows,
+             uint64_t source_rows, vm::JoinPartitioning partitioning);
 
  private:
   /// A table that is cut into spill partitions.
@@ -116,7 +116,7 @@ class DeviceJoins {
   Status CutTable(const vm::Program& program, int join, std::vector<vm::RowSet> rows, uint64_t source_rows,
                   ThreadPool* pool);
   /// Takes the rows of a table and lays it out.
-  Result<TableLayout> MakeTable(const vm::Program& program, const BuiltRows& built);
+  Result<TableLayout> MakeTable(const vm::Program& program, const vm::ProgramTraits& traits, const BuiltRows& built);
   /// Sets what planning knows of the rows: their fraction of the source, and how its keys lie among theirs.
   void EstimateShares(const vm::Section& builder, const BuiltRows& built, DeviceTable* table);
   /// Moves the rows of a table that was laid out to the host.

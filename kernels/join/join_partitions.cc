@@ -63,32 +63,6 @@ Status TooManyOfOneKey(uint64_t rows) {
           "Give --gpu-memory more, or use --device host."};
 }
 
-/// Reads mask register P1 as it was left by other instructions.
-bool ReadsMask(Opcode op) { return op == Opcode::MaskLoad || op == Opcode::MaskOr || op == Opcode::MaskAndNot; }
-
-/// Whether rows that the probe at `at` drops are gone: no mask that is read after it may come from before it. (Next
-/// goes on with the mask of its own loop; each turn is a row of its own.)
-bool DropsForGood(const Section& s, size_t at) {
-  std::vector<bool> before(static_cast<size_t>(s.masks));
-  for (size_t i = 0; i < at; ++i) {
-    const Instruction& in = s.code[i];
-    if (ReadsMask(in.op) || in.op == Opcode::MaskSave || in.op == Opcode::MaskClear) before[in.p1] = true;
-  }
-  for (size_t i = at + 1; i < s.code.size(); ++i) {
-    const Instruction& in = s.code[i];
-    if (ReadsMask(in.op) && before[in.p1]) return false;
-    if (in.op == Opcode::MaskSave || in.op == Opcode::MaskClear) before[in.p1] = false;
-  }
-  return true;
-}
-
-/// The column slot that key `key` of a probe is a copy of, or -1.
-int SlotOfKey(const Section& s, const Instruction& probe, size_t key) {
-  const Operand first = Operand::Unpack(probe.p2);
-  if (probe.p3 == 1 && first.kind == OperandKind::kSlot) return first.index;
-  return first.kind == OperandKind::kRegister ? vm::SlotOfRegister(s, first.index + key) : -1;
-}
-
 }  // namespace
 
 tessera::Result<JoinPartitions> CutJoin(std::vector<RowSet> rows, const Section& builder, uint64_t most_rows,
@@ -203,28 +177,20 @@ std::vector<ColumnSummary> Summarize(const RowSet& rows, uint64_t first, uint64_
   return out;
 }
 
-tessera::Result<PassPlan> PlanPasses(const vm::Program& program, int section, int join, const JoinPartitions& parts) {
+tessera::Result<PassPlan> PlanPasses(const vm::Program& program, int section, const vm::SectionTraits& traits,
+                                     const vm::ProbeTrait& probe, const JoinPartitions& parts) {
   const Section& s = program.sections[static_cast<size_t>(section)];
-  std::vector<size_t> probes;
-  for (size_t i = 0; i < s.code.size(); ++i) {
-    const bool looks_up = s.code[i].op == Opcode::Probe || s.code[i].op == Opcode::ProbeOuter;
-    if (looks_up && s.code[i].p1 == join) probes.push_back(i);
-  }
   PassPlan plan;
-  plan.join = join;
-  if (probes.size() == 1 && s.code[probes[0]].op == Opcode::Probe && DropsForGood(s, probes[0])) return plan;
+  plan.join = probe.join;
+  if (!vm::IsOuter(probe.form) && vm::DropsForGood(s, probe)) return plan;
   plan.filtered = true;
-  int slot = -1;
-  for (const size_t at : probes) {
-    const int own = SlotOfKey(s, s.code[at], parts.key);
-    if (own < 0 || (slot >= 0 && own != slot) || IsWide(s.slots[static_cast<size_t>(own)].type)) {
-      return Status(ErrorCode::kResource,
-                    "a join table of " + std::to_string(parts.rows.rows) +
-                        " rows does not fit the GPU, and it cannot be joined in parts: rows without a match stay, and "
-                        "the key is computed, has 128 bits or comes from another join",
-                    "Give --gpu-memory more, or use --device host.");
-    }
-    slot = own;
+  const int slot = traits.SlotOfKey(probe.key, probe.keys, parts.key);
+  if (slot < 0 || IsWide(s.slots[static_cast<size_t>(slot)].type)) {
+    return Status(ErrorCode::kResource,
+                  "a join table of " + std::to_string(parts.rows.rows) +
+                      " rows does not fit the GPU, and it cannot be joined in parts: rows without a match stay, and "
+                      "the key is computed, has 128 bits or comes from another join",
+                  "Give --gpu-memory more, or use --device host.");
   }
   plan.slot = static_cast<uint16_t>(slot);
   return plan;

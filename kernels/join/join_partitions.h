@@ -13,6 +13,7 @@
 #include "base/thread_pool.h"
 #include "kernels/join/join_kernels.h"
 #include "vm/program.h"
+#include "vm/section_traits.h"
 #include "vm/vm.h"
 
 namespace tessera::kernels {
@@ -46,8 +47,9 @@ struct PassPlan {
   bool filtered = false;
   uint16_t slot = 0;  ///< filtered: the key
 };
-/// Errors: kResource: the section cannot be run in passes.
-tessera::Result<PassPlan> PlanPasses(const vm::Program& program, int section, int join, const JoinPartitions& parts);
+/// `probe`: that of the section into the join table. Errors: kResource: the section cannot be run in passes.
+tessera::Result<PassPlan> PlanPasses(const vm::Program& program, int section, const vm::SectionTraits& traits,
+                                     const vm::ProbeTrait& probe, const JoinPartitions& parts);
 
 /// Lets the section take only the rows of its source that belong to `part`; returns how many instructions it puts
 /// before the section's own. (They are for the device, which compares the values of any 64-bit column as integers.)

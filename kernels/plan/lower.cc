@@ -10,6 +10,7 @@
 #include "kernels/launch/unit_search.h"
 #include "kernels/plan/join_shape.h"
 #include "vm/meaning.h"
+#include "vm/section_traits.h"
 
 namespace tessera::kernels {
 
@@ -25,8 +26,12 @@ namespace {
 
 class Lowerer {
  public:
-  Lowerer(const vm::Program& program, const Section& section, vm::StringPool* strings)
-      : program_(program), section_(section), strings_(strings) {}
+  Lowerer(const vm::Program& program, int section, const vm::SectionTraits& traits, vm::StringPool* strings)
+      : program_(program),
+        number_(section),
+        section_(program.sections[static_cast<size_t>(section)]),
+        traits_(traits),
+        strings_(strings) {}
 
   LoweredProgram Run() {
     for (const SqlType& t : section_.registers) out_.wide_registers.push_back(IsWide(t));
@@ -37,24 +42,19 @@ class Lowerer {
     LayOutStates();
     out_.reads_cursors.resize(program_.joins.size());
     out_.probe_slots.resize(program_.joins.size());
-    int feeds = 0;
-    for (size_t address = 0; address < section_.code.size(); ++address) {
-      const Instruction& in = section_.code[address];
-      const Shape shape = vm::Info(in.op).shape;
-      const bool sinks = shape == Shape::Emit || shape == Shape::Build || shape == Shape::Group;
-      if (sinks && (shape != Shape::Group || section_.keys > 0)) ++feeds;
-      if (sinks) out_.repeats |= IsInLoop(address);
-      out_.code.push_back(Lower(in, static_cast<uint32_t>(address)));
-    }
+    for (size_t address = 0; address < section_.code.size(); ++address)
+      out_.code.push_back(Lower(section_.code[address], static_cast<uint32_t>(address)));
+    for (const vm::ProbeTrait& p : traits_.probes) NoteProbeSlots(p);
+    out_.grid_join = traits_.grid;
     if (out_.grid_join >= 0) {
-      out_.ranges =
-          vm::MakeRangeProgram(program_, static_cast<int>(&section_ - program_.sections.data()), out_.grid_join);
+      out_.ranges = vm::MakeRangeProgram(program_, number_, traits_, out_.grid_join);
       for (vm::RangeStep& step : out_.ranges.steps) {
         const bool column = step.source == vm::RangeSource::kOuter || step.source == vm::RangeSource::kInner;
         if (column && step.index >= kMaxRangeColumns) step.source = vm::RangeSource::kUnknown;
       }
     }
-    out_.two_passes = feeds > 1 || (feeds > 0 && out_.repeats);
+    out_.repeats = traits_.repeats;
+    out_.two_passes = traits_.feeds > 1 || (traits_.feeds > 0 && out_.repeats);
     for (size_t k = 0; k < out_.keys.size(); ++k) out_.key_sources.push_back(SourceOfKey(out_.keys[k]));
     if (section_.sink == Section::Sink::kJoin && section_.keys > 0) {
       const KeySource key = SourceOfKey(0);
@@ -67,17 +67,6 @@ class Lowerer {
   }
 
  private:
-  /// Whether the instruction is in a loop over the matches of a join. (Semi and anti joins have loops, too, but the sink is
-  /// behind them.)
-  bool IsInLoop(size_t address) const {
-    for (size_t next = address; next < section_.code.size(); ++next) {
-      const Instruction& in = section_.code[next];
-      const Shape shape = vm::Info(in.op).shape;
-      if ((shape == Shape::Next || shape == Shape::NextOuter) && static_cast<size_t>(in.p2) <= address) return true;
-    }
-    return false;
-  }
-
   /// Words of a group: seen bits, the state of each aggregate, the lock.
   void LayOutStates() {
     if (section_.sink != Section::Sink::kGroups) return;
@@ -220,14 +209,12 @@ class Lowerer {
       }
       case Shape::ProbeOuter:
       case Shape::Probe:
-        if (vm::IsGrid(program_.joins[in.p1].strategy)) out_.grid_join = in.p1;
         if (in.p3 == 1 && !IsWide(BuilderOf(program_, in.p1).columns[0])) {
           SetOperand(&d, in.p2, false);
         } else {
           if (in.p3 > 0) d.head.register_at = Operand::Unpack(in.p2).index;  // registers, until PlanLaunch
           out_.full_only |= in.p3 > 0;
         }
-        NoteProbeSlots(in);
         break;
       case Shape::TestMatch:
         out_.reads_cursors[in.p1] = true;
@@ -287,21 +274,13 @@ class Lowerer {
     }
   }
 
-  /// The slot or payload whose values a key register holds, if it is stored once, right after a Load of these values.
+  /// The slot or payload whose values a key register holds wherever it is read.
   KeySource SourceOfKey(uint32_t reg) const {
     return own_key_.source != OperandSource::kNone ? own_key_ : SourceOfRegister(reg);
   }
   KeySource SourceOfRegister(uint32_t reg) const {
-    KeySource source;
-    for (size_t i = 0; i < section_.code.size(); ++i) {
-      const Instruction& in = section_.code[i];
-      if (in.op == Opcode::StoreW && static_cast<uint32_t>(in.p2) == reg) return {};
-      if (in.op != Opcode::Store || static_cast<uint32_t>(in.p2) != reg) continue;
-      if (source.source != OperandSource::kNone || i == 0 || section_.code[i - 1].op != Opcode::Load) return {};
-      source = SourceOf(Operand::Unpack(section_.code[i - 1].p2));
-      if (source.source == OperandSource::kNone) return {};
-    }
-    return source;
+    const std::optional<vm::RegisterCopy>& copy = traits_.copies[reg];
+    return copy && !copy->wide ? SourceOf(copy->of) : KeySource();
   }
   static KeySource SourceOf(const Operand& o) {
     if (o.kind == OperandKind::kSlot) return {OperandSource::kSlot, o.index, 0};
@@ -310,16 +289,12 @@ class Lowerer {
   }
 
   /// Notes the slots that a probe's keys copy, if all keys are copies of slots.
-  void NoteProbeSlots(const Instruction& in) {
-    std::vector<uint32_t>& slots = out_.probe_slots[in.p1];
-    const Operand first = Operand::Unpack(in.p2);
-    slots.clear();
-    for (int32_t k = 0; k < in.p3; ++k) {
-      const KeySource source = first.kind == OperandKind::kRegister
-                                   ? SourceOfRegister(first.index + static_cast<uint32_t>(k))
-                                   : SourceOf(first);
-      if (source.source != OperandSource::kSlot) return slots.clear();
-      slots.push_back(source.slot);
+  void NoteProbeSlots(const vm::ProbeTrait& probe) {
+    std::vector<uint32_t>& slots = out_.probe_slots[static_cast<size_t>(probe.join)];
+    for (int32_t k = 0; k < probe.keys; ++k) {
+      const int slot = traits_.SlotOfKey(probe.key, probe.keys, static_cast<size_t>(k));
+      if (slot < 0) return slots.clear();
+      slots.push_back(static_cast<uint32_t>(slot));
     }
   }
 
@@ -346,7 +321,9 @@ class Lowerer {
   }
 
   const vm::Program& program_;
+  const int number_;
   const Section& section_;
+  const vm::SectionTraits& traits_;
   vm::StringPool* strings_;
   KeySource own_key_;  ///< the source of the added key register
   LoweredProgram out_;
@@ -391,9 +368,11 @@ Status CanLower(const vm::Program& program, int section) {
       if (!CanBuild(builder)) return no(kManyJoinKeys);
       if (in.p3 == 1 && IsWide(builder.columns[0]) && Operand::Unpack(in.p2).kind != OperandKind::kRegister)
         return no("a probe with 128 bits that are in no register");
-      if (join.strategy == vm::JoinStrategy::kDp && s.source_kind != Section::Source::kJoin)
-        return no("a dp join over a stored table");
-      if (join.strategy == vm::JoinStrategy::kLoop) return no("a loop over all rows of a table");
+      const vm::JoinStrategyInfo& strategy = vm::Info(join.strategy);
+      if (strategy.place == vm::JoinPlace::kDevice && s.source_kind != Section::Source::kJoin)
+        return no(std::string("a ") + strategy.word + " join over a stored table");
+      if (strategy.place == vm::JoinPlace::kHost)
+        return no("a " + (strategy.word + std::string(" over all rows of a table")));
     }
     if (info.shape == Shape::Group && s.keys > 0) {
       // Several Groups with different key registers: the keys would have to be moved.
@@ -404,8 +383,9 @@ Status CanLower(const vm::Program& program, int section) {
   return Status::Ok();
 }
 
-LoweredProgram LowerProgram(const vm::Program& program, int section, vm::StringPool* strings) {
-  return Lowerer(program, program.sections[static_cast<size_t>(section)], strings).Run();
+LoweredProgram LowerProgram(const vm::Program& program, int section, const vm::SectionTraits& traits,
+                            vm::StringPool* strings) {
+  return Lowerer(program, section, traits, strings).Run();
 }
 
 }  // namespace tessera::kernels

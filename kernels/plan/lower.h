@@ -14,6 +14,10 @@
 #include "vm/program.h"
 #include "vm/string_pool.h"
 
+namespace tessera::vm {
+struct SectionTraits;
+}
+
 namespace tessera::kernels {
 
 /// OK, or kUnsupported with the reason why the VM kernel cannot run the section.
@@ -54,7 +58,8 @@ struct LoweredProgram {
   std::vector<uint64_t> initial_state;
   std::vector<uint32_t> narrow_sums, wide_sums;  ///< state words of SumI and SumW
 };
-/// REQUIRES: CanLower, and the program is verified.
-LoweredProgram LowerProgram(const vm::Program& program, int section, vm::StringPool* strings);
+/// `traits`: of the section. REQUIRES: CanLower, and the program is verified.
+LoweredProgram LowerProgram(const vm::Program& program, int section, const vm::SectionTraits& traits,
+                            vm::StringPool* strings);
 
 }  // namespace tessera::kernels

@@ -35,8 +35,8 @@ GridLaunch::GridLaunch(GpuDevice* gpu, const vm::SectionContext& context, const 
     : gpu_(*gpu), context_(context), lowered_(lowered), joins_(joins), rows_(rows) {}
 
 bool GridLaunch::WantsDp() const {
-  return is_needed() &&
-         context_.program->joins[static_cast<size_t>(lowered_.grid_join)].strategy == vm::JoinStrategy::kDp;
+  return is_needed() && vm::Info(context_.program->joins[static_cast<size_t>(lowered_.grid_join)].strategy).place ==
+                            vm::JoinPlace::kDevice;
 }
 
 Status GridLaunch::CutUnits(uint32_t tiles, Batch* batch) {

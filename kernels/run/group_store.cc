@@ -14,6 +14,7 @@
 #include "vm/lane_error.h"
 #include "vm/meaning.h"
 #include "vm/row_set.h"
+#include "vm/section_traits.h"
 
 namespace tessera::kernels {
 namespace {
@@ -224,30 +225,18 @@ namespace {
 uint64_t ExpectedGroups(const vm::SectionContext& context, const Section& section) {
   if (context.table == nullptr || !section.predicates.empty()) return 0;
   const TableInfo& table = *context.table;
-  for (const vm::Instruction& in : section.code) {
-    switch (vm::Info(in.op).role) {
-      case vm::Role::Mask:
-      case vm::Role::Filter:
-      case vm::Role::Probe:
-      case vm::Role::Next:
-        return 0;
-      default:
-        break;
-    }
-    if (in.op != vm::Opcode::Group) continue;
-    const vm::Operand first = vm::Operand::Unpack(in.p2);
-    double groups = 1;
-    for (int32_t k = 0; k < in.p3; ++k) {
-      int slot = first.kind == vm::OperandKind::kSlot ? first.index : -1;
-      if (first.kind == vm::OperandKind::kRegister)
-        slot = vm::SlotOfRegister(section, static_cast<size_t>(first.index + k));
-      if (slot < 0 || section.slots[static_cast<size_t>(slot)].map >= 0) return 0;
-      const int32_t column = section.slots[static_cast<size_t>(slot)].column;
-      groups *= static_cast<double>(table.statistics[static_cast<size_t>(column)].distinct);
-    }
-    return static_cast<uint64_t>(std::min(groups, static_cast<double>(table.rows)));
+  const vm::SectionTraits& traits = context.traits->section(context.section);
+  if (!traits.takes_all || section.code[traits.feed].op != vm::Opcode::Group) return 0;
+  const vm::Instruction& group = section.code[traits.feed];
+  const vm::Operand first = vm::Operand::Unpack(group.p2);
+  double groups = 1;
+  for (int32_t k = 0; k < group.p3; ++k) {
+    const int slot = traits.SlotOfKey(first, group.p3, static_cast<size_t>(k));
+    if (slot < 0 || section.slots[static_cast<size_t>(slot)].map >= 0) return 0;
+    const int32_t column = section.slots[static_cast<size_t>(slot)].column;
+    groups *= static_cast<double>(table.statistics[static_cast<size_t>(column)].distinct);
   }
-  return 0;
+  return static_cast<uint64_t>(std::min(groups, static_cast<double>(table.rows)));
 }
 
 }  // namespace

@@ -380,15 +380,16 @@ Status Build::Fill() {
     if (IsExchanged(i) || from_hosts_.contains(i)) continue;
     if (rows.on_host().empty()) {
       TESSERA_TRY(joins_.LayOut(
-          program, {join, &rows.on_device(), states()[i].columns, source_rows_[i], runs_[i]->source_keys()}, &batch_));
+          program, *contexts_[i].traits,
+          {join, &rows.on_device(), states()[i].columns, source_rows_[i], runs_[i]->source_keys()}, &batch_));
     } else {
       batch_.on_host.push_back({join, source_rows_[i], std::move(rows.on_host())});
     }
   }
   TESSERA_TRY(joins_.FillTables(program, &batch_, contexts_[0].pool));
   for (const auto& [i, rows] : from_hosts_)
-    TESSERA_TRY(
-        joins_.Put(program, SectionOf(contexts_[i]).join, rows, source_rows_[i], contexts_[i].join_partitioning));
+    TESSERA_TRY(joins_.Put(program, *contexts_[i].traits, SectionOf(contexts_[i]).join, rows, source_rows_[i],
+                           contexts_[i].join_partitioning));
   return Status::Ok();
 }
 

@@ -1,10 +1,8 @@
 #include "kernels/run/join_passes.h"
 
-#include <algorithm>
+#include "vm/section_traits.h"
 
 namespace tessera::kernels {
-
-using vm::Opcode;
 
 JoinPasses::~JoinPasses() {
   for (const PassPlan& p : plans_) joins_.DropPart(p.join);
@@ -12,14 +10,12 @@ JoinPasses::~JoinPasses() {
 
 Status JoinPasses::Plan() {
   const vm::Program& program = *context_.program;
-  const vm::Section& section = program.sections[static_cast<size_t>(context_.section)];
-  for (size_t join = 0; join < program.joins.size(); ++join) {
-    const bool probed = std::any_of(section.code.begin(), section.code.end(), [&](const vm::Instruction& in) {
-      return (in.op == Opcode::Probe || in.op == Opcode::ProbeOuter) && in.p1 == join;
-    });
-    const JoinPartitions* parts = joins_.parts(static_cast<int>(join));
-    if (!probed || parts == nullptr) continue;
-    TESSERA_ASSIGN(const PassPlan plan, PlanPasses(program, context_.section, static_cast<int>(join), *parts));
+  const vm::SectionTraits& traits = context_.traits->section(context_.section);
+  for (int join = 0; join < static_cast<int>(program.joins.size()); ++join) {
+    const vm::ProbeTrait* const probe = traits.Probe(join);
+    const JoinPartitions* parts = joins_.parts(join);
+    if (probe == nullptr || parts == nullptr) continue;
+    TESSERA_ASSIGN(const PassPlan plan, PlanPasses(program, context_.section, traits, *probe, *parts));
     plans_.push_back(plan);
     count_ *= parts->parts.size();
   }
@@ -38,11 +34,13 @@ Status JoinPasses::LoadPass(uint64_t pass, LoweredProgram* lowered) {
     const std::vector<JoinPartition>& parts = joins_.parts(plan.join)->parts;
     const size_t number = rest % parts.size();
     rest /= parts.size();
-    if (loaded_[i] != number) TESSERA_TRY(joins_.LoadPart(*context_.program, plan.join, number));
+    if (loaded_[i] != number) TESSERA_TRY(joins_.LoadPart(*context_.program, *context_.traits, plan.join, number));
     loaded_[i] = number;
     if (plan.filtered) added_code_ += AddPartFilter(context_.section, plan, parts[number], &program);
   }
-  if (added_code_ > 0) *lowered = LowerProgram(program, context_.section, context_.strings);
+  if (added_code_ == 0) return Status::Ok();
+  const vm::SectionTraits traits = vm::TraitsOf(program, program.sections[static_cast<size_t>(context_.section)]);
+  *lowered = LowerProgram(program, context_.section, traits, context_.strings);
   return Status::Ok();
 }
 

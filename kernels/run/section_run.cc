@@ -20,7 +20,8 @@ SectionRun::SectionRun(GpuDevice* gpu, const vm::SectionContext& context, Device
       joins_(*joins),
       build_(build),
       section_(context.program->sections[static_cast<size_t>(context.section)]),
-      lowered_(LowerProgram(*context.program, context.section, context.strings)),
+      lowered_(
+          LowerProgram(*context.program, context.section, context.traits->section(context.section), context.strings)),
       passes_(joins, context_),
       feed_(gpu, context_, lowered_, joins->key_ranges(), rows),
       grid_(gpu, context_, lowered_, *joins, rows),
@@ -169,9 +170,9 @@ Status SectionRun::StartBuild() {
 
 uint64_t SectionRun::RowsWithMatches() const {
   uint64_t rows = 0;
-  for (const vm::Instruction& in : section_.code) {
-    if (vm::Info(in.op).role == vm::Role::Next && joins_.shapes()[static_cast<size_t>(in.p1)] != nullptr)
-      rows = std::max<uint64_t>(rows, joins_.rows(in.p1).rows());
+  for (const vm::ProbeTrait& p : context_.traits->section(context_.section).probes) {
+    if (p.HasLoop() && joins_.shapes()[static_cast<size_t>(p.join)] != nullptr)
+      rows = std::max<uint64_t>(rows, joins_.rows(p.join).rows());
   }
   return rows > gpu_.options().first_build_rows ? std::min(rows, kMostExpectedRows) : 0;
 }

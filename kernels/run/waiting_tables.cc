@@ -45,7 +45,7 @@ Status WaitingTables::TakeOver(const vm::SectionContext& context, int join, Join
   const std::vector<SqlType>& columns = program.sections[static_cast<size_t>(context.section)].columns;
   DeviceRows rows;
   TESSERA_TRY(exchange->Unpack(JoinExchange::kBuild, &rows));
-  TESSERA_TRY(LayOut(program, join, context.pool, &rows, joins));
+  TESSERA_TRY(LayOut(context, join, &rows, joins));
   CameRows& came = exchange->came(JoinExchange::kProbe);
   context.statistics->rows_out = came.packed.rows();
   results->Drop(context.section);
@@ -59,8 +59,8 @@ Status WaitingTables::TakeOver(const vm::SectionContext& context, int join, Join
   return results->Keep(context.section, columns, &probing);
 }
 
-Status WaitingTables::LayOut(const vm::Program& program, int join, ThreadPool* pool, DeviceRows* rows,
-                             DeviceJoins* joins) {
+Status WaitingTables::LayOut(const vm::SectionContext& context, int join, DeviceRows* rows, DeviceJoins* joins) {
+  const vm::Program& program = *context.program;
   const WaitingTable& waiting = tables_.at(join);
   const size_t columns = BuilderOf(program, join).columns.size();
   std::vector<ColumnSummary> summaries(kMaxSummaries);
@@ -77,8 +77,8 @@ Status WaitingTables::LayOut(const vm::Program& program, int join, ThreadPool* p
   const double share = static_cast<double>(rows->rows()) / static_cast<double>(std::max<uint64_t>(waiting.all_rows, 1));
   const auto source_rows = static_cast<uint64_t>(static_cast<double>(waiting.source_rows) * share);
   TableBatch batch;
-  TESSERA_TRY(joins->LayOut(program, {join, rows, summaries.data(), source_rows, {}}, &batch));
-  TESSERA_TRY(joins->FillTables(program, &batch, pool));
+  TESSERA_TRY(joins->LayOut(program, *context.traits, {join, rows, summaries.data(), source_rows, {}}, &batch));
+  TESSERA_TRY(joins->FillTables(program, &batch, context.pool));
   joins->SetKeyRange(join, waiting.keys);
   tables_.erase(join);
   return Status::Ok();

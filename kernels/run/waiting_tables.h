@@ -50,7 +50,7 @@ class WaitingTables {
   Status TakeOver(const vm::SectionContext& context, int join, JoinExchange* exchange, DeviceJoins* joins,
                   KeptResults* results);
   /// Makes the table of the rows that have come.
-  Status LayOut(const vm::Program& program, int join, ThreadPool* pool, DeviceRows* rows, DeviceJoins* joins);
+  Status LayOut(const vm::SectionContext& context, int join, DeviceRows* rows, DeviceJoins* joins);
 
   GpuDevice& gpu_;
   std::map<int, WaitingTable> tables_;  ///< by join

@@ -13,10 +13,11 @@ namespace {
 constexpr uint64_t kPieceBytes = uint64_t{8} << 20;
 
 /// The join table of the section that comes in pieces; -1: none.
-int InPieces(const RunState& state, const Section& s) {
-  for (const Instruction& in : s.code) {
-    if (Probes(in) && state.in_shares[in.p1] && !(s.source_kind == Section::Source::kJoin && s.source == in.p1))
-      return in.p1;
+int InPieces(const RunState& state, int number) {
+  const Section& s = state.section(number);
+  for (const ProbeTrait& p : state.traits.section(number).probes) {
+    const bool scans = s.source_kind == Section::Source::kJoin && s.source == p.join;
+    if (state.in_shares[static_cast<size_t>(p.join)] && !scans) return p.join;
   }
   return -1;
 }
@@ -27,16 +28,15 @@ bool StaysInShares(RunState* state, int join) {
   const auto at = static_cast<size_t>(join);
   if (!state->may_be_in_shares[at]) return false;
   // A second table in pieces would have to come anew for each piece of the first.
-  for (const Section& s : state->program.sections) {
-    const auto probes = [&](const Instruction& in) { return Probes(in) && in.p1 == join; };
-    if (std::ranges::any_of(s.code, probes) && InPieces(*state, s) >= 0) return false;
+  for (const int prober : state->traits.join(join).probers) {
+    if (InPieces(*state, prober) >= 0) return false;
   }
   state->in_shares[at] = true;
   return true;
 }
 
 std::unique_ptr<BuildPieces> BuildPieces::Of(RunState* state, int number) {
-  const int join = InPieces(*state, state->section(number));
+  const int join = InPieces(*state, number);
   if (join < 0) return nullptr;
   return std::unique_ptr<BuildPieces>(new BuildPieces(state, join));
 }

@@ -12,7 +12,8 @@ namespace {
 /// By way of the hosts, where the section behind then probes, unless only the device has what else it needs.
 Result<RowSet> ExchangeByHosts(RunState* state, DeviceSections* devices, int number, Result<RowSet> mine,
                                SectionStatistics* stats) {
-  const int join = JoinProbedWith(state->program, number), builder_number = state->join(join).section;
+  const int join = state->traits.probed_with[static_cast<size_t>(number)];
+  const int builder_number = state->join(join).section;
   const Section& section = state->section(number);
   const Section& builder = state->section(builder_number);
   Result<RowSet> built = Caught([&] { return devices->TakeJoin(join); });
@@ -20,10 +21,11 @@ Result<RowSet> ExchangeByHosts(RunState* state, DeviceSections* devices, int num
     if (mine.ok()) mine = Caught([&] { return devices->Fetch(number); });
     devices->Drop(number);
   }
-  const Section& prober = state->section(ProbingSection(state->program, join));
-  const auto misses = [&](const Instruction& in) { return Probes(in) && in.p1 != join && !state->joins.Has(in.p1); };
+  const int prober = state->traits.join(join).exchanged_prober;
+  const auto misses = [&](int other) { return other != join && !state->joins.Has(other); };
   // (A join table that was placed on the device is made there.)
-  const bool on_device = prober.sink == Section::Sink::kJoin || std::ranges::any_of(prober.code, misses);
+  const bool on_device = state->section(prober).sink == Section::Sink::kJoin ||
+                         std::ranges::any_of(state->traits.section(prober).probes, misses, &ProbeTrait::join);
   if (!on_device) {
     TESSERA_ASSIGN(RowSet rows, ExchangeJoinRows(state, builder_number, 1, std::move(built), stats));
     state->joins.Keep(join, std::move(rows), builder.keys);

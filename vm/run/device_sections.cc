@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "base/clock.h"
-#include "vm/run/heavy_keys.h"
 #include "vm/run/unwanted_groups.h"
 #include "vm/tablet_shares.h"
 
@@ -15,8 +14,8 @@ bool DeviceSections::Takes(int number) const {
   if (!placement_.OnDevice(number)) return false;
   const Section& s = state_.section(number);
   if (s.source_kind != Section::Source::kSection || s.sink == Section::Sink::kJoin || Keeps(s.source)) return true;
-  return std::any_of(s.code.begin(), s.code.end(),
-                     [&](const Instruction& in) { return Probes(in) && !state_.joins.Has(in.p1); });
+  return std::ranges::any_of(
+      state_.traits.section(number).probes, [&](int join) { return !state_.joins.Has(join); }, &ProbeTrait::join);
 }
 
 bool DeviceSections::Gathers(const Section& s) const {
@@ -170,12 +169,12 @@ Status DeviceSections::BuildJoins(int first, const Status& ready, std::vector<Se
 }
 
 Result<bool> DeviceSections::ExchangeJoin(int number, const Result<RowSet>& mine, SectionStatistics* stats) {
-  const int join = JoinProbedWith(state_.program, number);
+  const int join = state_.traits.probed_with[static_cast<size_t>(number)];
   SectionContext context = ContextOf(number, stats);
   context.exchange = state_.options.exchange;
   const bool on_host = mine.ok() && !Keeps(number) && mine->rows > 0;
   const bool can = !on_host || Caught([&] { return run_->PutRows(state_.program, number, *mine); }).ok();
-  return run_->ExchangeJoin(context, join, can, IsProbedByInnerLoop(state_.program, join), mine.status());
+  return run_->ExchangeJoin(context, join, can, state_.traits.join(join).inner, mine.status());
 }
 
 Result<RowSet> DeviceSections::TakeJoin(int join) {
@@ -186,7 +185,7 @@ Result<RowSet> DeviceSections::TakeJoin(int join) {
 
 Status DeviceSections::PutJoin(const Section& s, const RowSet& rows) {
   const TableInfo* const table = state_.SourceTable(s);
-  return run_->PutJoin(state_.program, s.join, rows, table != nullptr ? table->rows : rows.rows,
+  return run_->PutJoin(state_.program, state_.traits, s.join, rows, table != nullptr ? table->rows : rows.rows,
                        state_.options.join_partitioning);
 }
 
@@ -194,6 +193,7 @@ SectionContext DeviceSections::ContextOf(int number, SectionStatistics* stats) {
   stats->on_gpu = true;
   SectionContext context;
   context.program = &state_.program;
+  context.traits = &state_.traits;
   context.section = number;
   context.table = TableOf(number);
   context.strings = &state_.strings;

@@ -2,15 +2,11 @@
 
 #include <algorithm>
 
+#include "vm/section_traits.h"
 #include "vm/vm.h"
 
 namespace tessera::vm {
 namespace {
-
-/// Whether the section's rows get numbers, which must differ on all ranks and be those of one process.
-bool NumbersRows(const Section& s) {
-  return std::any_of(s.code.begin(), s.code.end(), [](const Instruction& in) { return in.op == Opcode::PlaceI; });
-}
 
 /// Whether ranks make rows of it that need not meet at the master: all of them, in any order, or by key.
 bool MakesDistributedRows(const Section& s) {
@@ -47,7 +43,7 @@ uint64_t BuildRowBytes(const Section& section) {
   return bytes;
 }
 
-bool MustStayDistributed(const Program& program, int32_t section) {
+bool MustStayDistributed(const Program& program, const ProgramTraits& traits, int32_t section) {
   const Section& made = program.sections[static_cast<size_t>(section)];
   if (!made.co_located) return false;
   if (MakesPlainRows(made)) return true;
@@ -58,12 +54,13 @@ bool MustStayDistributed(const Program& program, int32_t section) {
   return std::ranges::any_of(program.sections, [&](const Section& s) {
     if (s.source_kind != Section::Source::kSection || s.source != section) return false;
     if (s.co_located && (s.sink == Section::Sink::kJoin || MakesPlainRows(s))) return true;
-    return std::ranges::any_of(
-        s.code, [&](const Instruction& in) { return Probes(in) && is_co_located(program.joins[in.p1].section); });
+    return std::ranges::any_of(traits.Of(program, s).probes, [&](const ProbeTrait& p) {
+      return is_co_located(program.joins[static_cast<size_t>(p.join)].section);
+    });
   });
 }
 
-std::vector<bool> MayStayDistributed(const Program& program) {
+std::vector<bool> MayStayDistributed(const Program& program, const ProgramTraits& traits) {
   const size_t n = program.sections.size();
   std::vector<bool> recursive(n);  // a recursion's turns are the master's, and so are the rows that they read
   for (size_t i = 0; i < n; ++i) {
@@ -76,44 +73,23 @@ std::vector<bool> MayStayDistributed(const Program& program) {
     const Section& s = program.sections[i];
     readable[i] = readable[i] && !recursive[i] && i + 1 < n;
     may[i] = readable[i] && MakesDistributedRows(s);
-    if (s.source_kind == Section::Source::kSection && (recursive[i] || NumbersRows(s)))
+    if (s.source_kind == Section::Source::kSection && (recursive[i] || traits.sections[i].numbers_rows))
       readable[static_cast<size_t>(s.source)] = false;
     if (s.append_to >= 0 && !readable[i]) readable[static_cast<size_t>(s.append_to)] = false;
   }
   return may;
 }
 
-/// `Probe`, and a loop whose mask nothing else changes. (Where one match is enough there is no loop, or its body drops
-/// rows from the mask.)
-bool IsInnerLoop(const Section& s, size_t probe) {
-  const Instruction& in = s.code[probe];
-  if (in.op != Opcode::Probe || probe + 1 >= s.code.size() || s.code[probe + 1].op != Opcode::MaskSave) return false;
-  const uint16_t mask = s.code[probe + 1].p1;
-  for (size_t i = probe + 2; i < s.code.size(); ++i) {
-    const Instruction& next = s.code[i];
-    if (Info(next.op).role == Role::Mask && next.p1 == mask) return false;
-    if (Info(next.op).role != Role::Next || next.p1 != in.p1) continue;
-    return next.op == Opcode::Next && static_cast<size_t>(next.p2) == probe + 2 &&
-           static_cast<size_t>(next.p3) == static_cast<size_t>(mask);
-  }
-  return false;
-}
-
-bool MayBeInShares(const Program& program, int join) {
-  int readers = 0;
-  for (const Section& s : program.sections) {
-    if (s.again >= 0) return false;  // (Turns of a recursion would bring all pieces again.)
-    bool reads = s.source_kind == Section::Source::kJoin && s.source == join;
-    for (size_t i = 0; i < s.code.size(); ++i) {
-      if (!Probes(s.code[i]) || s.code[i].p1 != join) continue;
-      // The rows that probe must be on all ranks, too, and wait for every piece.
-      if (reads || s.code[i].p3 != 0 || s.by_key || !SharedByRanks(s) || !IsInnerLoop(s, i)) return false;
-      reads = true;
-    }
-    if (reads && s.by_key) return false;
-    readers += reads;
-  }
-  return readers == 1;
+bool MayBeInShares(const Program& program, const ProgramTraits& traits, int join) {
+  // (Turns of a recursion would bring all pieces again.)
+  if (std::ranges::any_of(program.sections, [](const Section& s) { return s.again >= 0; })) return false;
+  const JoinTraits& uses = traits.join(join);
+  if (uses.probers.size() + uses.scanners.size() != 1) return false;
+  if (uses.probers.empty()) return !program.sections[static_cast<size_t>(uses.scanners[0])].by_key;
+  // The rows that probe must be on all ranks, too, and wait for every piece.
+  const Section& s = program.sections[static_cast<size_t>(uses.probers[0])];
+  const ProbeTrait& probe = *traits.section(uses.probers[0]).Probe(join);
+  return probe.keys == 0 && probe.form == ProbeForm::kInnerLoop && !s.by_key && SharedByRanks(s);
 }
 
 }  // namespace tessera::vm

@@ -30,12 +30,6 @@ using KeyCounts = std::map<uint64_t, HeavyCount>;  // by hash, in the same order
 /// What ranks tell each other of keys: hash and rows. In the first row the rows of all keys.
 std::vector<SqlType> CountTypes() { return {SqlType::Of(TypeId::kBigint), SqlType::Of(TypeId::kBigint)}; }
 
-/// The first probe of a section; SIZE_MAX: none.
-size_t FirstProbe(const Section& s) {
-  const auto found = std::ranges::find_if(s.code, Probes);
-  return found == s.code.end() ? SIZE_MAX : static_cast<size_t>(found - s.code.begin());
-}
-
 /// One side of an exchanged join.
 struct Side {
   int join = -1;  ///< -1: rows of this section are not spread
@@ -43,17 +37,15 @@ struct Side {
   bool may_spread = false;
 };
 
-Side SideOf(const Program& program, int number) {
+Side SideOf(const Program& program, const ProgramTraits& traits, int number) {
   const Section& s = program.sections[static_cast<size_t>(number)];
   Side side;
   if (s.sink == Section::Sink::kJoin) {
-    const int reader = ProbingSection(program, s.join);
-    if (reader < 0) return side;
-    side.join = s.join;
-    side.may_spread = IsProbedByInnerLoop(program, s.join);
+    const JoinTraits& join = traits.join(s.join);
+    if (join.exchanged_prober >= 0) side = {s.join, false, join.inner};
     return side;
   }
-  if (const int join = JoinProbedWith(program, number); join >= 0) side = {join, true, true};
+  if (const int join = traits.probed_with[static_cast<size_t>(number)]; join >= 0) side = {join, true, true};
   return side;
 }
 
@@ -66,7 +58,7 @@ class Skew {
         keys_(ExchangeKeys(section_)),
         round_(round),
         stats_(stats),
-        side_(SideOf(state->program, number)) {}
+        side_(SideOf(state->program, state->traits, number)) {}
 
   /// Whether Look has anything to do in this round.
   bool LooksAt() const { return side_.may_spread && std::has_single_bit(round_); }
@@ -283,44 +275,6 @@ class Skew {
 };
 
 }  // namespace
-
-int ProbingSection(const Program& program, int join) {
-  const JoinSpec& spec = program.joins[static_cast<size_t>(join)];
-  if (!program.sections[static_cast<size_t>(spec.section)].by_key) return -1;
-  int found = -1;
-  for (size_t i = 0; i < program.sections.size(); ++i) {
-    const Section& s = program.sections[i];
-    if (s.source_kind == Section::Source::kJoin && s.source == join) return -1;
-    const auto probes = [&](const Instruction& in) { return Probes(in) && in.p1 == join; };
-    const auto times = std::ranges::count_if(s.code, probes);
-    if (times == 0) continue;
-    if (times > 1 || found >= 0 || s.code[FirstProbe(s)].p1 != join || s.source_kind != Section::Source::kSection)
-      return -1;
-    const Section& source = program.sections[static_cast<size_t>(s.source)];
-    const auto reads = [&](const Section& r) {
-      return r.source_kind == Section::Source::kSection && r.source == s.source;
-    };
-    if (!source.by_key || source.sink != Section::Sink::kRows || source.append_to >= 0 ||
-        std::ranges::count_if(program.sections, reads) != 1)
-      return -1;
-    found = static_cast<int>(i);
-  }
-  return found;
-}
-
-int JoinProbedWith(const Program& program, int number) {
-  for (const Section& b : program.sections) {
-    if (b.sink != Section::Sink::kJoin || !b.by_key) continue;
-    const int reader = ProbingSection(program, b.join);
-    if (reader >= 0 && program.sections[static_cast<size_t>(reader)].source == number) return b.join;
-  }
-  return -1;
-}
-
-bool IsProbedByInnerLoop(const Program& program, int join) {
-  const Section& reader = program.sections[static_cast<size_t>(ProbingSection(program, join))];
-  return IsInnerLoop(reader, FirstProbe(reader));
-}
 
 Result<RowSet> ExchangeJoinRows(RunState* state, int number, uint64_t round, Result<RowSet> mine,
                                 SectionStatistics* stats) {

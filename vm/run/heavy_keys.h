@@ -20,16 +20,6 @@
 
 namespace tessera::vm {
 
-/// The section that probes a join table with rows that are exchanged by key, right behind their exchange; -1 if there is
-/// none, or other sections use the table, too. Then all rows of a key are on its rank.
-int ProbingSection(const Program& program, int join);
-
-/// The join table that is probed with the rows of section `number`, right behind their exchange; -1: none, or as for
-/// ProbingSection.
-int JoinProbedWith(const Program& program, int number);
-/// Whether the section that probes the join table first does so by an inner join. REQUIRES: ProbingSection(join) >= 0.
-bool IsProbedByInnerLoop(const Program& program, int join);
-
 /// Exchanges the rows that this rank has made of section `number` in a round (from 1 on): those of a build side, or those
 /// that probe. Before the first of these, the join table is indexed. REQUIRES: the section is `by_key`. Errors: of one
 /// of the ranks, the same on all.

@@ -12,14 +12,16 @@
 #include "vm/join_index.h"
 #include "vm/program.h"
 #include "vm/section_encoder.h"
+#include "vm/section_traits.h"
 
 namespace tessera::vm {
 
 class HostJoins {
  public:
   /// None of the program's join tables is there yet. `pool`: makes the indexes.
-  HostJoins(const Program& program, ThreadPool* pool)
+  HostJoins(const Program& program, const ProgramTraits& traits, ThreadPool* pool)
       : program_(program),
+        traits_(traits),
         pool_(pool),
         indexes_(program.joins.size()),
         key_ranges_(program.joins.size()),
@@ -28,7 +30,7 @@ class HostJoins {
   /// Indexes the rows of a join table, whose first `keys` columns are the keys. Errors: kResource, too many rows.
   Status Add(int join, RowSet rows, int keys) {
     auto index = std::make_unique<JoinIndex>();
-    TESSERA_TRY(index->Finish(std::move(rows), keys, JoinIndex::OnlyKeysMatter(program_, join),
+    TESSERA_TRY(index->Finish(std::move(rows), keys, JoinIndex::OnlyKeysMatter(program_, traits_, join),
                               program_.joins[static_cast<size_t>(join)].selective, pool_));
     key_ranges_[static_cast<size_t>(join)] = index->key_range();
     indexes_[static_cast<size_t>(join)] = std::move(index);
@@ -72,6 +74,7 @@ class HostJoins {
   };
 
   const Program& program_;
+  const ProgramTraits& traits_;
   ThreadPool* const pool_;
   std::vector<std::unique_ptr<JoinIndex>> indexes_;
   std::vector<KeyRange> key_ranges_;

@@ -33,11 +33,8 @@ Result<size_t> TakeRows(const Section& s, std::deque<UnitOutput>* units, RowStre
 /// How many units the OFFSET of a stream leaves out: those of a stored table or a series all of whose rows are the
 /// section's.
 size_t SkipUnits(const RunState& state, const Scan& scan, RowStream* stream) {
-  const Section& s = state.section(scan.number);
-  const bool all_rows = std::all_of(s.code.begin(), s.code.end(), [](const Instruction& in) {
-    return OnlyMoves(in) || in.op == Opcode::Emit || in.op == Opcode::End;
-  });
-  const bool is_cut = scan.table != nullptr || s.source_kind == Section::Source::kSeries;
+  const bool all_rows = state.traits.section(scan.number).only_moves;
+  const bool is_cut = scan.table != nullptr || state.section(scan.number).source_kind == Section::Source::kSeries;
   if (!is_cut || !all_rows || state.options.exchange != nullptr) return 0;
   size_t u = 0;
   for (; u < scan.units.size(); ++u) {
@@ -127,9 +124,7 @@ Status HostSections::MakeJoins(int number) {
   const Section& s = state_.section(number);
   std::vector<int> needed;
   if (s.source_kind == Section::Source::kJoin) needed.push_back(s.source);
-  for (const Instruction& in : s.code) {
-    if (Probes(in)) needed.push_back(in.p1);
-  }
+  for (const ProbeTrait& p : state_.traits.section(number).probes) needed.push_back(p.join);
   for (const int join : needed) {
     const int builder = state_.join(join).section;
     if (state_.joins.Has(join)) {

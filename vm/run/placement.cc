@@ -6,8 +6,6 @@
 #include <string>
 
 #include "vm/aggregate.h"
-#include "vm/run/heavy_keys.h"
-#include "vm/section_encoder.h"
 #include "vm/tablet_shares.h"
 
 namespace tessera::vm {
@@ -17,21 +15,14 @@ namespace {
 /// host).
 constexpr uint64_t kMostEntriesOnDevice = 1 << 18;
 
-Status RefuseStrategy(const char* strategy, const std::string& reason) {
-  return Unsupported(std::string("join strategy \"") + strategy + "\" cannot run this query: " + reason, -1,
+Status RefuseStrategy(JoinStrategy strategy, const std::string& reason) {
+  return Unsupported(std::string("join strategy \"") + Info(strategy).word + "\" cannot run this query: " + reason, -1,
                      "Use SET join_strategy = auto.");
 }
 
-/// Whether a section probes a join table, or scans it.
-bool Uses(const Section& s, int join) {
-  if (s.source_kind == Section::Source::kJoin && s.source == join) return true;
-  return std::any_of(s.code.begin(), s.code.end(), [&](const Instruction& in) { return Probes(in) && in.p1 == join; });
-}
-
 /// Whether a section needs a join table before it can run: to probe it, or for its least and greatest key.
-bool Needs(const Section& s, int join) {
-  return std::any_of(s.code.begin(), s.code.end(),
-                     [&](const Instruction& in) { return Probes(in) && in.p1 == join; }) ||
+bool Needs(const Section& s, const SectionTraits& traits, int join) {
+  return traits.Probe(join) != nullptr ||
          std::any_of(s.predicates.begin(), s.predicates.end(), [&](const Predicate& p) { return p.join == join; });
 }
 
@@ -62,10 +53,11 @@ Placement::Placement(const RunState& state)
 Status Placement::Choose() {
   TESSERA_TRY(Place());
   for (size_t i = 0; i < on_device_.size(); ++i) {
-    if (on_device_[i] || !ProbesBy(state_.program.sections[i], JoinStrategy::kDp)) continue;
-    if (state_.options.gpu == nullptr) return RefuseStrategy("dp", "it needs a GPU");
+    const std::optional<JoinStrategy> strategy = ProbesAt(JoinPlace::kDevice, i);
+    if (on_device_[i] || !strategy) continue;
+    if (state_.options.gpu == nullptr) return RefuseStrategy(*strategy, "it needs a GPU");
     const Status can = state_.options.gpu->CanRun(state_.program, static_cast<int>(i));
-    return RefuseStrategy("dp", can.ok() ? "it does not run across ranks" : can.message());
+    return RefuseStrategy(*strategy, can.ok() ? "it does not run across ranks" : can.message());
   }
   return Status::Ok();
 }
@@ -90,13 +82,13 @@ bool Placement::BarReaders() {
   for (size_t i = 0; i < on_device_.size(); ++i) {
     const Section& s = state_.program.sections[i];
     const bool misses_rows = s.source_kind == Section::Source::kSection && !AreReadOnDevice(s.source);
-    if (on_device_[i] && (misses_rows || MissesExchanged(s))) barred_[i] = any = true;
+    if (on_device_[i] && (misses_rows || MissesExchanged(i))) barred_[i] = any = true;
   }
   return any;
 }
 
 bool Placement::CanExchange(int join) const {
-  const int probing = ProbingSection(state_.program, join);
+  const int probing = state_.traits.join(join).exchanged_prober;
   if (!all_have_device_ || probing < 0) return false;
   const auto is_late = [&](int section) {
     return std::ranges::find(state_.handed_on.columns[static_cast<size_t>(section)], true) !=
@@ -114,14 +106,15 @@ bool Placement::CanExchange(int join) const {
   return has_numbers(builder) && has_numbers(source) && !is_late(builder) && !is_late(source);
 }
 
-bool Placement::MissesExchanged(const Section& s) const {
+bool Placement::MissesExchanged(size_t number) const {
   if (state_.options.exchange == nullptr) return false;
   const auto misses = [&](int join) {
     const int builder = state_.join(join).section;
     return state_.section(builder).by_key && !OnDevice(builder);
   };
-  return std::ranges::any_of(s.predicates, [&](const Predicate& p) { return p.join >= 0 && misses(p.join); }) ||
-         std::ranges::any_of(s.code, [&](const Instruction& in) { return Probes(in) && misses(in.p1); });
+  return std::ranges::any_of(state_.program.sections[number].predicates,
+                             [&](const Predicate& p) { return p.join >= 0 && misses(p.join); }) ||
+         std::ranges::any_of(state_.traits.sections[number].probes, misses, &ProbeTrait::join);
 }
 
 bool Placement::IsExchangedByDevices(int section) const {
@@ -139,8 +132,9 @@ Status Placement::PlaceSection(size_t number) {
       s.source_kind == Section::Source::kSeries || s.source_kind == Section::Source::kDictionary || barred_[number] ||
       RunsAgain(number))
     return Status::Ok();
-  Status can = ProbesBy(s, JoinStrategy::kLoop) ? RefuseStrategy("loop", "it runs on the host only")
-                                                : options.gpu->CanRun(state_.program, static_cast<int>(number));
+  const std::optional<JoinStrategy> of_host = ProbesAt(JoinPlace::kHost, number);
+  Status can = of_host ? RefuseStrategy(*of_host, "it runs on the host only")
+                       : options.gpu->CanRun(state_.program, static_cast<int>(number));
   if (of_join || of_rows) {
     const bool cheap = options.gpu_required || !LocksGroups(s);
     const bool builds = s.sink == Section::Sink::kJoin;
@@ -173,7 +167,7 @@ Status Placement::PlaceSection(size_t number) {
 bool Placement::ReadsLargeDictionaries(size_t number) const {
   const Section& s = state_.program.sections[number];
   const std::vector<ColumnStatistics>& columns = state_.SourceTable(s)->statistics;
-  const std::vector<bool> values = SlotsReadAsValues(s);
+  const std::vector<bool>& values = state_.traits.sections[number].reads_slot;
   uint64_t entries = 0;
   for (size_t i = 0; i < s.slots.size(); ++i) {
     if (values[i] && s.slots[i].type.storage() == StorageClass::kText && s.slots[i].map < 0 &&
@@ -192,22 +186,28 @@ bool Placement::RunsAgain(size_t number) const {
   return false;
 }
 
-bool Placement::ProbesBy(const Section& s, JoinStrategy strategy) const {
-  return std::any_of(s.code.begin(), s.code.end(), [&](const Instruction& in) {
-    return Probes(in) && state_.program.joins[in.p1].strategy == strategy;
-  });
+std::optional<JoinStrategy> Placement::ProbesAt(JoinPlace place, size_t number) const {
+  for (const ProbeTrait& p : state_.traits.sections[number].probes) {
+    const JoinStrategy strategy = state_.join(p.join).strategy;
+    if (Info(strategy).place == place) return strategy;
+  }
+  return std::nullopt;
+}
+
+bool Placement::Uses(size_t number, int join) const {
+  return UsesJoin(state_.program.sections[number], state_.traits.sections[number], join);
 }
 
 bool Placement::IsUsedOnDevice(int join) const {
   for (size_t i = 0; i < on_device_.size(); ++i) {
-    if (on_device_[i] && Uses(state_.program.sections[i], join)) return true;
+    if (on_device_[i] && Uses(i, join)) return true;
   }
   return false;
 }
 
 bool Placement::IsUsedOnHost(int join) const {
   for (size_t i = 0; i < on_device_.size(); ++i) {
-    if (!on_device_[i] && Uses(state_.program.sections[i], join)) return true;
+    if (!on_device_[i] && Uses(i, join)) return true;
   }
   return false;
 }
@@ -221,7 +221,7 @@ bool Placement::MayStay(int section) const {
   const Section& s = state_.section(section);
   // (People expect SELECT * FROM (... ORDER BY ...) to keep the order, and the device's rows come in any.)
   const bool in_any_order = s.windows.empty() ? s.order.empty() : AddsWindows(section);
-  const int join = s.by_key ? JoinProbedWith(state_.program, section) : -1;
+  const int join = s.by_key ? state_.traits.probed_with[static_cast<size_t>(section)] : -1;
   return OnDevice(section) && s.sink != Section::Sink::kJoin && (!s.by_key || (join >= 0 && CanExchange(join))) &&
          s.repeat < 0 && s.again < 0 && s.fold == Section::Fold::kNone && !s.columns.empty() && in_any_order &&
          (s.append_to < 0 || MayStay(s.append_to));
@@ -248,7 +248,7 @@ std::vector<int> Placement::BuiltTogether(int first, size_t* next) const {
     const Section& s = state_.program.sections[i];
     if (s.source_kind == Section::Source::kDictionary) continue;
     if (s.sink != Section::Sink::kJoin || !on_device_[i]) break;
-    const auto needed = [&](int earlier) { return Needs(s, state_.section(earlier).join); };
+    const auto needed = [&](int earlier) { return Needs(s, state_.traits.sections[i], state_.section(earlier).join); };
     if (std::any_of(numbers.begin(), numbers.end(), needed)) break;
     numbers.push_back(static_cast<int>(i));
   }
@@ -259,8 +259,8 @@ std::vector<int> Placement::BuiltTogether(int first, size_t* next) const {
 Status Placement::FallBackToHost(const Status& why) {
   const bool host_can = why.code() == ErrorCode::kUnsupported || why.code() == ErrorCode::kResource;
   if (!host_can || state_.options.gpu_required || state_.options.exchange != nullptr) return why;
-  for (const Section& s : state_.program.sections) {
-    if (ProbesBy(s, JoinStrategy::kDp)) return RefuseStrategy("dp", why.message());
+  for (size_t i = 0; i < on_device_.size(); ++i) {
+    if (const auto strategy = ProbesAt(JoinPlace::kDevice, i)) return RefuseStrategy(*strategy, why.message());
   }
   std::fill(on_device_.begin(), on_device_.end(), false);
   return Status::Ok();

@@ -3,6 +3,7 @@
 // Start at: Placement::Choose. The thread of the run.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "base/status.h"
@@ -44,7 +45,7 @@ class Placement {
   /// Whether devices can exchange both sides of the join, if the sections that make and read them are there.
   bool CanExchange(int join) const;
   /// Whether the section needs a table of a join that is exchanged, which is not built on the device.
-  bool MissesExchanged(const Section& s) const;
+  bool MissesExchanged(size_t number) const;
   /// Whether the section's rows, which the device makes, can stay there.
   bool MayStay(int section) const;
   /// Keeps the sections on the host that read rows or exchanged join tables which the device will not have. true: there were
@@ -53,7 +54,10 @@ class Placement {
   /// Whether the section reads values of TEXT columns that have very many different entries.
   bool ReadsLargeDictionaries(size_t number) const;
   bool RunsAgain(size_t number) const;
-  bool ProbesBy(const Section& s, JoinStrategy strategy) const;
+  /// Whether the section probes the join table or scans it.
+  bool Uses(size_t number, int join) const;
+  /// The strategy of a join that the section probes in a way for that place alone.
+  std::optional<JoinStrategy> ProbesAt(JoinPlace place, size_t number) const;
 
   const RunState& state_;
   bool all_have_device_ = false;

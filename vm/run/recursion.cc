@@ -55,11 +55,12 @@ std::vector<bool> Recursions::Dependent(int number) const {
   const int first = state_.section(number).again;
   std::vector<bool> dependent(inside_.size());
   const auto is = [&](int section) { return section >= 0 && dependent[static_cast<size_t>(section)]; };
-  const auto reads = [&](const Section& s) {
+  const auto reads = [&](int section) {
+    const Section& s = state_.section(section);
     const auto built = [&](int join) { return join >= 0 && is(state_.join(join).section); };
     return (s.source_kind == Section::Source::kSection && is(s.source)) ||
            (s.source_kind == Section::Source::kJoin && built(s.source)) || is(s.append_to) ||
-           std::ranges::any_of(s.code, [&](const Instruction& in) { return Probes(in) && built(in.p1); }) ||
+           std::ranges::any_of(state_.traits.section(section).probes, built, &ProbeTrait::join) ||
            std::ranges::any_of(s.predicates, [&](const Predicate& p) { return built(p.join); });
   };
   dependent[static_cast<size_t>(first)] = dependent[static_cast<size_t>(number)] = true;
@@ -72,7 +73,7 @@ std::vector<bool> Recursions::Dependent(int number) const {
     changed = false;
     for (int i = first + 1; i <= number; ++i) {
       const Section& s = state_.section(i);
-      if (reads(s)) mark(i);
+      if (reads(i)) mark(i);
       // Rows that were moved or replaced have to be made again.
       if (is(i) && s.append_to > first) mark(s.append_to);
       if (s.again <= first) continue;

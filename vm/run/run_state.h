@@ -12,6 +12,7 @@
 #include "vm/program.h"
 #include "vm/run/host_joins.h"
 #include "vm/run/key_routes.h"
+#include "vm/section_traits.h"
 #include "vm/string_pool.h"
 #include "vm/vm.h"
 
@@ -28,20 +29,22 @@ struct Fed {
 struct RunState {
   RunState(const Program& p, const RunOptions& o, ThreadPool* threads)
       : program(p),
+        traits(TraitsOf(p)),
         options(o),
         pool(threads),
         results(p.sections.size()),
-        joins(p, threads),
+        joins(p, traits, threads),
         routes(p.joins.size()),
         may_be_in_shares(p.joins.size()),
         in_shares(p.joins.size()),
-        may_stay_distributed(o.exchange == nullptr ? std::vector<bool>() : MayStayDistributed(p)),
+        may_stay_distributed(o.exchange == nullptr ? std::vector<bool>() : MayStayDistributed(p, traits)),
         distributed(p.sections.size()),
         fed(p.sections.size()),
         built_on_device(p.sections.size()),
         was_dropped(p.sections.size()) {}
 
   const Program& program;
+  const ProgramTraits traits;
   const RunOptions& options;
   ThreadPool* const pool;
   StringPool strings;

@@ -9,11 +9,6 @@
 namespace tessera::vm {
 namespace {
 
-/// Whether each row is compared with all rows of a join table. Then a tile is enough work for a unit.
-bool ComparesPairs(const Section& s) {
-  return std::any_of(s.code.begin(), s.code.end(), [](const Instruction& in) { return Probes(in) && in.p3 == 0; });
-}
-
 /// The rows of an earlier section, as a tablet.
 TabletEncoding EncodeRows(const Section& s, const RowSet& rows) {
   TabletEncoding out;
@@ -64,10 +59,12 @@ void CutRows(const TabletPart& part, uint32_t block_rows, uint64_t tile, std::ve
 }
 
 /// Cuts the source. `rows`: the rows of each of its tablets. `tile`: the number of its first tile. Returns that behind
-/// its last. A block has the number of its first tile, for ranks may cut a tablet anywhere between tiles.
-uint64_t CutSource(const Section& s, const Portion& portion, const std::vector<uint32_t>& rows, uint64_t tile,
-                   ScanUnits* units) {
-  const uint32_t block_rows = ComparesPairs(s) ? kTileRows : static_cast<uint32_t>(RowsByWidth(portion.unit_rows(), s));
+/// its last. A block has the number of its first tile, for ranks may cut a tablet anywhere between tiles. Where pairs are
+/// compared, a tile is enough work for a unit.
+uint64_t CutSource(const Section& s, const SectionTraits& traits, const Portion& portion,
+                   const std::vector<uint32_t>& rows, uint64_t tile, ScanUnits* units) {
+  const uint32_t block_rows =
+      traits.ComparesPairs() ? kTileRows : static_cast<uint32_t>(RowsByWidth(portion.unit_rows(), s));
   auto part = portion.parts().begin();
   for (size_t t = 0; t < rows.size(); ++t) {
     if (!portion.by_tablets()) CutRows({t, 0, rows[t]}, block_rows, tile, &units->blocks);
@@ -114,7 +111,7 @@ void FindRanges(const RunState& state, Scan* scan) {
   const ScanUnits& units = scan->units;
   if (units.grid < 0 || s.source_kind != Section::Source::kJoin || state.join(units.grid).order < 0) return;
   GridPruning& pruning = scan->pruning;
-  pruning.program = MakeRangeProgram(state.program, scan->number, units.grid);
+  pruning.program = MakeRangeProgram(state.program, scan->number, state.traits.section(scan->number), units.grid);
   if (pruning.program.steps.empty()) return;
   const RowSet &outer = state.joins.rows(s.source), &inner = state.joins.rows(units.grid);
   for (const Block& b : units.blocks)
@@ -129,18 +126,19 @@ void FindRanges(const RunState& state, Scan* scan) {
 
 Status PrepareScan(RunState* state, int number, Scan* scan) {
   const Section& s = state->section(number);
+  const SectionTraits& traits = state->traits.section(number);
   scan->number = number;
   scan->place = state->turns << 40;
   scan->counts.joined = std::make_unique<TileMachine::JoinCounter[]>(state->program.joins.size());
-  scan->top = std::make_unique<TopRows>(s);
+  scan->top = std::make_unique<TopRows>(s, traits);
   scan->first_of_keys = std::make_unique<FirstOfKeys>(s);
   ScanUnits& units = scan->units;
-  units.grid = GridOf(state->program, s);
+  units.grid = traits.grid;
   CutGrid(*state, &units);
   if (s.source_kind == Section::Source::kTable) {
     scan->table = state->SourceTable(s);
-    scan->encoder =
-        std::make_unique<SectionEncoder>(state->program, number, &state->strings, state->joins.key_ranges(), true);
+    scan->encoder = std::make_unique<SectionEncoder>(state->program, number, traits, &state->strings,
+                                                     state->joins.key_ranges(), true);
     if (state->options.decompression == Decompression::kPartial) scan->encoder->ReadByTiles();
     std::vector<uint32_t> rows;
     uint64_t first = 0;
@@ -149,7 +147,7 @@ Status PrepareScan(RunState* state, int number, Scan* scan) {
       scan->first_rows.push_back(first);
       first += tablet->rows();
     }
-    CutSource(s, Portion(*scan->table, s, state->options.exchange), rows, 0, &units);
+    CutSource(s, traits, Portion(*scan->table, s, state->options.exchange), rows, 0, &units);
     BeginTablets(scan);
     return Status::Ok();
   }
@@ -179,9 +177,9 @@ Status RenewSource(RunState* state, Scan* scan) {
   const Exchange* const exchange = state->options.exchange;
   const bool replicated = s.source_kind == Section::Source::kJoin && !state->in_shares[static_cast<size_t>(s.source)];
   const uint64_t first = exchange == nullptr || replicated ? 0 : static_cast<uint64_t>(exchange->rank()) << 32;
-  scan->next_tile =
-      CutSource(s, Portion(replicated ? exchange : nullptr), {encoded.rows}, first + scan->next_tile, &scan->units) -
-      first;
+  scan->next_tile = CutSource(s, state->traits.section(scan->number), Portion(replicated ? exchange : nullptr),
+                              {encoded.rows}, first + scan->next_tile, &scan->units) -
+                    first;
   FindRanges(*state, scan);
   return Status::Ok();
 }
@@ -202,7 +200,8 @@ bool CutNextOfSeries(RunState* state, Scan* scan) {
     rows.push_back(tablet.encoded.rows);
     scan->first_rows.push_back(static_cast<uint64_t>(first));
   }
-  scan->next_tile = CutSource(s, Portion(nullptr), rows, scan->next_tile, &scan->units);
+  scan->next_tile =
+      CutSource(s, state->traits.section(scan->number), Portion(nullptr), rows, scan->next_tile, &scan->units);
   scan->series_end = end;
   scan->done = static_cast<double>(begin) / static_cast<double>(s.source_rows);
   scan->round = static_cast<double>(end - begin) / static_cast<double>(s.source_rows);
@@ -224,13 +223,13 @@ void AddScan(const Scan& scan, RunState* state, SectionStatistics* stats) {
   stats->pairs = counts.pairs;
   stats->pruned_pairs = counts.pruned_pairs;
   stats->joined.clear();
-  for (const int join : JoinsBefore(state->section(scan.number))) {
-    if (join < 0 || counts.joined == nullptr) continue;
-    const TileMachine::JoinCounter& counter = counts.joined[static_cast<size_t>(join)];
+  for (const ProbeTrait& p : state->traits.section(scan.number).probes) {
+    if (p.counted == kNoInstruction || counts.joined == nullptr) continue;
+    const TileMachine::JoinCounter& counter = counts.joined[static_cast<size_t>(p.join)];
     const double fraction =
         counts.cycles == 0 ? 0 : static_cast<double>(counter.cycles) / static_cast<double>(counts.cycles);
     stats->joined.push_back(
-        {state->section(state->join(join).section).label, counter.rows, fraction * counts.milliseconds});
+        {state->section(state->join(p.join).section).label, counter.rows, fraction * counts.milliseconds});
   }
   if (scan.table == nullptr) return;
   size_t last = SIZE_MAX;

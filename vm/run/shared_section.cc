@@ -88,8 +88,8 @@ RowSet SharedSection::NoRows() const { return state_.IsMaster() ? MakeRowSet(sec
 Result<bool> SharedSection::StaysDistributed(const Status& mine, uint64_t rows) {
   if (!MayStayDistributed()) return false;
   TESSERA_ASSIGN(const std::vector<uint64_t> all, TellRanks(&exchange_, mine, rows));
-  return NoteStays(MustStayDistributed(state_.program, number_) ? UINT64_MAX
-                                                                : std::accumulate(all.begin(), all.end(), uint64_t{0}));
+  const bool must = MustStayDistributed(state_.program, state_.traits, number_);
+  return NoteStays(must ? UINT64_MAX : std::accumulate(all.begin(), all.end(), uint64_t{0}));
 }
 
 bool SharedSection::NoteStays(uint64_t rows_of_all) {

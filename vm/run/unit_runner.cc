@@ -318,7 +318,8 @@ class UnitRunner {
   }
 
   std::unique_ptr<TileMachine> NewMachine() {
-    auto machine = std::make_unique<TileMachine>(state_.program, scan_.number, state_.joins.indexes(), &state_.strings);
+    auto machine = std::make_unique<TileMachine>(state_.program, scan_.number, state_.traits.section(scan_.number),
+                                                 state_.joins.indexes(), &state_.strings);
     machine->CountJoined(scan_.counts.joined.get(), state_.options.profile);
     if (scan_.top->active()) machine->EmitOnly(scan_.top.get());
     machine->StopOn(state_.options.cancel);
