@@ -1,11 +1,15 @@
-// What one row of a join costs, in the time that a scan takes for a row. Private to compiler/.
+// What joins cost, in the time that a scan takes for a row: a row of a join table, and a join by each strategy. Private to
+// compiler/.
 //
 // Measured on the host with star and TPC-H queries. On a GPU all of them are smaller, and about in the same proportion.
 //
-// Start at: CostOfTable.
+// Start at: CostOfTable, CostOf. Pure functions; any thread.
 #pragma once
 
 #include <limits>
+
+#include "compiler/plan_options.h"
+#include "vm/join_strategy.h"
 
 namespace tessera {
 
@@ -30,5 +34,27 @@ inline const TableCost& CostOfTable(double rows) {
   while (rows > c->rows) ++c;
   return *c;
 }
+
+/// The sides of a join, as far as its cost depends on them.
+struct JoinSides {
+  double probing = 0;        ///< rows that look for matches
+  double side = 0;           ///< rows of the join table
+  double made = 0;           ///< rows that leave the join
+  double cost = 0;           ///< of both sides together
+  bool is_joined = false;    ///< the rows of the table come from joins
+  bool tests_pairs = false;  ///< there are conditions, but no keys
+  /// How many rows of the table have the same key, and how many pairs have equal keys. 0: nothing is known, or the join
+  /// needs its keys: those of others in the block follow from them, or there is at most one match. Only strategies by
+  /// key can run it then.
+  double matches = 0, meeting = 0;
+};
+
+/// The cost of a strategy that cannot run a join.
+inline constexpr double kCannot = std::numeric_limits<double>::infinity();
+
+/// Of a join by the strategy, with what its sides cost.
+double CostOf(vm::JoinStrategy strategy, const JoinSides& sides, const PlanOptions& options);
+/// The least one of those that `options` allow, and whose it is.
+double CostOfCheapest(const JoinSides& sides, const PlanOptions& options, vm::JoinStrategy* strategy);
 
 }  // namespace tessera

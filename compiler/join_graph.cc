@@ -231,6 +231,26 @@ double JoinGraph::RowsWith(RelationSet joined, double rows, size_t r, bool* uniq
   return after * residual;
 }
 
+void JoinGraph::FindMatches(size_t probing, size_t side, JoinSides* sides) const {
+  if (n_ != 2 || !IsInner(probing) || !IsInner(side)) return;
+  double fraction = 1;
+  const JoinStep step = Step(SetOf(probing), static_cast<int>(probing), SetOf(side), static_cast<int>(side), &fraction);
+  if (step.build_keys.empty() || step.unique) return;
+  // The statistics know the different values of stored columns.
+  const auto is_stored = [&](const Expr& e) {
+    return e.kind == Expr::Kind::kColumn && q_.relations[static_cast<size_t>(e.relation)].table != nullptr;
+  };
+  for (size_t k = 0; k < step.build_keys.size(); ++k) {
+    const Expr &build = *step.build_keys[k], &probe = *step.probe_keys[k];
+    const StorageClass storage = build.type.storage();
+    const bool numbers = storage == StorageClass::kInt || storage == StorageClass::kFloat;
+    if (!numbers || storage != probe.type.storage() || !is_stored(build) || !is_stored(probe)) return;
+  }
+  const double values = DistinctKeys(step.build_keys);
+  sides->matches = sides->side / values;
+  sides->meeting = sides->side / std::max(values, DistinctKeys(step.probe_keys)) * sides->probing;
+}
+
 bool JoinGraph::IsKey(const Expr& e, RelationSet joined, RelationSet side, const Expr** probe,
                       const Expr** build) const {
   if (!IsFunction(e, Function::kEq) || IsVolatile(e)) return false;

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/join_cost.h"
 #include "compiler/plan.h"
 #include "compiler/plan_options.h"
 
@@ -51,6 +52,10 @@ class JoinGraph {
   double RowsWith(RelationSet joined, double rows, size_t r, bool* unique) const;
   /// The same where the step and the fraction of matching pairs are known.
   double RowsAfter(const JoinStep& step, double rows, double fraction) const;
+
+  /// How the rows of relations `probing` and `side` match, if these are all that there are, stored tables joined by
+  /// numbers alone, and a row may find several. Sets matches and meeting of *sides.
+  void FindMatches(size_t probing, size_t side, JoinSides* sides) const;
 
   /// The filters of each relation, the most selective first, and predicates over no relation; they are moved out.
   void TakeFilters(Plan* plan);

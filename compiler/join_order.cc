@@ -85,7 +85,7 @@ Plan Ordered(const Query& q, const PlanOptions& options, const DerivedPlans& der
   plan.computed.resize(q.relations.size());
   JoinGraph graph(q, options, derived);
   graph.TakeFilters(&plan);
-  if (!KeysAreConditions(options) && SearchJoins(graph, &plan)) {
+  if (!KeysAreConditions(options) && SearchJoins(graph, options, &plan)) {
     RestrictSides(graph, &plan);
   } else {
     JoinChain(graph, options, &plan).Run();
@@ -93,44 +93,18 @@ Plan Ordered(const Query& q, const PlanOptions& options, const DerivedPlans& der
   return plan;
 }
 
-/// Pairs fewer than these are found soon in any way; and with more rows than these a grid's sides are costly to sort.
-constexpr double kLeastMatches = 1e6, kMostGridRows = 1 << 24;
-
-/// Whether the statistics know its different values.
-bool IsStoredColumn(const Query& q, const Expr& e) {
-  return e.kind == Expr::Kind::kColumn && q.relations[static_cast<size_t>(e.relation)].table != nullptr;
-}
-
-/// Whether the plan is one join of two stored tables, by numbers, whose rows have very many matches each.
-bool HasManyMatches(const PlanOptions& options, const Plan& plan) {
-  if (options.join != JoinChoice::kAuto || !options.grid_pruning || plan.joins.size() != 1) return false;
-  const JoinStep& step = plan.joins[0];
-  if (step.kind != JoinKind::kInner || step.build_keys.empty() || !step.joins.empty() || step.unique) return false;
-  double values = 1, probing_values = 1;
-  for (size_t k = 0; k < step.build_keys.size(); ++k) {
-    const Expr &build = *step.build_keys[k], &probe = *step.probe_keys[k];
-    const StorageClass storage = build.type.storage();
-    const bool numbers = storage == StorageClass::kInt || storage == StorageClass::kFloat;
-    if (!numbers || storage != probe.type.storage()) return false;
-    if (!IsStoredColumn(*plan.query, build) || !IsStoredColumn(*plan.query, probe)) return false;
-    values *= DistinctOf(*plan.query, build);
-    probing_values *= DistinctOf(*plan.query, probe);
-  }
-  const double probing = plan.rows[static_cast<size_t>(plan.driver)], built = step.side_rows;
-  return built / values >= options.grid_from_matches && built + probing <= kMostGridRows &&
-         built / std::max(values, probing_values) * probing >= kLeastMatches;
-}
-
 }  // namespace
 
 Plan OrderJoins(const Query& q, const PlanOptions& options, const DerivedPlans& derived) {
   Plan plan = Ordered(q, options, derived);
-  if (!HasManyMatches(options, plan)) return plan;
+  // Only the one join of a block is done without its keys: see JoinSides::matches.
+  if (plan.joins.empty() || vm::Info(plan.joins[0].strategy).by_key) return plan;
   PlanOptions by_pairs = options;
-  by_pairs.join = JoinChoice::kGrid;
-  Plan grid = Ordered(q, by_pairs, derived);
-  grid.joined_rows = plan.joined_rows;
-  return grid;
+  by_pairs.join = ChoiceOf(plan.joins[0].strategy);
+  Plan pairs = Ordered(q, by_pairs, derived);
+  pairs.joined_rows = plan.joined_rows;
+  pairs.joins[0].strategy = plan.joins[0].strategy;
+  return pairs;
 }
 
 }  // namespace tessera

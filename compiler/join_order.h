@@ -14,8 +14,8 @@
 
 namespace tessera {
 
-/// A plan with driver, filters, joins in their order, and the estimates `rows` and `joined_rows`. It has no strategies
-/// yet. Only result_rows of the plans in `derived` is read.
+/// A plan with driver, filters, joins in their order, and the estimates `rows` and `joined_rows`. Where the order depends on
+/// strategies, it has them. Only result_rows of the plans in `derived` is read.
 Plan OrderJoins(const Query& q, const PlanOptions& options, const DerivedPlans& derived);
 
 }  // namespace tessera

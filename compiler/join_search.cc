@@ -12,23 +12,19 @@ namespace {
 /// All splits of n relations are 3^n; 10 take a quarter of a millisecond.
 constexpr size_t kMostRelations = 10;
 
-/// To go on with a row after it was found, to test a condition on a candidate.
-constexpr double kMatchCost = 1, kTestCost = 1;
-/// To store the rows of joins, whose columns come from several tables, compared with those of a table; and to end one
-/// pipeline and begin another.
-constexpr double kJoinedCost = 2, kPipelineCost = 20000;
-
 /// The cheapest pipeline for a set of relations.
 struct Pipeline {
   RelationSet relations = 0;
-  double cost = -1;      ///< -1: there is none
-  double rows = 0;       ///< that leave it
-  RelationSet side = 0;  ///< of its last join; 0: it only scans a relation
+  double cost = -1;                                     ///< -1: there is none
+  double rows = 0;                                      ///< that leave it
+  RelationSet side = 0;                                 ///< of its last join; 0: it only scans a relation
+  vm::JoinStrategy strategy = vm::JoinStrategy::kHash;  ///< of its last join
 };
 
 class JoinSearch {
  public:
-  explicit JoinSearch(const JoinGraph& graph) : graph_(graph), n_(graph.relations()) {}
+  JoinSearch(const JoinGraph& graph, const PlanOptions& options)
+      : graph_(graph), options_(options), n_(graph.relations()) {}
 
   bool Run(Plan* plan) {
     const RelationSet all = n_ == 64 ? ~RelationSet{0} : SetOf(n_) - 1;
@@ -57,10 +53,12 @@ class JoinSearch {
         const Pipeline& probing = table_[s & ~side];
         if (!CanJoin(probing, table_[side])) continue;
         if (p.cost < 0) p.rows = RowsOf(s);
-        const double cost = CostOfJoin(probing, table_[side], p.rows);
+        vm::JoinStrategy strategy;
+        const double cost = CostOfJoin(probing, table_[side], p.rows, &strategy);
         if (p.cost >= 0 && cost >= p.cost) continue;
         p.cost = cost;
         p.side = side;
+        p.strategy = strategy;
       }
     }
     return table_[all].cost >= 0;
@@ -103,7 +101,7 @@ class JoinSearch {
           p.relations = a | b;
           p.side = b;
           p.rows = RowsOfJoin(probing, side);
-          p.cost = CostOfJoin(probing, side, p.rows);
+          p.cost = CostOfJoin(probing, side, p.rows, &p.strategy);
           if (best.cost >= 0 && (best.rows < p.rows || (best.rows == p.rows && best.cost <= p.cost))) continue;
           best = p;
         }
@@ -142,18 +140,21 @@ class JoinSearch {
     return IsSubset(graph_.needed(First(side.relations)), probing.relations);
   }
 
-  double CostOfJoin(const Pipeline& probing, const Pipeline& side, double rows) const {
-    const TableCost& c = CostOfTable(side.rows);
-    double look = c.probe;
+  /// Of the cheapest strategy.
+  double CostOfJoin(const Pipeline& probing, const Pipeline& side, double rows, vm::JoinStrategy* strategy) const {
+    JoinSides sides{.probing = probing.rows,
+                    .side = side.rows,
+                    .made = rows,
+                    .cost = probing.cost + side.cost,
+                    .is_joined = side.side != 0};
     if (!IsPipeline(side.relations)) {
       const auto r = First(side.relations);
       double fraction = 1;
       const JoinStep step = graph_.Step(probing.relations, -1, side.relations, static_cast<int>(r), &fraction);
-      if (step.build_keys.empty() && !step.match.empty()) look = kTestCost * side.rows;
+      sides.tests_pairs = step.build_keys.empty() && !step.match.empty();
     }
-    double build = c.build * side.rows;
-    if (side.side != 0) build = kJoinedCost * build + kPipelineCost;
-    return probing.cost + side.cost + build + look * probing.rows + kMatchCost * rows;
+    if (n_ == 2) graph_.FindMatches(First(probing.relations), First(side.relations), &sides);
+    return CostOfCheapest(sides, options_, strategy);
   }
 
   const Pipeline* Find(RelationSet s) const {
@@ -176,6 +177,7 @@ class JoinSearch {
     step.joins = StepsOf(p.side);
     step.side_rows = Find(p.side)->rows;
     step.rows = p.rows;
+    step.strategy = p.strategy;
     for (const JoinStep& j : step.joins) {  // a row of the driver may be there several times
       const bool once = j.unique || j.kind == JoinKind::kSemi || j.kind == JoinKind::kAnti || j.kind == JoinKind::kMark;
       step.unique = step.unique && once;
@@ -185,6 +187,7 @@ class JoinSearch {
   }
 
   const JoinGraph& graph_;
+  const PlanOptions& options_;
   const size_t n_;
   std::vector<Pipeline> table_;   ///< by set, if all splits are tried
   std::vector<Pipeline> chosen_;  ///< otherwise
@@ -192,6 +195,8 @@ class JoinSearch {
 
 }  // namespace
 
-bool SearchJoins(const JoinGraph& graph, Plan* plan) { return JoinSearch(graph).Run(plan); }
+bool SearchJoins(const JoinGraph& graph, const PlanOptions& options, Plan* plan) {
+  return JoinSearch(graph, options).Run(plan);
+}
 
 }  // namespace tessera

@@ -15,8 +15,8 @@
 
 namespace tessera {
 
-/// Sets driver, joins and joined_rows of the plan. False, and the plan is left as it is, if no relation is joined by an
-/// inner join or equalities do not connect those that are.
-bool SearchJoins(const JoinGraph& graph, Plan* plan);
+/// Sets driver, joins with the strategy that costs least for each, and joined_rows of the plan. False, and the plan is left
+/// as it is, if no relation is joined by an inner join or equalities do not connect those that are.
+bool SearchJoins(const JoinGraph& graph, const PlanOptions& options, Plan* plan);
 
 }  // namespace tessera
