@@ -358,7 +358,7 @@ TEST(ProgramBytes, EveryBitCounts) {
 
 TEST(ProgramBytes, AHugeCountAllocatesNothing) {
   // A list of 2^32 - 1 constants in a program of 12 bytes.
-  std::string body("TESP\x0B\0\0\0\xFF\xFF\xFF\xFF", 12);
+  std::string body("TESP\x0C\0\0\0\xFF\xFF\xFF\xFF", 12);
   ExpectRefused(WithChecksum(body), "ends early");
 }
 
@@ -599,7 +599,7 @@ const std::vector<Refusal>& Refusals() {
       {"more result columns than columns", [](P p) { p.columns.push_back(p.columns[0]); }, "result columns"},
       {"a result column of another class", [](P p) { p.columns[0].type = kText; }, "type of a result column"},
       // Sources and sinks
-      {"an unknown source", [](P p) { Scan(p).source_kind = static_cast<Section::Source>(5); }, "kind of source or sink"},
+      {"an unknown source", [](P p) { Scan(p).source_kind = static_cast<Section::Source>(6); }, "kind of source or sink"},
       {"an unknown sink", [](P p) { Scan(p).sink = static_cast<Section::Sink>(4); }, "kind of source or sink"},
       {"a table that is not there", [](P p) { Scan(p).source = 2; }, "source table"},
       {"table -1", [](P p) { Scan(p).source = -1; }, "source table"},
@@ -609,6 +609,8 @@ const std::vector<Refusal>& Refusals() {
       {"a section that reads a join table", [](P p) { Result_(p).source = kBuild; }, "has no rows"},
       {"a section that reads a dictionary", [](P p) { Result_(p).source = kDictionary; }, "has no rows"},
       {"one row with columns", [](P p) { Scan(p).source_kind = Section::Source::kOneRow; }, "no columns"},
+      {"a series with columns of a table", [](P p) { Scan(p).source_kind = Section::Source::kSeries; }, "of a series"},
+      {"rows of no series", [](P p) { Scan(p).source_rows = 1; }, "rows of a series"},
       {"a dictionary without a map", [](P p) { p.sections[kDictionary].sink = Section::Sink::kRows; }, "belong together"},
       {"a map of no dictionary", [](P p) { p.sections[kBuild].sink = Section::Sink::kMap; p.joins.clear(); }, "belong together"},
       {"a dictionary of two columns", [](P p) { p.sections[kDictionary].slots.push_back({0, kText, -1}); }, "slots of a dictionary"},
