@@ -59,6 +59,15 @@ Result<ExprPtr> ExpressionBinder::BindComposed(std::string_view name, std::vecto
   std::vector<ExprPtr>& a = *args;
   if (name.starts_with("regexp_") || (name == "substring" && a.size() == 2))
     return BindRegexFunction(name, args, position);
+  if (name == "substring" && a.size() == 3) {
+    const auto is_text = [](const ExprPtr& e) { return e->type.id == TypeId::kText || e->type.id == TypeId::kNull; };
+    const bool typed = a[1]->type.id == TypeId::kText || a[2]->type.id == TypeId::kText;
+    const bool written = !a[2]->constant.null;
+    if (std::all_of(a.begin(), a.end(), is_text) && (typed || written)) return BindSimilarPart(std::move(a), position);
+  }
+  if ((name == "printf" || name == "format") && !a.empty()) return BindPrintf(name, args, position);
+  TESSERA_ASSIGN(ExprPtr defined, BindDefined(name, args, position));
+  if (defined != nullptr) return defined;
   if (name == "concat" && !a.empty()) return BindConcat(std::move(a), position);
   if (name == "concat_ws" && a.size() > 1) return BindConcatWithSeparator(std::move(a), position);
   if (a.empty()) {
@@ -322,6 +331,9 @@ Result<ExprPtr> ExpressionBinder::BindMoment(const ParseNode& node) {
   if (op == "SVFOP_CURRENT_TIMESTAMP") return Moment(TypeId::kTimestampTz, node.location());
   if (op == "SVFOP_LOCALTIMESTAMP") return Moment(TypeId::kTimestamp, node.location());
   if (op == "SVFOP_CURRENT_TIME" || op == "SVFOP_LOCALTIME") return Moment(TypeId::kTime, node.location());
+  for (const char* user : {"SVFOP_CURRENT_USER", "SVFOP_USER", "SVFOP_SESSION_USER", "SVFOP_CURRENT_ROLE"}) {
+    if (op == user) return UserName(node.location());
+  }
   return NotSupported(node);
 }
 

@@ -39,7 +39,8 @@ Result<ExprPtr> ExpressionBinder::BindElement(const ParseNode& node) {
     return list.Get(Field::k_over) != nullptr ? BindWindow("first", list) : BindAggregate("first", list);
 
   const ParseNode* arguments = list.Get(Field::k_args);
-  const bool match = name == "regexp_match", splits = name == "string_to_array";
+  const bool match = name == "regexp_match", array = name == "string_to_array";
+  const bool splits = array || name == "string_split" || name == "str_split" || name == "split";
   const size_t count = arguments == nullptr ? 0 : arguments->size();
   if (!(match && (count == 2 || count == 3)) && !(splits && count == 2)) return refused();
   std::vector<ExprPtr> args;
@@ -51,7 +52,7 @@ Result<ExprPtr> ExpressionBinder::BindElement(const ParseNode& node) {
   }
   if (n < 1) return MakeNull(kText, position);
   if (splits) {
-    TESSERA_ASSIGN(ExprPtr parts, CountParts(*args[0], *args[1], true));
+    TESSERA_ASSIGN(ExprPtr parts, CountParts(*args[0], *args[1], array));
     TESSERA_ASSIGN(ExprPtr has, Comparison(Function::kGe, std::move(parts), place->Clone(), position));
     args.push_back(place->Clone());
     TESSERA_ASSIGN(ExprPtr part, Folded(MakeFunction(Function::kSplitPart, kText, position, std::move(args))));

@@ -10,6 +10,7 @@
 #include "compiler/fold.h"
 #include "compiler/nearest_name.h"
 #include "compiler/parser.h"
+#include "compiler/sql_scanner.h"
 #include "compiler/window_call.h"
 
 namespace tessera {
@@ -64,13 +65,13 @@ std::string FeatureName(const ParseNode& node) {
   constexpr Row kRows[] = {
       {"A_Indirection", "a subscript or field selection"},
       {"CollateClause", "COLLATE"},
-      {"ParamRef", "a parameter"},
       {"XmlExpr", "XML"},
       {"XmlSerialize", "XML"},
       {"CurrentOfExpr", "CURRENT OF"},
       {"MultiAssignRef", "assignment of several columns"},
       {"JsonObjectConstructor", "JSON"},
   };
+  if (node.Is(Tag::kParamRef)) return "a parameter";
   if (node.Is(Tag::kRowExpr)) return "a row value";
   if (node.Is(Tag::kA_ArrayExpr)) return "ARRAY";
   if (node.Is(Tag::kSetToDefault)) return "DEFAULT here";
@@ -139,6 +140,8 @@ Result<ExprPtr> ExpressionBinder::BindNode(const ParseNode& node) {
       return BindMoment(node);
     case Tag::kGroupingFunc:
       return BindGrouping(node);
+    case Tag::kParamRef:
+      return BindParameter(node);
     default:
       return NotSupported(node);
   }
@@ -367,7 +370,9 @@ int64_t ExpressionBinder::IntegerOfConstant(std::string_view sql, const ParseNod
     }
   }
   int64_t digits = 0;
-  std::from_chars(sql.data() + std::min(at, sql.size()), sql.data() + sql.size(), digits);
+  const Token number = NextToken(sql, std::min(at, sql.size()));
+  const std::string plain = PlainNumber(sql.substr(number.begin, number.end - number.begin));
+  std::from_chars(plain.data(), plain.data() + plain.size(), digits);
   return negative ? -digits : digits;
 }
 

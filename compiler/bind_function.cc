@@ -8,6 +8,7 @@
 #include "compiler/correlation.h"
 #include "compiler/expression_binder.h"
 #include "compiler/fold.h"
+#include "compiler/from_binder.h"
 #include "compiler/nearest_name.h"
 #include "compiler/statement_option.h"
 #include "compiler/subquery_expr.h"
@@ -92,6 +93,10 @@ Result<ExprPtr> ExpressionBinder::BindFunction(const ParseNode& node) {
   if (names->size() > (system ? 2 : 1)) return Unsupported("a function name with a schema is not supported", position);
   if (node.Get(Field::k_agg_within_group) != nullptr && IsHypotheticalName(name)) return BindHypothetical(name, node);
   if (name.starts_with("json")) return Unsupported(std::string(name) + " is not supported: there is no JSON", position);
+  const bool makes_rows = name == "generate_series" || IsUnnested(name);
+  if (makes_rows && context_->rows_of && clause_ == Clause::kSelect && in_aggregate_ == 0 && !in_window_ &&
+      may_skip_ == 0)
+    return context_->rows_of(node);
   for (const NestedFunction& f : kNestedFunctions) {
     if (f.name == name)
       return Unsupported(std::string(name) + " is not supported: there are no arrays, maps and JSON", position, f.hint);
@@ -102,8 +107,8 @@ Result<ExprPtr> ExpressionBinder::BindFunction(const ParseNode& node) {
                          name == "array_to_string" ? "string_agg(x, ',') gives one text of a group." : "");
   }
   if (name == "columns") {
-    return Unsupported("COLUMNS(...) is not supported", position,
-                       "Write the columns, or * with EXCLUDE, REPLACE and RENAME.");
+    if (context_->each != nullptr) return Column(context_->each->relation, context_->each->column, position);
+    return Unsupported("COLUMNS(...) here is not supported", position, "It stands in the select list and in WHERE.");
   }
   if (node.Get(Field::k_over) != nullptr) return BindWindow(name, node);
   if (FindMark(*context_, Dialect::Mark::Kind::kIgnoreNulls, position) != nullptr)
@@ -111,8 +116,7 @@ Result<ExprPtr> ExpressionBinder::BindFunction(const ParseNode& node) {
   if (node.Get(Field::k_func_variadic) != nullptr) return Unsupported("VARIADIC is not supported", position);
   if (IsAggregateName(name) || IsStatisticName(name)) return BindAggregate(name, node);
   if (name == "generate_series") {
-    return Unsupported("generate_series outside of FROM is not supported", position,
-                       "SELECT i FROM generate_series(...) AS i.");
+    return Unsupported("generate_series here is not supported", position, "SELECT i FROM generate_series(...) AS i.");
   }
   for (const auto& [field, what] : {std::pair{Field::k_agg_star, "*"},
                                     {Field::k_agg_distinct, "DISTINCT"},
@@ -158,6 +162,7 @@ Result<ExprPtr> ExpressionBinder::BindFunction(const ParseNode& node) {
   }
   TESSERA_ASSIGN(ExprPtr composed, BindComposed(name, &args, position));
   if (composed != nullptr) return composed;
+  if (name == "getvariable" && args.size() == 1) return BindVariable(*args[0], position);
   if (args.size() == 2 && (name == "btrim" || name == "ltrim" || name == "rtrim" || name == "trim")) {
     // TRIM(BOTH ' ' FROM x) names the default.
     if (!IsConstant(*args[1]) || args[1]->constant.text != " ") return BindTrim(name, std::move(args), position);
@@ -171,6 +176,7 @@ Result<ExprPtr> ExpressionBinder::BindFunction(const ParseNode& node) {
     case FunctionMatch::kNoSuchName: {
       if (IsWindowFunctionName(name))
         return SqlError("window function " + std::string(name) + " requires an OVER clause", position);
+      if (args.size() == 1 && FindTypeName(name)) return BindCastCall(name, std::move(args[0]), position);
       const std::string nearest = NearestName(name, FunctionNames());
       return NoFunction(Signature(name, args), position,
                         nearest.empty() ? "" : "Perhaps you meant function \"" + nearest + "\".");
@@ -216,6 +222,31 @@ Result<ExprPtr> ExpressionBinder::BindFunction(const ParseNode& node) {
       break;
   }
   return Folded(MakeFunction(rule.function, rule.result, position, std::move(args)));
+}
+
+/// The name of a type as a function: date('2024-01-31').
+Result<ExprPtr> ExpressionBinder::BindCastCall(std::string_view name, ExprPtr x, int position) {
+  const SqlType type =
+      *FindTypeName(name) == TypeId::kDecimal ? SqlType::Decimal(18, 3) : SqlType::Of(*FindTypeName(name));
+  if (IsUntyped(*x) && !x->constant.null) {
+    TESSERA_ASSIGN(ExprPtr moment, BindNamedMoment(x->constant.text, type, position));
+    if (moment != nullptr) return moment;
+  }
+  TESSERA_ASSIGN(x, Resolve(std::move(x), type));
+  if (x->type == type) return x;
+  if (FindCast(x->type, type) == CastContext::kNone)
+    return SqlError("cannot cast type " + x->type.ToString() + " to " + type.ToString(), position);
+  return Cast(std::move(x), type);
+}
+
+Result<ExprPtr> ExpressionBinder::BindVariable(const Expr& name, int position) {
+  if (!IsConstant(name) || (!IsUntyped(name) && name.type.id != TypeId::kText))
+    return Unsupported("getvariable of a name that is not a constant text is not supported", name.position);
+  const auto* const variables = dialect().variables;
+  const auto found =
+      variables == nullptr ? decltype(variables->end()){} : variables->find(LowerCase(name.constant.text));
+  if (variables == nullptr || found == variables->end()) return MakeNull(SqlType::Of(TypeId::kNull), position);
+  return MakeConstant(found->second, position);
 }
 
 Result<ExprPtr> ExpressionBinder::BindExtract(std::string_view field, int field_position, const ParseNode& argument,
@@ -502,6 +533,9 @@ Result<ExpressionBinder::AggregateCall> ExpressionBinder::BindAggregateCall(std:
                    Folded(MakeFunction(Function::kCase, one, position,
                                        ExprList(std::move(argument), MakeConstant(Value::Int(one, 1), position),
                                                 MakeNull(one, position)))));
+  }
+  if (rule->function == AggregateFunction::kSum && argument->type.id == TypeId::kBoolean) {
+    TESSERA_ASSIGN(argument, Folded(MakeCast(std::move(argument), kInteger)));
   }
   if (NeedsDouble(info.opcodes, argument->type)) {
     TESSERA_ASSIGN(argument, Folded(MakeCast(std::move(argument), kDouble)));

@@ -15,30 +15,6 @@
 namespace tessera {
 namespace {
 
-/// Makes every column that `scope` names an output of `query`, and lets `scope` name these outputs.
-void OutputAll(Query* query, NameScope* scope, const ExpressionBinder& binder) {
-  const auto place = [&](ScopeColumn* c) {
-    ExprPtr e = binder.Column(c->relation, c->column, -1);
-    size_t i = 0;
-    while (i < query->outputs.size() && !query->outputs[i].expr->SameAs(*e)) ++i;
-    if (i == query->outputs.size()) query->outputs.push_back({std::move(e), c->name});
-    c->column = static_cast<int>(i);
-  };
-  for (ScopeColumn& c : scope->columns) place(&c);
-  for (RangeVariable& v : scope->variables) {
-    for (ScopeColumn& c : v.columns) place(&c);
-  }
-  query->visible = static_cast<int>(query->outputs.size());
-}
-
-/// Makes the columns of `scope` those of relation `r`, with the same numbers.
-void MoveTo(int r, NameScope* scope) {
-  for (ScopeColumn& c : scope->columns) c.relation = r;
-  for (RangeVariable& v : scope->variables) {
-    for (ScopeColumn& c : v.columns) c.relation = r;
-  }
-}
-
 /// A condition of a block becomes one of a derived table in the place of relation `filled`, which has that relation alone:
 /// columns of the others are now those of the block around it.
 void MoveToFilter(int filled, Expr* condition) {
@@ -67,6 +43,28 @@ void MoveToFilter(int filled, Expr* condition) {
 }
 
 }  // namespace
+
+void OutputAll(Query* query, NameScope* scope, const ExpressionBinder& binder) {
+  const auto place = [&](ScopeColumn* c) {
+    ExprPtr e = binder.Column(c->relation, c->column, -1);
+    size_t i = 0;
+    while (i < query->outputs.size() && !query->outputs[i].expr->SameAs(*e)) ++i;
+    if (i == query->outputs.size()) query->outputs.push_back({std::move(e), c->name});
+    c->column = static_cast<int>(i);
+  };
+  for (ScopeColumn& c : scope->columns) place(&c);
+  for (RangeVariable& v : scope->variables) {
+    for (ScopeColumn& c : v.columns) place(&c);
+  }
+  query->visible = static_cast<int>(query->outputs.size());
+}
+
+void MoveTo(int r, NameScope* scope) {
+  for (ScopeColumn& c : scope->columns) c.relation = r;
+  for (RangeVariable& v : scope->variables) {
+    for (ScopeColumn& c : v.columns) c.relation = r;
+  }
+}
 
 Result<int> FromBinder::AddSide(std::shared_ptr<Query> query, NameScope* scope, int position) {
   const bool correlated = RefersOutward(*query);
@@ -110,6 +108,7 @@ Status FromBinder::BindJoin(const ParseNode& join, NameScope* scope) {
   const std::string_view type = join.Text(Field::k_jointype);
   const ParseNode& left_item = *join.Get(Field::k_larg);
   const ParseNode& right_item = *join.Get(Field::k_rarg);
+  if (IsAsOf(join)) return BindAsOf(join, scope);
   if (type == "JOIN_FULL") return BindFullJoin(join, scope);
   if (type != "JOIN_INNER" && type != "JOIN_LEFT" && type != "JOIN_RIGHT")
     return Unsupported("this join is not supported", PositionOf(right_item));
@@ -196,6 +195,7 @@ Status FromBinder::JoinCondition(const ParseNode& join, const NameScope& left, c
   } else if (using_clause != nullptr) {
     for (const ParseNode& n : *using_clause) {
       const std::string_view name = n.Text(Field::k_sval);
+      if (name == kAsOf) continue;
       if (!is_merged.insert(name).second) {
         return SqlError("column name \"" + std::string(name) + "\" appears more than once in USING clause",
                         PositionOf(*join.Get(Field::k_rarg)));
@@ -237,6 +237,7 @@ Status FromBinder::JoinCondition(const ParseNode& join, const NameScope& left, c
     TESSERA_TRY(AddVariables(*side, scope));
   }
   if (const ParseNode* quals = join.Get(Field::k_quals)) {
+    if (IsAsOf(join)) quals = quals->Get(Field::k_args)->first()->next();
     ExpressionBinder on(&context_, scope, Clause::kOn);
     TESSERA_ASSIGN(ExprPtr e, on.BindBoolean(*quals, "argument of JOIN/ON"));
     SplitConjuncts(std::move(e), condition);

@@ -650,6 +650,7 @@ bool IsPlainText(std::string_view pattern, std::string* out) {
 }  // namespace
 
 Result<ExprPtr> ExpressionBinder::BindLike(const ParseNode& node) {
+  if (FindMark(*context_, Dialect::Mark::Kind::kGlob, node.location()) != nullptr) return BindGlob(node);
   TESSERA_ASSIGN(ExprPtr x, BindTyped(*node.Get(Field::k_lexpr)));
   return Like(node.Get(Field::k_name)->first()->Text(Field::k_sval), std::move(x), node.Get(Field::k_rexpr),
               node.location());

@@ -213,6 +213,155 @@ Result<ExprPtr> ExpressionBinder::BindSimilar(const ParseNode& node) {
   return Folded(MakeFunction(Function::kNot, kBoolean, position, ExprList(std::move(match))));
 }
 
+namespace {
+
+/// GLOB's pattern as one of LIKE, or, if it has brackets, as a regular expression for all of a text.
+bool GlobAsLike(std::string_view glob, std::string* out) {
+  for (size_t i = 0; i < glob.size(); ++i) {
+    const char c = glob[i];
+    if (c == '[') return false;
+    if (c == '*' || c == '?') {
+      *out += c == '*' ? '%' : '_';
+      continue;
+    }
+    const char literal = c == '\\' && i + 1 < glob.size() ? glob[++i] : c;
+    if (literal == '%' || literal == '_' || literal == '\\') *out += '\\';
+    *out += literal;
+  }
+  return true;
+}
+
+std::string GlobAsRegex(std::string_view glob) {
+  std::string out = "\\A(?s:";
+  const auto literal = [&](char c) {
+    if (c > 0 && c < 127 && !std::isalnum(static_cast<unsigned char>(c))) out += '\\';
+    out += c;
+  };
+  for (size_t i = 0; i < glob.size(); ++i) {
+    const char c = glob[i];
+    // A ] that is the first in brackets is one of the characters.
+    const size_t first = i + 1 + (i + 1 < glob.size() && glob[i + 1] == '!' ? 1 : 0);
+    const size_t end = c == '[' ? glob.find(']', first + 1) : std::string_view::npos;
+    if (c == '*') {
+      out += ".*";
+    } else if (c == '?') {
+      out += '.';
+    } else if (c == '[' && end != std::string_view::npos) {
+      out += first > i + 1 ? "[^" : "[";
+      for (size_t k = first; k < end; ++k) {
+        if (glob[k] == '-' && k > first && k + 1 < end) {
+          out += '-';
+        } else {
+          literal(glob[k]);
+        }
+      }
+      out += ']';
+      i = end;
+    } else {
+      literal(c == '\\' && i + 1 < glob.size() ? glob[++i] : c);
+    }
+  }
+  return out + ")\\z";
+}
+
+/// The regular expression with quantifiers that take as little as they can.
+std::string Reluctant(std::string_view regex) {
+  std::string out;
+  bool brackets = false;
+  for (size_t i = 0; i < regex.size(); ++i) {
+    const char c = regex[i];
+    out += c;
+    if (c == '\\' && i + 1 < regex.size()) {
+      out += regex[++i];
+      continue;
+    }
+    if (c == '[') brackets = true;
+    if (c == ']') brackets = false;
+    const bool opens = c == '?' && i > 0 && regex[i - 1] == '(';
+    if (!brackets && !opens && (c == '*' || c == '+' || c == '?' || c == '}')) out += '?';
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<ExprPtr> ExpressionBinder::BindGlob(const ParseNode& node) {
+  const int position = node.location();
+  const bool negated = node.Get(Field::k_name)->first()->Text(Field::k_sval).starts_with('!');
+  TESSERA_ASSIGN(ExprPtr x, BindTyped(*node.Get(Field::k_lexpr)));
+  TESSERA_ASSIGN(ExprPtr pattern, BindTyped(*node.Get(Field::k_rexpr)));
+  if (x->type.id != TypeId::kText || pattern->type.id != TypeId::kText) {
+    return SqlError("operator does not exist: " + x->type.ToString() + " GLOB " + pattern->type.ToString(), position,
+                    "GLOB is for texts.");
+  }
+  if (!IsConstant(*pattern)) {
+    return Unsupported("GLOB with a pattern that is not a constant is not supported", pattern->position,
+                       "LIKE and ~ take columns.");
+  }
+  if (pattern->constant.null) return MakeNull(kBoolean, position);
+  std::string like;
+  const bool plain = GlobAsLike(pattern->constant.text, &like);
+  pattern->constant.text = plain ? like : GlobAsRegex(pattern->constant.text);
+  if (!plain) TESSERA_TRY(TryRegex(pattern->constant.text, pattern->position));
+  TESSERA_ASSIGN(ExprPtr match, Folded(MakeFunction(plain ? Function::kLike : Function::kRegexMatch, kBoolean, position,
+                                                    ExprList(std::move(x), std::move(pattern)))));
+  if (!negated) return match;
+  return Folded(MakeFunction(Function::kNot, kBoolean, position, ExprList(std::move(match))));
+}
+
+/// The pattern has three parts, with the escape and a double quote between them: the middle one is what is given, the first
+/// takes as little as it can.
+Result<ExprPtr> ExpressionBinder::BindSimilarPart(std::vector<ExprPtr> a, int position) {
+  const SqlType text = SqlType::Text();
+  for (ExprPtr& e : a) {
+    TESSERA_ASSIGN(e, Resolve(std::move(e), text));
+  }
+  for (size_t i = 1; i < a.size(); ++i) {
+    if (!IsConstant(*a[i])) {
+      return Unsupported("SUBSTRING ... SIMILAR with a pattern or an escape that is not a constant is not supported",
+                         a[i]->position, "regexp_extract(x, y, 1) takes columns.");
+    }
+    if (a[i]->constant.null) return MakeNull(text, position);
+  }
+  const std::string &pattern = a[1]->constant.text, &escape = a[2]->constant.text;
+  if (vm::CharacterCount(escape) > 1)
+    return SqlError("invalid escape string", a[2]->position, "Escape string must be empty or one character.");
+  std::vector<std::string> parts(1);
+  for (size_t i = 0; i < pattern.size();) {
+    const bool escaped = !escape.empty() && std::string_view(pattern).substr(i).starts_with(escape);
+    const size_t behind = i + escape.size();
+    if (escaped && behind < pattern.size() && pattern[behind] == '"') {
+      parts.emplace_back();
+      i = behind + 1;
+      continue;
+    }
+    const size_t length = escaped ? escape.size() + (behind < pattern.size() ? 1 : 0) : 1;
+    parts.back() += pattern.substr(i, length);
+    i += length;
+  }
+  if (parts.size() > 3) {
+    return SqlError("SQL regular expression may not contain more than two escape-double-quote separators",
+                    a[1]->position);
+  }
+  std::string regex = "\\A";
+  for (size_t i = 0; i < parts.size(); ++i) {
+    std::string part;
+    const Status status = vm::RewritePattern(parts[i], escape, vm::kSimilarRegex, &part);
+    if (!status.ok()) return status.At(a[1]->position);
+    // Without what makes it match all of a text.
+    constexpr std::string_view kBegin = "\\A", kEnd = "\\z";
+    if (part.starts_with(kBegin)) part = part.substr(kBegin.size());
+    if (part.ends_with(kEnd)) part.resize(part.size() - kEnd.size());
+    const bool given = parts.size() == 1 || i == 1;
+    regex += i == 0 && !given ? "(?:" + Reluctant(part) + ")" : given ? "(" + part + ")" : "(?:" + part + ")";
+  }
+  regex += "\\z";
+  TESSERA_TRY(TryRegex(regex, a[1]->position));
+  return Folded(MakeFunction(
+      Function::kRegexPart, text, position,
+      ExprList(std::move(a[0]), MakeConstant(Value::Text(regex), position), Number(1, position), Number(1, position))));
+}
+
 /// The pattern with an escape, a backslash if that is nullptr, in another form.
 Result<ExprPtr> ExpressionBinder::InForm(int64_t form, ExprPtr pattern, ExprPtr escape) {
   const int position = pattern->position;

@@ -195,7 +195,7 @@ Status FromBinder::AddValues(const ParseNode& item, const std::string& name, int
   return AddRelation(std::move(relation), "", alias, position, scope);
 }
 
-Status FromBinder::BindSeries(const ParseNode& item, NameScope* scope) {
+Status FromBinder::BindRows(const ParseNode& item, NameScope* scope) {
   const int at = item.FirstLocation();
   const ParseNode* list = item.Get(Field::k_functions);
   // A list for each function: its call, and definitions of columns.
@@ -205,12 +205,28 @@ Status FromBinder::BindSeries(const ParseNode& item, NameScope* scope) {
     return Unsupported("this function in FROM is not supported", at, "generate_series and range are.");
   std::string name;
   for (const ParseNode& n : *call->Get(Field::k_funcname)) name = n.Text(Field::k_sval);
-  const int position = call->location();
-  if (item.Get(Field::k_coldeflist) != nullptr)
-    return SqlError("a column definition list is only allowed for functions returning \"record\"", position);
+  if (item.Get(Field::k_coldeflist) != nullptr) {
+    return SqlError("a column definition list is only allowed for functions returning \"record\"", call->location());
+  }
   if (IsUnnested(name)) return BindUnnest(item, *call, name, scope);
   if (name == "tessera_chunks") return BindChunks(*call, item.Get(Field::k_alias), scope);
   if (name == "tessera_cache") return BindCache(*call, item.Get(Field::k_alias), scope);
+  return BindSeries(item, *call, name, scope);
+}
+
+Result<ExprPtr> FromBinder::AddRows(const ParseNode& call) {
+  std::string name;
+  for (const ParseNode& n : *call.Get(Field::k_funcname)) name = n.Text(Field::k_sval);
+  before_.push_back(&block_.scope);
+  NameScope rows;
+  TESSERA_TRY(IsUnnested(name) ? BindUnnest(call, call, name, &rows) : BindSeries(call, call, name, &rows));
+  before_.pop_back();
+  const ScopeColumn& c = rows.columns[0];
+  return ExpressionBinder(&context_, &block_.scope, Clause::kSelect).Column(c.relation, c.column, call.location());
+}
+
+Status FromBinder::BindSeries(const ParseNode& item, const ParseNode& call, const std::string& name, NameScope* scope) {
+  const int position = call.location();
   const bool inclusive = name == "generate_series";
   if (!inclusive && name != "range") {
     return Unsupported("function " + name + " in FROM is not supported", position,
@@ -224,7 +240,7 @@ Status FromBinder::BindSeries(const ParseNode& item, NameScope* scope) {
   QueryBlock inside(context_, &visible);
   ExpressionBinder binder(&inside.context, &inside.scope, Clause::kValues);
   bool varies = false;
-  if (const ParseNode* nodes = call->Get(Field::k_args)) {
+  if (const ParseNode* nodes = call.Get(Field::k_args)) {
     for (const ParseNode& node : *nodes) {
       TESSERA_ASSIGN(ExprPtr e, binder.Bind(node));
       TESSERA_ASSIGN(e, binder.Resolve(std::move(e), args.size() < 2 && nodes->size() == 3 && !args.empty() &&

@@ -291,6 +291,13 @@ Status BindStatement(const ParseNode& node, std::string_view sql, const Dialect&
 Result<Statement> Bind(const ParsedStatement& parsed, std::string_view sql, const Snapshot& snapshot) {
   Statement statement;
   TESSERA_TRY(BindStatement(*parsed.statement, sql, parsed.dialect, snapshot, &statement));
+  if (!parsed.dialect.variable.empty()) {
+    if (statement.kind != Statement::Kind::kSelect || statement.query == nullptr || statement.query->visible != 1)
+      return SqlError("SET VARIABLE takes one value", FirstWord(sql), "Write SET VARIABLE x = 5, or x = (SELECT ...).");
+    statement.kind = Statement::Kind::kSetVariable;
+    statement.variable = parsed.dialect.variable;
+    if (parsed.dialect.reset) statement.query = nullptr;
+  }
   if (parsed.dialect.describe) statement.query = DescribeQuery(*statement.query);
   return statement;
 }

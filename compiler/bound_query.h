@@ -198,7 +198,8 @@ struct Statement {
     kNotice,
     kCreateType,
     kDropType,
-    kVacuum
+    kVacuum,
+    kSetVariable
   };
   Kind kind = Kind::kSelect;
   bool explain = false;  ///< kSelect and kInsert ... SELECT only
@@ -223,6 +224,8 @@ struct Statement {
 
   std::string notice;  ///< kNotice: there is nothing to do but to say so
 
+  /// kSetVariable: its name; `query` gives the value, or is nullptr for RESET.
+  std::string variable;
   /// SET setting = value (value as written, unquoted); SHOW setting. kVacuum: the value of compression, "": the session's.
   std::string setting, value;       ///< value of kCopyFrom: "match": the header must name the columns in their order
   std::vector<std::string> tables;  ///< kVacuum: what is written anew

@@ -20,9 +20,10 @@ namespace tessera {
 Result<Compiled> Compile(std::string_view sql, const Snapshot& snapshot, const PlanOptions& options,
                          RandomState* random) {
   Compiled c;
-  TESSERA_ASSIGN(ParsedStatement parsed, Parse(sql));
+  TESSERA_ASSIGN(ParsedStatement parsed, Parse(sql, options.run_query));
   parsed.dialect.zone = options.zone;
   parsed.dialect.types = &snapshot.types;
+  parsed.dialect.variables = options.variables;
   if (options.caches) parsed.dialect.caches = &options.caches;
   TESSERA_ASSIGN(c.statement, Bind(parsed, sql, snapshot));
   if (c.statement.query == nullptr) return c;

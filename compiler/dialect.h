@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -19,6 +20,7 @@
 #include "base/status.h"
 #include "tablet/cache_report.h"
 #include "tablet/enum_type.h"
+#include "tablet/row_batch.h"
 #include "tablet/time_zone.h"
 
 namespace tessera {
@@ -38,6 +40,7 @@ struct Dialect {
       kIgnoreNulls,  ///< the call has IGNORE NULLS
       kPercent,      ///< the number of LIMIT is a percentage
       kQualify,      ///< the last window of WINDOW is the condition of QUALIFY, in its PARTITION BY
+      kGlob,         ///< the LIKE is a GLOB
     };
     Kind kind = Kind::kAll;
     int position = -1;  ///< of the parse tree's node
@@ -45,6 +48,7 @@ struct Dialect {
     /// Outputs of the select list that begin here and before `replaced_end` replace columns of the star.
     int replaced_begin = 0, replaced_end = 0;
     std::vector<std::pair<Name, std::string>> renamed = {};
+    bool lenient = false;  ///< names in `excluded` need not be columns
   };
 
   const Mark* Find(Mark::Kind kind, int position) const {
@@ -58,16 +62,24 @@ struct Dialect {
   const std::vector<EnumType>* types = nullptr;  ///< those of CREATE TYPE; nullptr: there are none
   /// See PlanOptions; nullptr: there is nothing to show.
   const std::function<std::vector<CacheReport>()>* caches = nullptr;
+  /// Values of SET VARIABLE; nullptr: there are none.
+  const std::map<std::string, Value, std::less<>>* variables = nullptr;
+  std::string variable;     ///< SET VARIABLE: the statement is the query of its value; "": it is another statement
+  bool reset = false;       ///< RESET VARIABLE
   bool describe = false;    ///< DESCRIBE: the statement is the query to describe
   bool or_replace = false;  ///< CREATE OR REPLACE
   std::vector<Mark> marks;  ///< sorted by position: a statement may have a million
 };
 
+/// Runs a query and gives the texts of its first column that are not NULL. What columns PIVOT makes depends on the rows.
+using QueryRunner = std::function<Result<std::vector<std::string>>(const std::string& sql)>;
+
 /// A statement's text as the grammar takes it.
 class DialectText {
  public:
-  /// Errors: a statement of another engine, with what to write instead; EXCLUDE without names.
-  static Result<DialectText> Read(std::string_view sql);
+  /// `run` may be empty. Errors: a statement of another engine, with what to write instead; EXCLUDE without names; those of
+  /// the queries that PIVOT and UNPIVOT need.
+  static Result<DialectText> Read(std::string_view sql, const QueryRunner& run = {});
 
   const std::string& text() const { return text_; }
   /// The offset in the user's text; of what was put in, where it was put.
@@ -104,5 +116,9 @@ class DialectText {
 inline constexpr std::string_view kNoAlias = "\x01";
 /// The aliases of a query that DESCRIBE and SUMMARIZE in FROM are about.
 inline constexpr std::string_view kDescribed = "\x02", kSummarized = "\x03";
+/// The table of an arm that stands for BY NAME before the next arm.
+inline constexpr std::string_view kByName = "\x04";
+/// What the condition of an ASOF JOIN begins with: "\x05" OR condition, USING ("\x05", a, b).
+inline constexpr std::string_view kAsOf = "\x05";
 
 }  // namespace tessera

@@ -107,18 +107,22 @@ struct BindContext {
   std::vector<Relation>* relations = nullptr;
   std::vector<Aggregate>* aggregates = nullptr;
   std::vector<WindowCall>* windows = nullptr;
-  const ParseNode* targets = nullptr;        ///< the select list, whose names WHERE may use
-  std::vector<const ParseNode*> in_targets;  ///< those of it that are being bound for that
-  const ParseNode* window_clause = nullptr;  ///< its WINDOW, or nullptr
-  const ParseNode* qualify = nullptr;        ///< the last entry of that, if it is the condition of QUALIFY
-  GroupingSets* grouping = nullptr;          ///< nullptr: no block with GROUP BY
-  const char* no_aggregates = "FROM";        ///< where the subquery that is being bound stands, if none may; or nullptr
-  bool has_group_by = false;                 ///< without it an aggregate may be over no rows, and so NULL
-  int64_t now = MicrosecondsNow();           ///< of the statement: one value, however often it asks
-  int nesting = 0;                           ///< levels around what is being bound
-  int deepest = 0;                           ///< the most that `nesting` was, in blocks inside of this one, too
-  int joined_lists = 0;                      ///< long lists of IN that became subqueries, see bind_long_list.cc
-  int64_t copied = 0;                        ///< nodes made by copying operands, see ExpressionBinder::Copy
+  const ParseNode* targets = nullptr;                ///< the select list, whose names WHERE may use
+  std::vector<const ParseNode*> in_targets;          ///< those of it that are being bound for that
+  const ParseNode* window_clause = nullptr;          ///< its WINDOW, or nullptr
+  const ParseNode* qualify = nullptr;                ///< the last entry of that, if it is the condition of QUALIFY
+  GroupingSets* grouping = nullptr;                  ///< nullptr: no block with GROUP BY
+  const std::vector<ExprPtr>* parameters = nullptr;  ///< what $1 and so on stand for; nullptr: nothing
+  const ScopeColumn* each = nullptr;                 ///< the column that COLUMNS(...) stands for now; nullptr: none
+  /// Adds the rows of a function that stands in the select list, and gives their value; empty: none may stand here.
+  std::function<Result<ExprPtr>(const ParseNode& call)> rows_of = {};
+  const char* no_aggregates = "FROM";  ///< where the subquery that is being bound stands, if none may; or nullptr
+  bool has_group_by = false;           ///< without it an aggregate may be over no rows, and so NULL
+  int64_t now = MicrosecondsNow();     ///< of the statement: one value, however often it asks
+  int nesting = 0;                     ///< levels around what is being bound
+  int deepest = 0;                     ///< the most that `nesting` was, in blocks inside of this one, too
+  int joined_lists = 0;                ///< long lists of IN that became subqueries, see bind_long_list.cc
+  int64_t copied = 0;                  ///< nodes made by copying operands, see ExpressionBinder::Copy
 };
 
 /// The session's time zone; nullptr: UTC.
@@ -260,6 +264,9 @@ class ExpressionBinder {
   using AggregateLeaf = std::function<Result<ExprPtr>(AggregateFunction, ExprPtr argument, const SqlType& result)>;
   // bind_function.cc
   Result<ExprPtr> BindFunction(const ParseNode& node);
+  Result<ExprPtr> BindCastCall(std::string_view name, ExprPtr x, int position);
+  /// GETVARIABLE.
+  Result<ExprPtr> BindVariable(const Expr& name, int position);
   Result<ExprPtr> BindAggregate(std::string_view name, const ParseNode& node);
   /// The aggregate that a call names, with its argument as the aggregate takes it; nullptr for count(*).
   struct AggregateCall {
@@ -357,12 +364,32 @@ class ExpressionBinder {
   /// REGEXP_... and SUBSTRING(x FROM pattern); nullptr if there is none for such arguments.
   Result<ExprPtr> BindRegexFunction(std::string_view name, std::vector<ExprPtr>* args, int position);
   Result<ExprPtr> BindMatch(ExprPtr x, ExprPtr pattern, int position);
+  /// SUBSTRING(x SIMILAR pattern ESCAPE escape).
+  Result<ExprPtr> BindSimilarPart(std::vector<ExprPtr> args, int position);
+  /// x GLOB pattern.
+  Result<ExprPtr> BindGlob(const ParseNode& node);
 
   /// regexp_... of a pattern, or a replacement, that rows have.
   Result<ExprPtr> BindRegexOfRows(std::string_view name, std::vector<ExprPtr> args, size_t flags_at, int position);
   Result<ExprPtr> Around(const std::string& before, ExprPtr pattern, const std::string& behind, int position);
   Result<ExprPtr> InForm(int64_t form, ExprPtr pattern, ExprPtr escape);
   Result<ExprPtr> MatchesPattern(ExprPtr x, ExprPtr pattern, bool negated, int position);
+
+  // bind_defined.cc
+  /// An expression in SQL over `parameters`, $1 and so on; all its nodes stand at `position`.
+  Result<ExprPtr> BindText(std::string_view text, const std::vector<ExprPtr>& parameters, int position);
+  Result<ExprPtr> BindParameter(const ParseNode& node);
+  /// A call of a function that is defined in SQL; as BindComposed.
+  Result<ExprPtr> BindDefined(std::string_view name, std::vector<ExprPtr>* args, int position);
+  /// Who runs the process.
+  static ExprPtr UserName(int position);
+
+  // bind_printf.cc
+  /// PRINTF and FORMAT; as BindComposed.
+  Result<ExprPtr> BindPrintf(std::string_view name, std::vector<ExprPtr>* args, int position);
+  Result<ExprPtr> Printed(ExprPtr x, std::string flags, int width, int precision, char conversion,
+                          std::string_view name, int position);
+  Result<ExprPtr> Pad(ExprPtr x, int width, char align, const std::string& fill, int position);
 
   // bind_made.cc
   /// WIDTH_BUCKET, MAKE_INTERVAL, DATE_BIN and others that are made of several functions; as BindComposed.

@@ -83,7 +83,7 @@ Status FromBinder::BindItem(const ParseNode& item, NameScope* scope) {
     return status.ok() && alias != nullptr ? RenameJoin(*alias, PositionOf(item), scope) : status;
   }
   const int position = item.FirstLocation();
-  if (item.Is(Tag::kRangeFunction)) return BindSeries(item, scope);
+  if (item.Is(Tag::kRangeFunction)) return BindRows(item, scope);
   if (item.Is(Tag::kRangeTableSample)) return BindSample(item, scope);
   return Unsupported("this form of FROM (" + std::string(item.text()) + ") is not supported", position);
 }

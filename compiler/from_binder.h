@@ -21,6 +21,8 @@ class FromBinder {
 
   /// Binds the items of the clause; their names go to QueryBlock::scope.
   Status Bind(const ParseNode& list);
+  /// Adds the rows of a function in the select list, as if it stood last in FROM, and gives their value.
+  Result<ExprPtr> AddRows(const ParseNode& call);
 
  private:
   // from_binder.cc
@@ -29,8 +31,10 @@ class FromBinder {
   Status BindDerived(const ParseNode& item, NameScope* scope);
   /// TABLESAMPLE.
   Status BindSample(const ParseNode& item, NameScope* scope);
-  /// bind_series.cc: a call of generate_series or range.
-  Status BindSeries(const ParseNode& item, NameScope* scope);
+  /// bind_series.cc: a function that makes rows.
+  Status BindRows(const ParseNode& item, NameScope* scope);
+  /// A call of generate_series or range. `item`: what may have an alias and WITH ORDINALITY.
+  Status BindSeries(const ParseNode& item, const ParseNode& call, const std::string& name, NameScope* scope);
   /// tessera_chunks('table')
   Status BindChunks(const ParseNode& call, const ParseNode* alias, NameScope* scope);
   /// tessera_cache()
@@ -65,6 +69,8 @@ class FromBinder {
   Status JoinCondition(const ParseNode& join, const NameScope& left, const NameScope& right, bool from_right,
                        std::vector<ExprPtr>* condition, NameScope* scope);
   Status BindFullJoin(const ParseNode& join, NameScope* scope);
+  /// bind_asof.cc: ASOF JOIN.
+  Status BindAsOf(const ParseNode& join, NameScope* scope);
   /// Takes conditions with subqueries that need a row of relation `filled` of the block out of `condition`, that of its
   /// join, and makes them a filter of that relation, which becomes a derived table. It may refer to the other relations.
   static void FilterBySubqueries(int filled, Query* block, std::vector<ExprPtr>* condition);
@@ -83,6 +89,12 @@ Status AddVariables(const NameScope& part, NameScope* scope);
 std::shared_ptr<Query> NumberedRows(std::shared_ptr<Query> one, const std::string& name);
 /// How many parts the text `x` has between `delimiter`s, BIGINT; NULL has none.
 Result<ExprPtr> CountParts(const Expr& x, const Expr& delimiter, bool empty_is_none);
+/// Makes every column that `scope` names an output of `query`, and lets `scope` name these outputs.
+void OutputAll(Query* query, NameScope* scope, const ExpressionBinder& binder);
+/// Makes the columns of `scope` those of relation `r`, with the same numbers.
+void MoveTo(int r, NameScope* scope);
+/// Whether the join is an ASOF JOIN, by the mark of its condition, see kAsOf.
+bool IsAsOf(const ParseNode& join);
 /// Whether a function of that name in FROM makes rows of a list.
 bool IsUnnested(std::string_view name);
 

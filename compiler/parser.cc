@@ -214,7 +214,7 @@ Status NestedTooDeeply(int position) {
       "inner ones in a table.");
 }
 
-Result<ParsedStatement> Parse(std::string_view sql) {
+Result<ParsedStatement> Parse(std::string_view sql, const QueryRunner& run) {
   if (sql.size() > kMaxStatementBytes) {
     return SqlError("statement is too long (" + std::to_string(sql.size()) + " bytes, at most " +
                         std::to_string(kMaxStatementBytes) + ")",
@@ -226,7 +226,7 @@ Result<ParsedStatement> Parse(std::string_view sql) {
   if (const size_t bad = FindInvalidUtf8(sql); bad != std::string_view::npos) {
     return SqlError("statement is not valid UTF-8", static_cast<int>(bad));
   }
-  TESSERA_ASSIGN(DialectText text, DialectText::Read(sql));
+  TESSERA_ASSIGN(DialectText text, DialectText::Read(sql, run));
   std::shared_ptr<char> json;
   for (int named = 0;; ++named) {
     PgQueryParseResult parsed;

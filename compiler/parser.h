@@ -29,7 +29,8 @@ struct ParsedStatement {
 
 /// Reads the forms of other engines first, see dialect.h. Errors: kSql with a position, in PostgreSQL's words ("syntax
 /// error at or near "form""); "no statement".
-Result<ParsedStatement> Parse(std::string_view sql);
+/// `run`: see DialectText::Read.
+Result<ParsedStatement> Parse(std::string_view sql, const QueryRunner& run = {});
 
 /// The error of a statement with more than kMaxNesting levels.
 Status NestedTooDeeply(int position);

@@ -5,10 +5,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
+#include "base/status.h"
 #include "tablet/cache_report.h"
+#include "tablet/row_batch.h"
 #include "tablet/time_zone.h"
 #include "vm/join_strategy.h"
 
@@ -62,6 +66,11 @@ struct PlanOptions {
   bool on_device = false;  ///< a GPU may run the program
   /// What tessera_cache() shows; empty: there is nothing to show.
   std::function<std::vector<CacheReport>()> caches = {};
+  /// Values of SET VARIABLE; nullptr: there are none.
+  const std::map<std::string, Value, std::less<>>* variables = nullptr;
+  /// Runs a query that compiling needs and gives the texts of its first column that are not NULL; empty: no query can be
+  /// run.
+  std::function<Result<std::vector<std::string>>(const std::string& sql)> run_query = {};
 };
 
 }  // namespace tessera

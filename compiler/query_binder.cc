@@ -271,9 +271,12 @@ Status BindSelect(const ParseNode& select, QueryBlock* block) {
   if (const ParseNode* from = select.Get(Field::k_fromClause)) TESSERA_TRY(FromBinder(block).Bind(*from));
   block->context.targets = select.Get(Field::k_targetList);
   if (const ParseNode* where = select.Get(Field::k_whereClause)) {
-    ExpressionBinder binder(&block->context, &block->scope, Clause::kWhere);
-    TESSERA_ASSIGN(ExprPtr condition, binder.BindBoolean(*where, "argument of WHERE"));
-    SplitConjuncts(std::move(condition), &query.conjuncts);
+    TESSERA_ASSIGN(const bool columns, BindForEachColumn(*where, block));
+    if (!columns) {
+      ExpressionBinder binder(&block->context, &block->scope, Clause::kWhere);
+      TESSERA_ASSIGN(ExprPtr condition, binder.BindBoolean(*where, "argument of WHERE"));
+      SplitConjuncts(std::move(condition), &query.conjuncts);
+    }
   }
   const ParseNode* group = select.Get(Field::k_groupClause);
   const ParseNode* having = select.Get(Field::k_havingClause);
@@ -302,6 +305,10 @@ Status BindSelect(const ParseNode& select, QueryBlock* block) {
 Status SplitBlock(QueryBlock* block) {
   Query& query = *block->query;
   query.grouped = query.grouped || !query.aggregates.empty();
+  if (block->rows_of != nullptr && (query.grouped || !block->windows.empty())) {
+    return Unsupported("a function that makes rows beside aggregates, GROUP BY or window functions is not supported",
+                       block->rows_of->location(), "Put it into FROM, or the rest into a derived table.");
+  }
   TESSERA_TRY(ReplaceGrouped(block));
   if (block->windows.empty()) return ExpandGroupingSets(block->grouping, &query);
   return SplitWindows(block);

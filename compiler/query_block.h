@@ -52,8 +52,9 @@ struct QueryBlock {
   ExprPtr qualify;  ///< the condition of QUALIFY, over what the outputs are over; or nullptr
   /// Types for outputs that are literals without one, by number: of the columns that INSERT puts them into. nullptr: TEXT.
   const std::vector<SqlType>* literal_types = nullptr;
-  double limit_percent = -1;  ///< LIMIT n %; -1: there is none
-  ExprPtr limit, offset;      ///< of type BIGINT, if they are known only when the query runs; nullptr: as in `query`
+  const ParseNode* rows_of = nullptr;  ///< a function in the select list that makes rows, or nullptr
+  double limit_percent = -1;           ///< LIMIT n %; -1: there is none
+  ExprPtr limit, offset;  ///< of type BIGINT, if they are known only when the query runs; nullptr: as in `query`
   /// It is an arm of a set operation: outputs that are literals without a type keep none. See ExpressionBinder.
   bool keeps_literals = false;
 

@@ -7,8 +7,11 @@
 #include <vector>
 
 #include "compiler/expression_binder.h"
+#include "compiler/from_binder.h"
 #include "compiler/nearest_name.h"
+#include "compiler/parser.h"
 #include "compiler/sql_scanner.h"
+#include "vm/regex.h"
 
 namespace tessera {
 namespace {
@@ -59,6 +62,7 @@ Status AddStar(const ParseNode& target, const Dialect::Mark* mark, QueryBlock* b
   for (const Dialect::Name& name : mark->excluded) {
     const auto removed =
         std::remove_if(outputs.begin() + first, outputs.end(), [&](const Output& o) { return o.name == name.text; });
+    if (removed == outputs.end() && mark->lenient) continue;
     if (removed == outputs.end()) return NotInStar(name.text, "EXCLUDE", name.position, *columns);
     outputs.erase(removed, outputs.end());
   }
@@ -89,8 +93,76 @@ Status AddStar(const ParseNode& target, const Dialect::Mark* mark, QueryBlock* b
   return {};
 }
 
+/// The first COLUMNS(...) of an expression, but for its subqueries; nullptr if there is none.
+const ParseNode* FindColumns(const ParseNode& node, int levels = 3 * kMaxNesting) {
+  if (node.Is(Tag::kSubLink) || levels == 0) return nullptr;  // (the binder refuses what is deeper)
+  if (node.Is(Tag::kFuncCall)) {
+    const ParseNode* const names = node.Get(Field::k_funcname);
+    if (names->size() == 1 && names->first()->Text(Field::k_sval) == "columns") return &node;
+  }
+  for (const ParseNode& n : node) {
+    if (const ParseNode* found = FindColumns(n, levels - 1)) return found;
+  }
+  return nullptr;
+}
+
+/// The columns that COLUMNS(...) stands for.
+Result<std::vector<ScopeColumn>> ColumnsOf(const ParseNode& call, const QueryBlock& block) {
+  const int position = call.location();
+  const NameScope& scope = block.scope;
+  const ParseNode* const list = call.Get(Field::k_args);
+  const ParseNode* const arg = list != nullptr && list->size() == 1 ? list->first() : nullptr;
+  std::vector<ScopeColumn> columns = scope.columns;
+  if (scope.variables.empty()) return SqlError("COLUMNS(...) with no tables specified is not valid", position);
+  const ParseNode* const text = arg != nullptr && arg->Is(Tag::kA_Const) ? arg->Get(Field::k_sval) : nullptr;
+  const ParseNode* const fields = arg != nullptr && arg->Is(Tag::kColumnRef) ? arg->Get(Field::k_fields) : nullptr;
+  const bool qualified = fields != nullptr && fields->size() == 2 && fields->first()->next()->Is(Tag::kA_Star);
+  const bool star = call.Get(Field::k_agg_star) != nullptr || qualified;
+  if (qualified) {
+    TESSERA_ASSIGN(const std::vector<ScopeColumn>* of, ColumnsOfStar(*fields, position, block));
+    columns = *of;
+  }
+  if (!star && text == nullptr) {
+    return Unsupported("COLUMNS of anything but *, t.* and a regular expression is not supported", position,
+                       "Write COLUMNS(*), COLUMNS(* EXCLUDE (a, b)) or COLUMNS('^price').");
+  }
+  if (const Dialect::Mark* mark = FindMark(block.context, Dialect::Mark::Kind::kStar, position)) {
+    for (const Dialect::Name& name : mark->excluded) {
+      const size_t before = columns.size();
+      std::erase_if(columns, [&](const ScopeColumn& c) { return c.name == name.text; });
+      if (columns.size() == before) return NotInStar(name.text, "EXCLUDE", name.position, scope.columns);
+    }
+  }
+  if (text != nullptr) {
+    const std::string pattern(text->Text(Field::k_sval));
+    const vm::Regex regex(pattern);
+    if (!regex.error().empty())
+      return SqlError("invalid regular expression: " + regex.error(), arg->location(), "The syntax is that of RE2.");
+    std::erase_if(columns, [&](const ScopeColumn& c) { return !regex.Matches(c.name); });
+    if (columns.empty()) return SqlError("no column's name matches \"" + pattern + "\"", arg->location());
+  }
+  return columns;
+}
+
+/// An output for each column that COLUMNS(...) in it stands for.
+Status AddOutputs(const ParseNode& target, const ParseNode& columns, QueryBlock* block) {
+  const ParseNode& value = *target.Get(Field::k_val);
+  TESSERA_ASSIGN(const std::vector<ScopeColumn> each, ColumnsOf(columns, *block));
+  const std::string alias(target.Text(Field::k_name));
+  for (const ScopeColumn& c : each) {
+    block->context.each = &c;
+    ExpressionBinder binder(&block->context, &block->scope, Clause::kSelect);
+    Result<ExprPtr> e = binder.BindTyped(value);
+    block->context.each = nullptr;
+    if (!e.ok()) return e.status();
+    block->query->outputs.push_back({std::move(e).value(), alias.empty() ? c.name : alias});
+  }
+  return {};
+}
+
 Status AddOutput(const ParseNode& target, QueryBlock* block) {
   const ParseNode& value = *target.Get(Field::k_val);
+  if (const ParseNode* columns = FindColumns(value)) return AddOutputs(target, *columns, block);
   if (value.Is(Tag::kColumnRef)) {
     const ParseNode* fields = value.Get(Field::k_fields);
     const ParseNode* last = fields->first();
@@ -135,6 +207,15 @@ Status BindTargets(const ParseNode& select, QueryBlock* block) {
   const ParseNode* targets = select.Get(Field::k_targetList);
   if (targets == nullptr)
     return SqlError("SELECT without columns is not valid", FindKeyword(block->context.sql, 0, "select"));
+  const ParseNode* rows = nullptr;  // a function that makes them
+  block->context.rows_of = [&](const ParseNode& call) -> Result<ExprPtr> {
+    if (rows != nullptr) {
+      return Unsupported("several functions that make rows in one select list are not supported", call.location(),
+                         "Put them into FROM.");
+    }
+    rows = &call;
+    return FromBinder(block).AddRows(call);
+  };
   const Dialect::Mark* star = nullptr;  // the last one
   for (const ParseNode& target : *targets) {
     if (star != nullptr && IsReplacement(target, *star)) continue;  // bound with its star
@@ -146,7 +227,24 @@ Status BindTargets(const ParseNode& select, QueryBlock* block) {
     }
   }
   query.visible = static_cast<int>(query.outputs.size());
+  block->context.rows_of = nullptr;
+  block->rows_of = rows;
   return {};
+}
+
+Result<bool> BindForEachColumn(const ParseNode& condition, QueryBlock* block) {
+  const ParseNode* const columns = FindColumns(condition);
+  if (columns == nullptr) return false;
+  TESSERA_ASSIGN(const std::vector<ScopeColumn> each, ColumnsOf(*columns, *block));
+  for (const ScopeColumn& c : each) {
+    block->context.each = &c;
+    ExpressionBinder binder(&block->context, &block->scope, Clause::kWhere);
+    Result<ExprPtr> e = binder.BindBoolean(condition, "argument of WHERE");
+    block->context.each = nullptr;
+    if (!e.ok()) return e.status();
+    SplitConjuncts(std::move(e).value(), &block->query->conjuncts);
+  }
+  return true;
 }
 
 Status BindRow(const ParseNode& items, QueryBlock* block) {

@@ -14,6 +14,9 @@ namespace tessera {
 /// Makes the outputs of the select list. Errors: none, too many, or one that does not bind.
 Status BindTargets(const ParseNode& select, QueryBlock* block);
 
+/// Adds a condition with COLUMNS(...) to the block's, once for each of these columns. False: there is none in it.
+Result<bool> BindForEachColumn(const ParseNode& condition, QueryBlock* block);
+
 /// Makes the outputs of a row of VALUES. Those that are literals without a type keep none. Errors: as above.
 Status BindRow(const ParseNode& items, QueryBlock* block);
 

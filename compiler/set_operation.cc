@@ -42,6 +42,12 @@ bool ContinuesIn(const ParseNode& left, const ParseNode& operation) {
   return IsAll(left) == IsAll(operation) || (op == "SETOP_UNION" && IsAll(left));
 }
 
+/// An arm that stands for BY NAME before the next one.
+bool IsByName(const ParseNode& arm) {
+  const ParseNode* const from = arm.Get(Field::k_fromClause);
+  return from != nullptr && from->first()->Is(Tag::kRangeVar) && from->first()->Text(Field::k_relname) == kByName;
+}
+
 struct Arm {
   std::unique_ptr<Query> query;
   bool is_first = false;  ///< of INTERSECT and EXCEPT: rows to choose from, not to compare with
@@ -89,8 +95,88 @@ class SetOperationBinder {
       left = left->Get(Field::k_larg);
     } while (ContinuesIn(*left, select_));
     TESSERA_TRY(BindArm(*left, true));
-    for (size_t i = right.size(); i-- > 0;) TESSERA_TRY(BindArm(*right[i], false));
+    for (size_t i = right.size(); i-- > 0;) {
+      if (!IsByName(*right[i])) {
+        TESSERA_TRY(BindArm(*right[i], false));
+        continue;
+      }
+      if (i == 0) return Unsupported("UNION BY NAME in a recursive query is not supported", arms_[0].position);
+      --i;
+      if (arms_.size() > 1) TESSERA_TRY(CheckWidths());
+      TESSERA_TRY(BindArm(*right[i], false));
+      TESSERA_TRY(MatchNames());
+    }
     return {};
+  }
+
+  /// BY NAME: the columns of the last arm take the places of those before that have their names, and others follow. Where
+  /// an arm has no such column it is NULL.
+  Status MatchNames() {
+    const auto names_of = [](const Query& q) {
+      std::vector<std::string> names;
+      for (int i = 0; i < q.visible; ++i) names.push_back(q.outputs[static_cast<size_t>(i)].name);
+      return names;
+    };
+    const auto place = [](const std::vector<std::string>& names, const std::string& name) {
+      return static_cast<size_t>(std::find(names.begin(), names.end(), name) - names.begin());
+    };
+    std::vector<std::string> names = names_of(*arms_[0].query);
+    const std::vector<std::string> last = names_of(*arms_.back().query);
+    for (const std::vector<std::string>* list : {&std::as_const(names), &last}) {
+      for (size_t i = 0; i < list->size(); ++i) {
+        if (place(*list, (*list)[i]) == i) continue;
+        return SqlError("UNION BY NAME: column \"" + (*list)[i] + "\" is there twice in one arm", arms_.back().position,
+                        "Give one of them another name.");
+      }
+    }
+    const size_t before = names.size();
+    for (const std::string& name : last) {
+      if (place(names, name) == names.size()) names.push_back(name);
+    }
+    for (Arm& a : arms_) {
+      const bool is_last = &a == &arms_.back();
+      if (!is_last && names.size() == before) continue;
+      Rearrange(
+          names,
+          is_last ? last : std::vector<std::string>(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(before)),
+          &a);
+    }
+    return {};
+  }
+
+  /// Gives the arm, whose columns are called `from`, columns `names`.
+  static void Rearrange(const std::vector<std::string>& names, const std::vector<std::string>& from, Arm* a) {
+    if (HasBounds(*a->query)) {
+      // LIMIT chooses among the rows as they are.
+      for (Output& o : a->query->outputs) {
+        if (o.expr->type.id == TypeId::kNull) o.expr = MakeTyped(std::move(o.expr));
+      }
+      std::shared_ptr<Query> inner = std::move(a->query);
+      MoveInward(inner.get(), 1);
+      const bool correlated = RefersOutward(*inner);
+      a->query = SelectAll(std::move(inner));
+      a->query->relations[0].correlated = correlated;
+    }
+    Query& q = *a->query;
+    Trim(&q);
+    std::vector<Output> outputs;
+    for (const std::string& name : names) {
+      const auto at = static_cast<size_t>(std::find(from.begin(), from.end(), name) - from.begin());
+      if (at < from.size()) {
+        outputs.push_back(std::move(q.outputs[at]));
+      } else {
+        outputs.push_back({MakeNull(SqlType::Of(TypeId::kNull), -1), name});
+      }
+    }
+    q.outputs = std::move(outputs);
+    q.visible = static_cast<int>(q.outputs.size());
+  }
+
+  /// A literal without a type as a text.
+  static ExprPtr MakeTyped(ExprPtr literal) {
+    const int position = literal->position;
+    if (literal->constant.null) return MakeNull(SqlType::Text(), position);
+    return MakeConstant(Value::Text(literal->constant.text), position);
   }
 
   Status BindArm(const ParseNode& select, bool is_first) {

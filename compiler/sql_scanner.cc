@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/int128.h"
+
 namespace tessera {
 namespace {
 
@@ -158,6 +160,46 @@ std::string ExpressionText(std::string_view sql, size_t begin) {
     }
   }
   return out;
+}
+
+bool IsPlainNumber(std::string_view number) {
+  const bool prefixed =
+      number.size() > 1 && number[0] == '0' && std::string_view("xXbBoO").find(number[1]) != number.npos;
+  return !prefixed && number.find('_') == std::string_view::npos;
+}
+
+std::string PlainNumber(std::string_view number) {
+  constexpr uint128_t kMost = ~static_cast<uint128_t>(0) >> 2;  // of 38 digits
+  const auto digit = [](char c) {
+    return IsDigit(c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : 99;
+  };
+  const bool prefixed = number.size() > 1 && number[0] == '0' && !IsDigit(number[1]) && number[1] != '_' &&
+                        number[1] != '.' && number[1] != 'e' && number[1] != 'E';
+  const int base = !prefixed                              ? 10
+                   : number[1] == 'x' || number[1] == 'X' ? 16
+                   : number[1] == 'o' || number[1] == 'O' ? 8
+                                                          : 2;
+  std::string digits;
+  for (size_t i = prefixed ? 2 : 0; i < number.size(); ++i) {
+    if (number[i] != '_') {
+      digits.push_back(number[i]);
+      continue;
+    }
+    // Between digits, or behind the prefix.
+    const bool before = (prefixed && i == 2) || (i > 0 && digit(number[i - 1]) < base);
+    if (!before || i + 1 == number.size() || digit(number[i + 1]) >= base) return {};
+  }
+  if (!prefixed) return digits;
+  uint128_t value = 0;
+  for (const char c : digits) {
+    if (digit(c) >= base || value > kMost / static_cast<unsigned>(base)) return {};
+    value = value * static_cast<unsigned>(base) + static_cast<unsigned>(digit(c));
+  }
+  if (digits.empty()) return {};
+  std::string decimal;
+  do decimal.insert(decimal.begin(), static_cast<char>('0' + static_cast<int>(value % 10)));
+  while ((value /= 10) != 0);
+  return decimal;
 }
 
 }  // namespace tessera

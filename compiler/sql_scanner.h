@@ -37,4 +37,10 @@ int FindKeyword(std::string_view sql, int from, std::string_view word);
 /// comments inside become one blank. At most some 100 bytes, then "...".
 std::string ExpressionText(std::string_view sql, size_t begin);
 
+/// Whether the number is one of the grammar's: it has no prefix and no underscore.
+bool IsPlainNumber(std::string_view number);
+/// 1_000, 0x1F, 0b101 or 0o17 as the grammar takes it, 1000, 31, 5 and 15; "" if it is no number, or has more than 38
+/// digits.
+std::string PlainNumber(std::string_view number);
+
 }  // namespace tessera

@@ -25,7 +25,6 @@ constexpr const char* kOneDatabase = "A session has one database, the directory 
 constexpr const char* kCommits = "Each statement is a transaction of its own, and kept when it ends.";
 constexpr const char* kNoUsers = "There are no users: who may read the directory may read the tables.";
 constexpr const char* kNoServer = "There are no other sessions to talk to.";
-constexpr const char* kByHand = "Write an aggregate for each column: sum(x) FILTER (WHERE c = 1).";
 constexpr const char* kNoExtensions = "There are no extensions.";
 
 struct Known {
@@ -93,8 +92,6 @@ constexpr Foreign kForeign[] = {
     {"install", "", "INSTALL", kNoExtensions},
     {"load", "", "LOAD", kNoExtensions},
     {"explain", "query", "EXPLAIN QUERY PLAN", "Write EXPLAIN."},
-    {"pivot", "", "PIVOT", kByHand},
-    {"unpivot", "", "UNPIVOT", "Write CROSS JOIN LATERAL (VALUES ('a', a), ('b', b)) AS u (name, value)."},
     {"export", "", "EXPORT DATABASE", "Write COPY t TO 'file' for each table."},
     {"import", "database", "IMPORT DATABASE", "Write CREATE TABLE and COPY t FROM 'file' for each table."},
     {"replace", "into", "REPLACE INTO", kMerge},
@@ -114,8 +111,6 @@ constexpr Foreign kForeign[] = {
 };
 
 constexpr const char* kByRegex = "Write x ~ 'expression'.";
-constexpr const char* kAsOf =
-    "Write JOIN LATERAL (SELECT ... WHERE u.time <= t.time ORDER BY u.time DESC LIMIT 1) AS q ON true.";
 
 struct ForeignWords {
   std::string_view word, next;  ///< as ForeignForm takes them
@@ -126,13 +121,8 @@ struct ForeignWords {
 constexpr ForeignWords kForeignForms[] = {
     {"semi", "join", true, "SEMI JOIN", "Write WHERE EXISTS (SELECT ...) or x IN (SELECT ...)."},
     {"anti", "join", true, "ANTI JOIN", "Write WHERE NOT EXISTS (SELECT ...)."},
-    {"asof", "join", true, "ASOF JOIN", kAsOf},
-    {"asof", "left", true, "ASOF JOIN", kAsOf},
     {"positional", "join", true, "POSITIONAL JOIN", "Join by row_number() OVER (ORDER BY ...)."},
     {"ignore", "nulls", true, "IGNORE NULLS here", "lag(x IGNORE NULLS) OVER (...)"},
-    {"pivot", "(", true, "PIVOT", kByHand},
-    {"unpivot", "(", true, "UNPIVOT", "Write CROSS JOIN LATERAL (VALUES ('a', a), ('b', b)) AS u (name, value)."},
-    {"glob", "'", true, "GLOB", "Write LIKE: % is any text and _ any character."},
     {"regexp", "'", true, "REGEXP", kByRegex},
     {"rlike", "'", true, "RLIKE", kByRegex},
     {"top", "1", false, "SELECT TOP", "Write LIMIT n at the end of the query."},

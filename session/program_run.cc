@@ -106,6 +106,7 @@ PlanOptions PlanOptionsOf(const SessionState& state) {
     if (state.gpu.get() != nullptr) caches.push_back(state.gpu.get()->Cache());
     return caches;
   };
+  out.variables = &state.variables;
   if (state.cluster == nullptr) return out;
   out.ranks = state.cluster->ranks();
   out.join_exchange = settings.join_exchange;

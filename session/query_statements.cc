@@ -112,6 +112,67 @@ Status CreateTable(SessionState* state, const Compiled& compiled, const Snapshot
   return WriteRows(state, compiled, snapshot, writer.get());
 }
 
+Result<std::vector<std::string>> FirstColumn(SessionState* state, const std::string& sql, const Snapshot& snapshot) {
+  TESSERA_ASSIGN(const Compiled compiled, Compile(sql, snapshot, PlanOptionsOf(*state), &state->random));
+  std::vector<std::string> texts;
+  if (compiled.program == nullptr) return texts;
+  const Status status = RunProgram(state, *compiled.program, snapshot, [&](RowBatch&& batch) {
+    const ColumnVector& column = batch.columns[0];
+    for (size_t row = 0; row < batch.rows; ++row) {
+      if (column.IsNull(row)) continue;
+      texts.emplace_back();
+      AppendText(column, row, &texts.back());
+    }
+    return Status::Ok();
+  });
+  // What is counted is the statement's alone.
+  state->statistics = vm::RunStatistics{};
+  state->timing.kernel = 0;
+  state->timing.bytes_read = 0;
+  if (!status.ok()) return status;
+  return texts;
+}
+
+namespace {
+
+Value ValueOf(const ColumnVector& column, size_t row) {
+  if (column.IsNull(row)) return Value::Null(column.type);
+  switch (column.type.storage()) {
+    case StorageClass::kInt:
+      return Value::Int(column.type, column.fixed[row]);
+    case StorageClass::kFloat:
+      return Value::Float(column.type, column.Float(row));
+    case StorageClass::kWide:
+      return Value::Wide(column.type, column.wide[row]);
+    case StorageClass::kText:
+      break;
+  }
+  Value v = Value::Text(std::string(column.Text(row)));
+  v.type = column.type;
+  return v;
+}
+
+}  // namespace
+
+Status SetVariable(SessionState* state, const Compiled& compiled, const Snapshot& snapshot) {
+  const std::string& name = compiled.statement.variable;
+  if (compiled.program == nullptr) {
+    state->variables.erase(name);
+    return Status::Ok();
+  }
+  uint64_t rows = 0;
+  Value value = Value::Null(compiled.program->columns[0].type);
+  TESSERA_TRY(RunProgram(state, *compiled.program, snapshot, [&](RowBatch&& batch) {
+    if (rows == 0 && batch.rows > 0) value = ValueOf(batch.columns[0], 0);
+    rows += batch.rows;
+    return Status::Ok();
+  }));
+  if (rows > 1) return {ErrorCode::kSql, "SET VARIABLE takes one value, not " + std::to_string(rows) + " rows"};
+  value.type = compiled.program->columns[0].type;
+  state->variables.insert_or_assign(name, std::move(value));
+  return Status::Ok();
+}
+
 Status Explain(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, ResultWriter* out) {
   std::string text = compiled.plan;
   if (!text.empty() && text.back() != '\n') text += '\n';

@@ -116,7 +116,9 @@ class Session::Impl {
     TESSERA_TRY(TellRanks());
     TESSERA_ASSIGN(std::shared_ptr<const Snapshot> snapshot, state_.database->Read());
     const auto start = Clock::now();
-    TESSERA_ASSIGN(Compiled compiled, Compile(sql, *snapshot, PlanOptionsOf(state_), &state_.random));
+    PlanOptions options = PlanOptionsOf(state_);
+    options.run_query = [&](const std::string& query) { return FirstColumn(&state_, query, *snapshot); };
+    TESSERA_ASSIGN(Compiled compiled, Compile(sql, *snapshot, options, &state_.random));
     Timing& timing = state_.timing;
     timing.compile = MillisecondsSince(start);
     if (state_.cancel) return Cancelled();
@@ -177,6 +179,9 @@ Status RunStatement(SessionState* state, const Compiled& compiled, const Snapsho
     case Statement::Kind::kVacuum:
       TESSERA_TRY(Vacuum(state, s.tables, s.value));
       return out->Done("VACUUM");
+    case Statement::Kind::kSetVariable:
+      TESSERA_TRY(SetVariable(state, compiled, snapshot));
+      return out->Done(s.query != nullptr ? "SET" : "RESET");
     case Statement::Kind::kShow:
       return Show(state, s.setting, out);
   }

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <random>
 #include <string>
@@ -37,6 +38,7 @@ struct SessionState {
   std::unique_ptr<vm::Executor> executor;      ///< made by the first query, and anew when the number of threads changes
   RankGpu gpu;                                 ///< opened by the first query that may use it
   std::function<void(const Progress&)> progress;
+  std::map<std::string, Value, std::less<>> variables;  ///< of SET VARIABLE
   RandomState random{std::random_device()(), 0};
   /// "BEGIN", if a transaction was begun, which is refused as a whole, and has not ended; else "".
   std::string refused_transaction;

@@ -36,6 +36,11 @@ Status Insert(SessionState* state, const Compiled& compiled, const Snapshot& sna
 Status CreateTable(SessionState* state, const Compiled& compiled, const Snapshot& snapshot);
 Status Explain(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, ResultWriter* out);
 
+/// The texts of the query's first column that are not NULL. It is a part of another statement, which is being compiled.
+Result<std::vector<std::string>> FirstColumn(SessionState* state, const std::string& sql, const Snapshot& snapshot);
+/// Errors: more than one row.
+Status SetVariable(SessionState* state, const Compiled& compiled, const Snapshot& snapshot);
+
 // vacuum_statement.cc
 /// Writes the tables anew, each in one commit: in the order of cluster_by, packed for `compression` ("": for what the
 /// session's setting says). Errors: no such table; `compression` is none of the setting's values.

@@ -164,7 +164,22 @@ TEST_F(DialectTest, MisusedFormsAreErrorsAtTheirPlace) {
             "HINT:  Perhaps you meant column \"moment\".");
   EXPECT_EQ(Message("SELECT * EXCLUDE (s"), "EXCLUDE takes names of columns");
   EXPECT_EQ(Message("SELECT sum(i ORDER BY ALL) FROM t GROUP BY 1"), "column \"all\" does not exist");
-  EXPECT_EQ(Message("SELECT i FROM t LIMIT 1, 2"), "LIMIT offset, count is not supported");
+  EXPECT_EQ(Message("SELECT i FROM t LIMIT 1, i"), "LIMIT offset, count is not supported");
+  EXPECT_EQ(Message("PIVOT t ON s USING sum(i)"), "PIVOT without a list of values is not supported here");
+  EXPECT_EQ(Message("UNPIVOT t ON *"), "UNPIVOT of a star is not supported here");
+  EXPECT_EQ(Error("SELECT 0x1F, 1_000, 0b2"),
+            "ERROR:  invalid number \"0b2\"\n"
+            "LINE 1: SELECT 0x1F, 1_000, 0b2\n"
+            "                            ^\n"
+            "HINT:  Numbers are 1_000, 0x1F, 0b101 and 0o17; an underscore stands between two digits.");
+  EXPECT_EQ(Error("SELECT 0x1F FROM t a ASOF JOIN t b ON a.i >= b.i WHERE nothing GLOB 'x'"),
+            "ERROR:  column \"nothing\" does not exist\n"
+            "LINE 1: SELECT 0x1F FROM t a ASOF JOIN t b ON a.i >= b.i WHERE nothing GLOB 'x'\n"
+            "                                                               ^");
+  EXPECT_EQ(Error("PIVOT t ON s IN ('a') USING sum(nothing) GROUP BY i"),
+            "ERROR:  column \"nothing\" does not exist\n"
+            "LINE 1: PIVOT t ON s IN ('a') USING sum(nothing) GROUP BY i\n"
+            "                                        ^");
 }
 
 }  // namespace

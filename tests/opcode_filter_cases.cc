@@ -228,6 +228,8 @@ void Walk::TextMaps() {
         {"reverse", kText, {op(Opcode::ReverseT)}},
         {"initcap of reverse", kText, {op(Opcode::ReverseT), op(Opcode::InitcapT)}},
         {"md5", kText, {op(Opcode::Md5T)}},
+        {"sha256", kText, {op(Opcode::Sha256T)}},
+        {"hash", kBigint, {op(Opcode::HashT)}},
         {"ascii", kBigint, {op(Opcode::AsciiT)}},
         {"left", kText, {op(Opcode::LeftT, one)}},
         {"right if equal", kText, {op(Opcode::RightT, one), op(Opcode::FilterEqT, middle)}},

@@ -19,6 +19,7 @@
 #include "tests/md5.h"
 #include "tests/opcode_meanings.h"
 #include "tests/opcode_values.h"
+#include "tests/sha256.h"
 
 namespace tessera::test::walk {
 
@@ -187,6 +188,10 @@ Fate TextLength(Opcode op, const std::string& s, int64_t* out) {
   }
   if (op == Opcode::OctetLengthT) {
     *out = static_cast<int64_t>(s.size());
+    return Fate::kValue;
+  }
+  if (op == Opcode::HashT) {
+    *out = static_cast<int64_t>(std::stoull(Md5Hex(s).substr(0, 16), nullptr, 16));
     return Fate::kValue;
   }
   if (op != Opcode::AsciiT) return Fate::kUnknownOpcode;
@@ -443,6 +448,10 @@ Fate TextUnary(Opcode op, const std::string& s, std::string* out) {
   }
   if (op == Opcode::Md5T) {
     *out = Md5Hex(s);
+    return Fate::kValue;
+  }
+  if (op == Opcode::Sha256T) {
+    *out = Sha256Hex(s);
     return Fate::kValue;
   }
   const bool left = op == Opcode::TrimT || op == Opcode::TrimLeftT,

@@ -131,6 +131,8 @@ Format::Format(std::string_view text, const SqlType& type, Language language) : 
     error_ = fmt::format("a format has at most {} bytes", kMostFormatBytes);
   } else if (language == Language::kStrftime) {
     ReadStrftime(text);
+  } else if (language == Language::kPrintf) {
+    ReadPrintf(text);
   } else if (type.IsNumeric()) {
     ReadNumber(text);
   } else {
@@ -748,6 +750,7 @@ void Format::AppendNumber(const Value& v, std::string* out) const {
 }
 
 void Format::Append(const Value& v, std::string* out) const {
+  if (printf_.conversion != 0) return AppendPrintf(v, out);
   if (type_.IsNumeric()) return AppendNumber(v, out);
   if (type_.id == TypeId::kInterval) return AppendInterval(UnpackInterval(v.wide), out);
   // (No moment lies beyond, but any program may say that a number is one.)

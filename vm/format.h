@@ -1,5 +1,5 @@
-// Numbers, dates, times and intervals as text by a format: TO_CHAR in the language of PostgreSQL and STRFTIME in that of C, as DuckDB
-// has it. What the opcodes of shape Format mean for a row. Names of months and days are English.
+// Numbers, dates, times and intervals as text by a format: TO_CHAR in the language of PostgreSQL, STRFTIME in that of C, as DuckDB
+// has it, and a conversion of PRINTF. What the opcodes of shape Format mean for a row. Names of months and days are English.
 //
 // Start at: Format. Immutable; any thread.
 #pragma once
@@ -56,11 +56,11 @@ struct FormatPattern {
 
 class Format {
  public:
-  enum class Language : uint8_t { kToChar, kStrftime };
+  enum class Language : uint8_t { kToChar, kStrftime, kPrintf };
   static constexpr char kZoneEnd = '\x1F';
 
   /// Of TIMESTAMP WITH TIME ZONE the name of a time zone and kZoneEnd stand before the format.
-  /// REQUIRES: IsFormatted(type); kStrftime: it is no number and no interval.
+  /// REQUIRES: IsFormatted(type); kStrftime: it is no number and no interval; kPrintf: it is a number.
   Format(std::string_view text, const SqlType& type, Language language);
 
   /// Why the text is no format for such values; "" if it is one. REQUIRES for what follows: it is.
@@ -141,6 +141,10 @@ class Format {
     char ordinal = 0;    // 't' or 'T': followed by th and its kin
   };
 
+  /// One conversion: flags of "-0+ #,!", a width, a precision, and one of d x X o b f F e E g G. A comma parts thousands; with
+  /// ! a negative number is shown in other bases with its sign, and not as its bits.
+  void ReadPrintf(std::string_view text);
+  void AppendPrintf(const Value& v, std::string* out) const;
   void ReadStrftime(std::string_view text);
   void ReadMoment(std::string_view text);
   void ReadNumber(std::string_view text);
@@ -159,6 +163,12 @@ class Format {
   const TimeZone* zone_ = nullptr;
   std::string error_;
   std::vector<Piece> pieces_;
+  struct Printf {
+    bool left = false, zeros = false, plus = false, blank = false, alternative = false, comma = false, sign = false;
+    int width = 0, precision = -1;
+    char conversion = 0;  // 0: the format is none of PRINTF
+  };
+  Printf printf_;
   // Of numbers:
   int before_ = 0, behind_ = 0;       // digits before and after the point
   int shift_ = 0;                     // digits after V: the value is multiplied by this many tens

@@ -152,25 +152,95 @@ void InitcapT::Apply(std::string_view s, std::string* out) {
   });
 }
 
-void Md5T::Apply(std::string_view s, std::string* out) {
-  std::array<uint32_t, 4> state = {0x67452301, 0xEFCDAB89, 0x98BADCFE, 0x10325476};
-  size_t at = 0;
-  for (; s.size() - at >= 64; at += 64) DigestBlock(s.data() + at, &state);
-  // The rest, a bit, zeros up to the last eight bytes of a block, and the number of bits.
-  std::array<char, 128> end{};
-  const size_t rest = s.size() - at;
-  if (rest > 0) memcpy(end.data(), s.data() + at, rest);
-  end[rest] = static_cast<char>(0x80);
+namespace {
+
+/// The rest of a digest's text behind whole blocks: a bit, zeros up to the last eight bytes of a block, and the number of
+/// bits, whose last byte is the greatest one or, `big_endian`, the least.
+size_t EndOfDigest(std::string_view s, bool big_endian, std::array<char, 128>* end) {
+  const size_t rest = s.size() % 64;
+  end->fill(0);
+  if (rest > 0) memcpy(end->data(), s.data() + s.size() - rest, rest);
+  (*end)[rest] = static_cast<char>(0x80);
   const size_t size = rest < 56 ? 64 : 128;
-  const uint64_t bits = uint64_t{s.size()} * 8;
-  memcpy(end.data() + size - 8, &bits, 8);
+  uint64_t bits = uint64_t{s.size()} * 8;
+  if (big_endian) bits = __builtin_bswap64(bits);
+  memcpy(end->data() + size - 8, &bits, 8);
+  return size;
+}
+
+std::array<uint32_t, 4> Md5Of(std::string_view s) {
+  std::array<uint32_t, 4> state = {0x67452301, 0xEFCDAB89, 0x98BADCFE, 0x10325476};
+  for (size_t at = 0; s.size() - at >= 64; at += 64) DigestBlock(s.data() + at, &state);
+  std::array<char, 128> end;
+  const size_t size = EndOfDigest(s, false, &end);
   for (size_t i = 0; i < size; i += 64) DigestBlock(end.data() + i, &state);
+  return state;
+}
+
+void AppendHexOf(uint32_t byte, std::string* out) {
+  out->push_back("0123456789abcdef"[byte >> 4 & 15]);
+  out->push_back("0123456789abcdef"[byte & 15]);
+}
+
+/// One block of SHA-256, in the order of FIPS 180-4, section 6.2.2.
+void ShaBlock(const char* block, std::array<uint32_t, 8>* state) {
+  constexpr std::array<uint32_t, 64> kRounds = {
+      0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
+      0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
+      0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
+      0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967,
+      0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85,
+      0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070,
+      0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
+      0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
+  const auto turn = [](uint32_t x, int by) { return std::rotr(x, by); };
+  std::array<uint32_t, 64> w;
+  for (size_t t = 0; t < 16; ++t) {
+    uint32_t word;
+    memcpy(&word, block + 4 * t, 4);
+    w[t] = __builtin_bswap32(word);
+  }
+  for (size_t t = 16; t < 64; ++t) {
+    const uint32_t a = w[t - 15], b = w[t - 2];
+    w[t] = w[t - 16] + (turn(a, 7) ^ turn(a, 18) ^ a >> 3) + w[t - 7] + (turn(b, 17) ^ turn(b, 19) ^ b >> 10);
+  }
+  std::array<uint32_t, 8> v = *state;  // a to h
+  for (size_t t = 0; t < 64; ++t) {
+    const uint32_t e = v[4], a = v[0];
+    const uint32_t one =
+        v[7] + (turn(e, 6) ^ turn(e, 11) ^ turn(e, 25)) + ((e & v[5]) ^ (~e & v[6])) + kRounds[t] + w[t];
+    const uint32_t two = (turn(a, 2) ^ turn(a, 13) ^ turn(a, 22)) + ((a & v[1]) ^ (a & v[2]) ^ (v[1] & v[2]));
+    std::rotate(v.begin(), v.end() - 1, v.end());
+    v[4] += one;
+    v[0] = one + two;
+  }
+  for (size_t i = 0; i < 8; ++i) (*state)[i] += v[i];
+}
+
+}  // namespace
+
+void Md5T::Apply(std::string_view s, std::string* out) {
   out->clear();
-  for (uint32_t word : state) {
-    for (int byte = 0; byte < 4; ++byte, word >>= 8) {
-      out->push_back("0123456789abcdef"[word >> 4 & 15]);
-      out->push_back("0123456789abcdef"[word & 15]);
-    }
+  for (uint32_t word : Md5Of(s)) {
+    for (int byte = 0; byte < 4; ++byte, word >>= 8) AppendHexOf(word, out);
+  }
+}
+
+int64_t HashT::Apply(std::string_view s) {
+  const std::array<uint32_t, 4> digest = Md5Of(s);
+  return static_cast<int64_t>(uint64_t{__builtin_bswap32(digest[0])} << 32 | __builtin_bswap32(digest[1]));
+}
+
+void Sha256T::Apply(std::string_view s, std::string* out) {
+  std::array<uint32_t, 8> state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                                   0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+  for (size_t at = 0; s.size() - at >= 64; at += 64) ShaBlock(s.data() + at, &state);
+  std::array<char, 128> end;
+  const size_t size = EndOfDigest(s, true, &end);
+  for (size_t i = 0; i < size; i += 64) ShaBlock(end.data() + i, &state);
+  out->clear();
+  for (const uint32_t word : state) {
+    for (int shift = 24; shift >= 0; shift -= 8) AppendHexOf(word >> shift, out);
   }
 }
 

@@ -51,8 +51,18 @@ struct Md5T {
   static constexpr bool kApart = true;
   static void Apply(std::string_view s, std::string* out);
 };
+/// The SHA-256 digest of FIPS 180-4 as 64 hexadecimal digits.
+struct Sha256T {
+  static constexpr bool kApart = true;
+  static void Apply(std::string_view s, std::string* out);
+};
 
 // ---- TextLength: to an integer
+/// The first eight bytes of the MD5 digest.
+struct HashT {
+  static constexpr bool kApart = true;
+  static int64_t Apply(std::string_view s);
+};
 /// The code point of the first character; 0 of "".
 struct AsciiT {
   static constexpr bool kApart = true;

@@ -665,8 +665,10 @@ class Verifier {
         case Shape::Format: {
           const SqlType t = UnpackType(in.p3);
           if (!IsFormatted(t) || ClassOf(t) != info.in) return Fail("type in p3");
-          if (in.p4 != 0 && in.p4 != 1) return Fail("language of the format");
+          if (in.p4 < 0 || in.p4 > static_cast<int32_t>(Format::Language::kPrintf))
+            return Fail("language of the format");
           const auto language = static_cast<Format::Language>(in.p4);
+          if (language == Format::Language::kPrintf && !t.IsNumeric()) return Fail("language of the format");
           if (language == Format::Language::kStrftime && (t.IsNumeric() || t.id == TypeId::kInterval))
             return Fail("language of the format");
           if (!Format(p_.constants[static_cast<size_t>(in.p2)].text, t, language).error().empty())
