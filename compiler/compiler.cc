@@ -14,6 +14,7 @@
 #include "compiler/run_rows.h"
 #include "compiler/simplify.h"
 #include "compiler/unnest.h"
+#include "compiler/unread_columns.h"
 
 namespace tessera {
 
@@ -29,6 +30,7 @@ Result<Compiled> Compile(std::string_view sql, const Snapshot& snapshot, const P
   if (c.statement.query == nullptr) return c;
   Query& query = *c.statement.query;
   TESSERA_TRY(Unnest(&query));
+  DropUnread(&query);
   RandomState unshared;
   SeedCalls(&query, random != nullptr ? random : &unshared);
   FoldAggregates(&query);

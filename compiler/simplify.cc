@@ -17,6 +17,7 @@
 #include "compiler/parser.h"
 #include "compiler/pushdown.h"
 #include "compiler/query_walk.h"
+#include "compiler/unread_columns.h"
 
 namespace tessera {
 
@@ -179,123 +180,6 @@ void SinkConditions(Query* query, std::set<const Query*>* done) {
   for (const auto& more : query->union_all) SinkConditions(more.get(), done);
 }
 
-/// Calls f for the number of each output that the window reads, but for those of its order.
-template <class W, class F>
-void ForEachOutput(W& w, F f) {
-  for (auto* c : {&w.value, &w.count, &w.fallback, &w.frame.key, &w.frame.start_column, &w.frame.end_column}) {
-    if (*c >= 0) f(*c);
-  }
-  for (auto& k : w.value_order) f(k.output);
-}
-
-/// Adds the outputs that the block's windows read.
-void KeepOfWindows(const Query& q, std::set<int>* keep) {
-  const std::set<int> used = *keep;
-  for (const int i : used) {
-    const Expr& e = *q.outputs[static_cast<size_t>(i)].expr;
-    if (e.kind != Expr::Kind::kWindow) continue;
-    const Window& w = q.windows[static_cast<size_t>(e.index)];
-    ForEachOutput(w, [&](int c) { keep->insert(c); });
-  }
-}
-
-/// The outputs of the block have become fewer. Windows that are left out go; the others read columns at their `place`.
-void PruneWindows(const std::vector<int>& place, Query* q) {
-  std::vector<Window> windows;
-  for (Output& o : q->outputs) {
-    if (o.expr->kind != Expr::Kind::kWindow) continue;
-    Window w = q->windows[static_cast<size_t>(o.expr->index)];
-    ForEachOutput(w, [&](int& c) { c = place[static_cast<size_t>(c)]; });
-    o.expr->index = static_cast<int>(windows.size());
-    windows.push_back(w);
-  }
-  q->windows = std::move(windows);
-}
-
-/// A column for a derived table that has none: a subquery that only shows columns of the query around it.
-void AddOutput(Relation* relation) {
-  Query* const query = relation->query.get();
-  query->outputs.push_back(OneOutput());
-  query->visible = 1;
-  for (const auto& more : query->union_all) {
-    more->outputs.push_back(OneOutput());
-    more->visible = 1;
-  }
-  relation->column_names = {query->outputs[0].name};
-  relation->column_types = {query->outputs[0].expr->type};
-}
-
-/// Removes unused outputs of derived tables.
-void PruneOutputs(Query* query, std::set<const Query*>* done) {
-  if (!done->insert(query).second) return;
-  std::vector<std::set<int>> used(query->relations.size());
-  const auto note = [&](const Expr& e, auto& self) -> void {
-    if (e.kind == Expr::Kind::kColumn && e.column != kMarkColumn)
-      used[static_cast<size_t>(e.relation)].insert(e.column);
-    for (const ExprPtr& a : e.args) self(*a, self);
-  };
-  ForEachRoot(*query, [&](const ExprPtr& e) { note(*e, note); });
-  for (size_t r = 0; r < query->relations.size(); ++r) {
-    Relation& relation = query->relations[r];
-    Query* inner = relation.query.get();
-    if (inner == nullptr) continue;
-    bool all = inner->distinct || inner->folds() || relation.query.use_count() > 1;  // others may read other outputs
-    all = all || inner->working != nullptr || inner->is_working;
-    for (const auto& more : inner->union_all) all = all || more->distinct;
-    if (!all) {
-      std::set<int> keep = used[r];
-      KeepOfWindows(*inner, &keep);
-      const auto is_window = [&](int i) {
-        return inner->outputs[static_cast<size_t>(i)].expr->kind == Expr::Kind::kWindow;
-      };
-      // (The order of a block with windows is theirs alone.)
-      if (!inner->windows.empty() && std::none_of(keep.begin(), keep.end(), is_window)) inner->order_by.clear();
-      for (const OrderKey& k : inner->order_by) keep.insert(k.output);
-      if (inner->repeat >= 0) keep.insert(inner->repeat);
-      if (keep.empty()) keep.insert(0);  // one column is needed to count rows
-      if (inner->outputs.empty()) AddOutput(&relation);
-      std::vector<int> place(inner->outputs.size(), -1);
-      // Visible ones first, and in order.
-      int n = 0;
-      for (int old : keep) place[static_cast<size_t>(old)] = n++;
-      const auto prune = [&](Query* q) {
-        std::vector<Output> outputs;
-        for (int old : keep) outputs.push_back(std::move(q->outputs[static_cast<size_t>(old)]));
-        q->outputs = std::move(outputs);
-      };
-      int visible = 0;
-      for (int old : keep) visible += old < inner->visible ? 1 : 0;
-      prune(inner);
-      inner->visible = visible;
-      for (OrderKey& k : inner->order_by) k.output = place[static_cast<size_t>(k.output)];
-      if (!inner->windows.empty()) PruneWindows(place, inner);
-      if (inner->repeat >= 0) inner->repeat = place[static_cast<size_t>(inner->repeat)];
-      for (const auto& more : inner->union_all) {
-        prune(more.get());
-        more->visible = visible;
-      }
-      std::vector<std::string> names;
-      std::vector<SqlType> types;
-      for (int old : keep) {
-        if (old >= static_cast<int>(relation.column_names.size())) continue;
-        names.push_back(std::move(relation.column_names[static_cast<size_t>(old)]));
-        types.push_back(relation.column_types[static_cast<size_t>(old)]);
-      }
-      relation.column_names = std::move(names);
-      relation.column_types = std::move(types);
-      const auto renumber = [&](Expr& e, auto& self) -> void {
-        if (e.kind == Expr::Kind::kColumn && e.relation == static_cast<int>(r) && e.column != kMarkColumn) {
-          e.column = place[static_cast<size_t>(e.column)];
-        }
-        for (ExprPtr& a : e.args) self(*a, self);
-      };
-      ForEachRoot(*query, [&](ExprPtr& e) { renumber(*e, renumber); });
-    }
-    PruneOutputs(inner, done);
-  }
-  for (const auto& more : query->union_all) PruneOutputs(more.get(), done);
-}
-
 /// A recursion ends once it has the rows that its only reader takes. (It may not end otherwise.)
 void LimitTurns(Query* query, std::set<const Query*>* done) {
   if (!done->insert(query).second) return;
@@ -316,10 +200,10 @@ void LimitTurns(Query* query, std::set<const Query*>* done) {
 }  // namespace
 
 void Simplify(Query* query) {
-  std::set<const Query*> rewritten, sunk, pruned, limited;
+  std::set<const Query*> rewritten, sunk, limited;
   Rewrite(query, &rewritten);
   SinkConditions(query, &sunk);
-  PruneOutputs(query, &pruned);
+  DropUnread(query);
   LimitTurns(query, &limited);
 }
 

@@ -283,6 +283,17 @@ class Unnester {
     return MakeColumn(r, kMarkColumn, kBoolean, false, position);
   }
 
+  /// The select list of EXISTS does not matter, nor does DISTINCT.
+  static void CountRowsOnly(Query* query) {
+    const bool plain = query->union_all.empty() && !query->folds() && query->windows.empty() && query->repeat < 0;
+    if (!plain || (query->grouped && query->group_by.empty())) return;
+    query->distinct = false;
+    query->order_by.clear();
+    query->outputs.clear();
+    query->outputs.push_back(OneOutput());
+    query->visible = 1;
+  }
+
   /// Adds the relation of a subquery, joined by `match`, which is over columns of the block and (kSubqueryColumn, i).
   Result<int> AddMatch(JoinKind kind, const Subquery& s, std::vector<ExprPtr> match, int position) {
     const Query& query = *s.query;
@@ -292,10 +303,12 @@ class Unnester {
       if (match.empty() && query.limit < 0 && query.offset == 0) {  // one row is enough
         i.query = CopyQuery(query);
         i.query->order_by.clear();
+        if (s.kind == Subquery::Kind::kExists) CountRowsOnly(i.query.get());
         if (!i.query->grouped && !i.query->distinct && i.query->union_all.empty()) i.query->limit = 1;
       }
-      for (int k = 0; k < query.visible; ++k)
-        i.outputs.push_back(SubqueryOutput(k, query.outputs[static_cast<size_t>(k)].expr->type, position));
+      const Query& rows = *i.query;
+      for (int k = 0; k < rows.visible; ++k)
+        i.outputs.push_back(SubqueryOutput(k, rows.outputs[static_cast<size_t>(k)].expr->type, position));
     } else {
       auto copy = CopyQuery(query);
       if (s.kind == Subquery::Kind::kExists && copy->limit > 0 && copy->offset == 0) copy->limit = -1;
@@ -304,6 +317,7 @@ class Unnester {
         copy->distinct = false;
         // The select list of EXISTS does not matter. Without it a plain scan can be joined as a stored table.
         if (s.kind == Subquery::Kind::kExists && !copy->grouped && copy->union_all.empty()) copy->visible = 0;
+        if (s.kind == Subquery::Kind::kExists && !copy->group_by.empty()) CountRowsOnly(copy.get());
       }
       TESSERA_ASSIGN(i, Decorrelate(q_, std::move(copy), position));
     }
