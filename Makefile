@@ -244,8 +244,8 @@ requirements:
 
 # $(call Step,what,name) says what is made, and the how-manieth of all that this make makes: the first asks another make, which
 # only counts.
-Steps = $(eval Steps := $(shell rm -f $(B)/steps; $(MAKE) -n COUNTING=1 $(MAKEOVERRIDES) $(MAKECMDGOALS) 2>/dev/null | grep -c ': step'))$(Steps)
-Step = $(if $(COUNTING),: step,printf . >>$(B)/steps; printf '[%d/%d]  %-5s %s\n' $$(stat -c %s $(B)/steps) $(Steps) $1 '$2')
+Steps = $(eval Steps := $(shell $(MAKE) -n COUNTING=1 $(MAKEOVERRIDES) $(MAKECMDGOALS) 2>/dev/null | grep -c ': step'))$(Steps)
+Step = $(if $(COUNTING),: step,$(eval Begun += .)printf '[%d/%d]  %-5s %s\n' $(words $(Begun)) $(Steps) $1 '$2')
 
 # A stamp changes when its text does, and what depends on it is made again.
 define STAMP
