@@ -34,8 +34,9 @@ endif
 # One run of the preprocessor answers for the compiler and every header. (\043 is a number sign.)
 HEADERS := pg_query.h re2/re2.h utf8proc.h zstd.h sqlite3.h fmt/core.h xxhash.h histedit.h gtest/gtest.h boost/context/fiber.hpp
 FOUND := $(if $(NOBUILD),,$(shell { printf '\043if __GNUC__ >= 12 || __clang_major__ >= 14\ngcc\n\043endif\n'; \
+  printf '\043if __has_include(<fmt/core.h>)\n\043include <fmt/core.h>\n\043if FMT_VERSION / 10000 == 9\nfmt9\n\043endif\n\043endif\n'; \
   printf '\043if __has_include(<%s>)\n%s\n\043endif\n' $(foreach h,$(HEADERS),$h $h); } | \
-  $(CXX) -std=c++20 -x c++ -E -P - 2>/dev/null))
+  $(CXX) -std=c++20 -x c++ -E -P - 2>/dev/null | grep -E '^[a-z0-9_/.]+$$'))
 Has = $(filter $1,$(FOUND))
 HasLibrary = $(filter /%,$(shell $(CXX) -print-file-name=lib$1 2>/dev/null))
 
@@ -71,17 +72,23 @@ MISSING_EMULATOR := $(if $(and $(call Has,boost/context/fiber.hpp),$(call HasLib
 # -Wno-restrict: g++ 12 sees overlaps in `"literal" + std::string` that are not there (its bug 105329). g++ 13 takes a
 # reference into an argument for one into a temporary (its bug 107532).
 WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Werror $(if $(findstring clang,$(CXX)),-w,-Wno-restrict -Wno-dangling-reference)
-CPPFLAGS := -I. -DFMT_HEADER_ONLY
+# What of fmt is not templates is compiled once, in base/fmt_library.cc; it knows fmt 9.
+CPPFLAGS := -I. $(if $(call Has,fmt9),,-DFMT_HEADER_ONLY)
 # x86-64-v3 (AVX2) is every x86 server since 2015; no contraction, so that host and GPU compute the same bits.
 CXXFLAGS := -std=c++20 -O3 -march=x86-64-v3 -ffp-contract=off $(WARNINGS) -pthread
+# The library's objects fit into shared objects, too, and cost no more for that. Some of them are cold (COLD): -O1 compiles in
+# two thirds of the time.
+LIBRARY_FLAGS = $(filter-out -O%,$(CXXFLAGS)) -O$(LEVEL) -fPIC -fno-semantic-interposition -fvisibility=hidden
+LEVEL := 3
 DEVICE_CODE := $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$a,code=sm_$a) \
   -gencode arch=compute_$(lastword $(CUDA_ARCHS)),code=compute_$(lastword $(CUDA_ARCHS))
 NVCCFLAGS := -std=c++20 -O3 -fmad=false --expt-relaxed-constexpr -lineinfo -I. -Werror all-warnings \
-  -Xcompiler -march=x86-64-v3,-ffp-contract=off,-Wall,-Wextra,-pthread \
+  -Xcompiler -march=x86-64-v3,-ffp-contract=off,-Wall,-Wextra,-pthread,-fPIC \
   $(DEVICE_CODE)
 LDFLAGS := -pthread
 ifneq ($(SANITIZE),)
 # g++ 12 with a sanitizer takes members of std::function in <regex> for uninitialized.
+LEVEL := 1
 CXXFLAGS := $(subst -O3,-O1,$(CXXFLAGS)) -g -fno-omit-frame-pointer -fsanitize=$(SANITIZE) -fno-sanitize-recover=all -Wno-maybe-uninitialized
 LDFLAGS += -fsanitize=$(SANITIZE)
 endif
@@ -91,11 +98,13 @@ LIBS := -lsqlite3 -l:libpg_query.a -l:libre2.a -l:libutf8proc.a -l:libzstd.a -le
 # The kernels' host side alone sees CUDA's headers, so that with and without a toolkit the rest is the same objects; and
 # campaigns that call CUDA themselves.
 GPU_TORTURE_SOURCES := tests/torture/cuda_calls.cc tests/torture/gpu_neighbour.cc
-$(B)/obj/kernels/%.cc.o $(GPU_TORTURE_SOURCES:%=$(B)/obj/%.o): CPPFLAGS += $(CUDA_HOME:%=-isystem %/include)
+$(B)/obj/kernels/%.cc.o $(GPU_TORTURE_SOURCES:%=$(B)/obj/%.o): private CPPFLAGS += $(CUDA_HOME:%=-isystem %/include)
 ifneq ($(NVCC),)
 LIBS += -L$(CUDA_HOME)/lib64 -lcudadevrt -lcudart_static -lrt
 endif
 CCACHE := $(shell command -v ccache 2>/dev/null)
+# (It takes what -MMD names for what a source includes, and the .sum beside a precompiled header for its contents.)
+CCACHE_CXX := $(CCACHE:%=CCACHE_DEPEND=1 CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_PCH_EXTSUM=1 %)
 
 # ---- Files ----------------------------------------------------------------------------------------------------------
 
@@ -119,6 +128,16 @@ TEST_SOURCES := $(filter-out $(EXCLUDE),$(wildcard tests/*.cc))
 TORTURE_SOURCES := $(filter-out $(EXCLUDE) $(if $(NVCC),,$(GPU_TORTURE_SOURCES)),$(wildcard tests/torture/*.cc))
 FUZZ_SOURCES := $(wildcard tests/fuzz/*.cc)
 include bench/bench.mk
+
+# Where hardly anything runs: neither for each row nor for each query of the ledger (tests/ledger). A function of the
+# standard library that cold and hot sources both have may be linked from either.
+HOT := $(addprefix mpi/,mpi_exchange.cc packed_numbers.cc row_traffic.cc) \
+  $(addprefix compiler/bind_,expression.cc function.cc operator.cc type.cc)
+COLD := $(filter-out $(HOT),$(wildcard compiler/bind_*.cc session/*.cc shell/*.cc mpi/*.cc)) \
+  $(addprefix compiler/,catalog_query.cc co_location.cc conversion_generator.cc copy_binder.cc decorrelate.cc error_format.cc exchange_joins.cc \
+    fold_aggregates.cc generate_window.cc grouping_sets.cc hoist.cc key_spans.cc nearest_name.cc partial_aggregate.cc plan.cc plan_text.cc \
+    ranked_rows.cc row_rules.cc split.cc split_grouping.cc split_windows.cc statement_option.cc stored_columns.cc type_binder.cc) \
+  base/fmt_library.cc tablet/catalog.cc tablet/database.cc tablet/database_directory.cc vm/listing.cc vm/opcodes_md.cc
 
 WITH_MAIN := $(shell grep -l '^int main.' /dev/null $(SOURCES) $(TEST_SOURCES) $(TORTURE_SOURCES) $(BENCH_SOURCES))
 TESTS := $(patsubst tests/%.cc,%,$(filter %_test.cc,$(TEST_SOURCES)))
@@ -214,6 +233,7 @@ sql-reference: $(B)/sql_md  ##maintain Write the tables of SQL.md anew from the 
 	@$< SQL.md >$(B)/SQL.md && mv $(B)/SQL.md SQL.md
 compile_commands.json: FORCE  ##maintain How each source is compiled, for clangd and its like
 	@$(MAKE) --no-print-directory -n -B COUNTING=1 all 2>/dev/null | sed -nE \
+	  -e 's~ -include [^ ]*/precompiled/[^ ]*~~' \
 	  -e 's~^(.*ccache )?([^ ]*(g\+\+|nvcc) .* -c ([^ ]+) -o ([^ ]+))$$~{"directory": "$(CURDIR)", "file": "\4", "output": "\5", "command": "\2"},~p' | \
 	  sed -e '1s/^/[/' -e '$$s/,$$/]/' >$@
 install: $(B)/tessera $(B)/libtessera.a $(MPI_OBJECT)  ##build Program, library and headers into PREFIX=/usr/local
@@ -252,16 +272,41 @@ define STAMP
 $(B)/$1: $(if $(COUNTING),,FORCE)
 	@mkdir -p $$(@D); echo '$2' | cmp -s - $$@ || echo '$2' >$$@
 endef
-$(eval $(call STAMP,cxx_flags,$(CXX) $(CPPFLAGS) $(CXXFLAGS)))
+$(eval $(call STAMP,cxx_flags,$(CXX) $(CPPFLAGS) $(CXXFLAGS); cold: $(COLD)))
 $(eval $(call STAMP,nvcc_flags,$(NVCC) $(NVCCFLAGS)))
 $(eval $(call STAMP,link_flags,$(LDFLAGS) $(LIBS)))
 $(eval $(call STAMP,library_objects,$(LIBRARY_OBJECTS)))
 $(eval $(call STAMP,test_part_objects,$(TEST_PART_OBJECTS)))
 FORCE:
 
-# The host interpreter's loops are short: where the linker happens to put them decided between 226 and 242 ms for the SSB.
-$(B)/obj/vm/tile_machine.cc.o: CXXFLAGS += -falign-functions=64 -falign-loops=32
+# The library's own sources. The standard headers are compiled once for the hot ones and once for the cold ones; not with a
+# sanitizer, so that a build tells what a source forgot to include.
+LIBRARY_CC := $(wildcard $(FOLDERS:%=%/*.cc))
+# What the standard library switches off for its own headers, which g++ forgets in what it has precompiled.
+PRECOMPILED_WARNINGS := -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread
+# $(eval $(call PRECOMPILED,name,level,sources))
+define PRECOMPILED
+$(3:%=$(B)/obj/%.o) $(B)/precompiled/$1.h.gch: LEVEL := $2
+ifeq ($(SANITIZE)$(findstring clang,$(CXX)),)
+$(3:%=$(B)/obj/%.o) $(B)/precompiled/$1.h.gch: HEADER := $(B)/precompiled/$1.h
+$(3:%=$(B)/obj/%.o): $(B)/precompiled/$1.h.gch
+endif
+endef
+$(eval $(call PRECOMPILED,library,$(LEVEL),$(filter-out $(COLD),$(LIBRARY_CC))))
+$(eval $(call PRECOMPILED,cold,1,$(filter $(COLD),$(LIBRARY_CC))))
+$(B)/precompiled/%.h.gch: base/standard_headers.h $(B)/cxx_flags | requirements
+	@mkdir -p $(@D); $(call Step,c++,$(HEADER)); printf '\043include "$<"\n' >$(HEADER)
+	@$(CXX) $(CPPFLAGS) $(filter-out -O%,$(CXXFLAGS)) -E -P $(HEADER) | cksum >$@.sum
+	@$(CXX) $(CPPFLAGS) $(LIBRARY_FLAGS) -x c++-header $(HEADER) -o $@
 
+# The host interpreter's loops are short: where the linker happens to put them decided between 226 and 242 ms for the SSB.
+$(B)/obj/vm/tile_machine.cc.o: private CXXFLAGS += -falign-functions=64 -falign-loops=32
+# What tests do is not timed.
+$(B)/obj/tests/%.cc.o: private CXXFLAGS := $(subst -O3,-O1,$(CXXFLAGS))
+
+$(LIBRARY_CC:%=$(B)/obj/%.o): $(B)/obj/%.cc.o: %.cc $(B)/cxx_flags | requirements
+	@mkdir -p $(@D); $(call Step,c++,$<)
+	@$(CCACHE_CXX) $(CXX) $(CPPFLAGS) $(LIBRARY_FLAGS) $(HEADER:%=-include % $(PRECOMPILED_WARNINGS)) -MMD -MP -c $< -o $@
 $(B)/obj/%.cc.o: %.cc $(B)/cxx_flags | requirements
 	@mkdir -p $(@D); $(call Step,c++,$<)
 	@$(CCACHE) $(CXX) $(CPPFLAGS) $(CXXFLAGS) -MMD -MP -c $< -o $@
@@ -274,7 +319,7 @@ $(B)/obj/%.cu.o: %.cu $(B)/nvcc_flags | requirements
 $(DEVICE_LINKED:%=$(B)/obj/%.o): NVCCFLAGS += -rdc=true
 $(B)/obj/device_link.o: $(DEVICE_LINKED:%=$(B)/obj/%.o)
 	@$(call Step,nvcc,$@)
-	@$(NVCC) -ccbin $(CXX) $(DEVICE_CODE) -dlink $^ -o $@ -lcudadevrt
+	@$(NVCC) -ccbin $(CXX) -Xcompiler -fPIC $(DEVICE_CODE) -dlink $^ -o $@ -lcudadevrt
 
 # Open MPI's C interface alone; its headers are not ours to warn about. None of our symbols: it may be loaded into any program.
 $(B)/tessera_mpi.so: mpi/transport_mpi.cc mpi/transport.h base/status.h $(B)/cxx_flags | requirements
