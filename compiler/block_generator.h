@@ -66,8 +66,10 @@ class BlockGenerator {
   Status RowsOfValues(const std::vector<const Plan*>& blocks, size_t* next);
   /// Generates the block of a derived table, unless that has been done.
   Status GenerateRowsOf(const Plan& plan);
-  /// Makes the section scan `relation`.
+  /// Makes the section scan `relation`; KeepLive has to come before anything else is emitted.
   void SetSource(int relation, vm::Section* s);
+  /// Leaves out the rows of the scanned relation that have been deleted.
+  void KeepLive(int relation, SectionBuilder* b);
   /// The number of the relation's stored table in the program.
   int TableReference(int relation);
   std::string ScanLabel(int relation) const;

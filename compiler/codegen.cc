@@ -111,6 +111,17 @@ void BlockGenerator::SetSource(int relation, Section* s) {
                                  : assembly_.sections.at(plan_.derived[static_cast<size_t>(relation)].get());
 }
 
+void BlockGenerator::KeepLive(int relation, SectionBuilder* b) {
+  const TableInfo* const table = q_.relations[static_cast<size_t>(relation)].table.get();
+  if (table == nullptr || table->live_column < 0) return;
+  const SqlType boolean = SqlType::Of(TypeId::kBoolean);
+  b->section.slots.push_back({table->live_column, boolean, -1});
+  vm::Predicate live;
+  live.slot = static_cast<int32_t>(b->section.slots.size()) - 1;
+  live.low = live.high = constants_.Add(Value::Int(boolean, 1));
+  b->Emit(Opcode::Filter, b->AddPredicate(live));
+}
+
 int BlockGenerator::TableReference(int relation) {
   const TableInfo& t = *q_.relations[static_cast<size_t>(relation)].table;
   for (size_t i = 0; i < program_->tables.size(); ++i) {

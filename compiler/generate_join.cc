@@ -115,6 +115,7 @@ Status BlockGenerator::StoreRows(int driver, Steps joins) {
   b.section.columns = b.section.registers;
   const DriverFilters filters = FiltersOf(driver, joins);
   AnnouncePipeline(filters, joins, &b);
+  KeepLive(driver, &b);
   for (const Expr* f : filters.first) TESSERA_TRY(b.Keep(*f));
   TESSERA_TRY(Joins(joins, filters.late, &b, &scope));
   for (const auto& [column, number] : stored.columns) TESSERA_TRY(b.ValueIn(LeafOf(column), number));
@@ -154,6 +155,7 @@ Status BlockGenerator::FillTable(const JoinStep& j) {
   const DriverFilters filters = goes_on ? DriverFilters() : FiltersOf(j.relation, joins);
   AnnouncePipeline(filters, joins, &b);
   for (const Expr* k : j.build_keys) b.WillEvaluate(*k);
+  if (!goes_on) KeepLive(j.relation, &b);
   for (const Expr* f : filters.first) TESSERA_TRY(b.Keep(*f));
   TESSERA_TRY(Joins(joins, filters.late, &b, &scope));
   for (size_t k = 0; k < j.build_keys.size(); ++k) {
@@ -294,6 +296,7 @@ void BlockGenerator::ScanDriver(SectionBuilder* b, PipelineScope* scope) {
     ScanStored(plan_.driver, b, scope);
   } else {
     SetSource(plan_.driver, &s);
+    KeepLive(plan_.driver, b);
   }
 }
 

@@ -39,17 +39,30 @@ void Fields(A& a, OpenCommand& m) {
   a.Number(m.scatter);
 }
 
+/// Deleted rows of a tablet.
+struct DeletedRows {
+  uint64_t tablet = 0;  ///< its place in the table
+  std::string rows;     ///< as of LiveRows::Pack
+  friend bool operator==(const DeletedRows&, const DeletedRows&) = default;
+};
+template <class A>
+void Fields(A& a, DeletedRows& m) {
+  a.Number(m.tablet);
+  a.Text(m.rows);
+}
+
 /// What a rank needs to know of a table to scan its portion.
 struct TableMessage {
   int64_t id = 0;
   bool is_told = false;  ///< what follows is as it was when it was told, and empty here
   std::string name;
-  uint64_t rows = 0;
+  uint64_t rows = 0;           ///< live ones
   std::vector<SqlType> types;  ///< by column
   /// By column: what ranks decide from, all in the same way.
   std::vector<uint64_t> encoded_bytes, distinct;
   std::vector<TabletIdentity> tablets;
   std::vector<uint8_t> buckets;  ///< by tablet; empty: the table is not distributed
+  std::vector<DeletedRows> deleted;  ///< in the order of the tablets; others have none
   friend bool operator==(const TableMessage&, const TableMessage&) = default;
 };
 template <class A>
@@ -63,6 +76,7 @@ void Fields(A& a, TableMessage& m) {
   a.Vector(m.distinct);
   a.Vector(m.tablets);
   a.Vector(m.buckets);
+  List(a, m.deleted);
 }
 
 struct TablesMessage {
@@ -235,11 +249,20 @@ void Fields(A& a, CountsMessage& m) {
 struct LoadedMessage {
   NewTablets tablets;
 };
+/// Of a new tablet: none of its rows has been deleted.
+template <class A>
+void Fields(A& a, TabletRecord& r) {
+  a.Number(r.id);
+  a.Number(r.rows);
+  a.Number(r.file_bytes);
+  a.Number(r.header_checksum);
+  a.Number(r.bucket);
+}
 template <class A>
 void Fields(A& a, LoadedMessage& m) {
   NewTablets& t = m.tablets;
   a.Number(t.rows_added);
-  a.Vector(t.records);
+  List(a, t.records);
   a.Vector(t.nulls);
   a.Vector(t.bytes);
   a.Vector(t.min);

@@ -11,6 +11,7 @@
 
 #include "base/size_text.h"
 #include "mpi/messenger.h"
+#include "tablet/live_tablet.h"
 #include "vm/program.h"
 #include "vm/tablet_shares.h"
 
@@ -66,6 +67,13 @@ bool IsWellFormed(const TableMessage& table) {
     tablets.push_back(t.tablet_id);
     rows += t.rows;
   }
+  for (size_t i = 0; i < table.deleted.size(); ++i) {
+    const DeletedRows& deleted = table.deleted[i];
+    if (deleted.tablet >= table.tablets.size() || (i > 0 && table.deleted[i - 1].tablet >= deleted.tablet)) return false;
+    const std::shared_ptr<const LiveRows> live = LiveRows::Unpack(table.tablets[deleted.tablet].rows, deleted.rows);
+    if (live == nullptr) return false;
+    rows -= live->deleted();
+  }
   std::ranges::sort(tablets);
   return rows == table.rows && std::ranges::adjacent_find(tablets) == tablets.end();
 }
@@ -82,10 +90,11 @@ bool AreDescribed(const std::vector<const TableMessage*>& tables, const vm::Prog
   return std::all_of(program.sections.begin(), program.sections.end(), [&](const vm::Section& s) {
     if (s.source_kind != vm::Section::Source::kTable) return true;
     const auto number = static_cast<size_t>(s.source);
-    const auto columns = static_cast<int32_t>(tables[number]->types.size());
+    const int32_t made = tables[number]->deleted.empty() ? 0 : 1;  // the column of live rows
+    const auto columns = static_cast<int32_t>(tables[number]->types.size()) + made;
     const int32_t runs_of = program.tables[number].runs_of;
     return std::ranges::all_of(s.slots, [&](const vm::Slot& slot) {
-      return runs_of < 0 ? slot.column < columns : slot.column == runs_of || slot.column == columns;
+      return runs_of < 0 ? slot.column < columns : made == 0 && (slot.column == runs_of || slot.column == columns);
     });
   });
 }
@@ -128,13 +137,14 @@ Result<TablesMessage> TableTeller::Describe(const vm::Program& program, const Sn
     message.name = table.schema.name;
     message.rows = table.rows;
     for (const ColumnSchema& c : table.schema.columns) message.types.push_back(c.type);
-    for (const ColumnStatistics& c : table.statistics) {
-      message.encoded_bytes.push_back(c.encoded_bytes);
-      message.distinct.push_back(c.distinct);
+    for (size_t c = 0; c < message.types.size(); ++c) {
+      message.encoded_bytes.push_back(table.statistics[c].encoded_bytes);
+      message.distinct.push_back(table.statistics[c].distinct);
     }
     for (const auto& tablet : table.tablets) {
       const TabletIdentity* const identity = IdentityOf(*tablet);
       if (identity == nullptr) return Status(ErrorCode::kInternal, "a tablet of table \"" + ref.name + "\" is no file");
+      if (tablet->live() != nullptr) message.deleted.push_back({message.tablets.size(), tablet->live()->Pack()});
       message.tablets.push_back(*identity);
     }
     message.buckets = table.buckets;
@@ -205,7 +215,7 @@ void RankTablets::Learn(const TableMessage& table, Table* known) {
   auto info = std::make_shared<TableInfo>();
   info->id = table.id;
   info->schema.name = table.name;
-  info->rows = table.rows;
+  for (const TabletIdentity& identity : table.tablets) info->stored_rows += identity.rows;
   info->buckets = table.buckets;
   known->types = std::make_shared<const std::vector<SqlType>>(table.types);
   for (const SqlType& type : table.types) info->schema.columns.push_back({"", type, false});
@@ -230,6 +240,10 @@ void RankTablets::Learn(const TableMessage& table, Table* known) {
     }
     info->tablets.push_back(std::move(tablet));
   }
+  std::vector<std::shared_ptr<const LiveRows>> live(table.tablets.size());
+  for (const DeletedRows& deleted : table.deleted)
+    live[deleted.tablet] = LiveRows::Unpack(table.tablets[deleted.tablet].rows, deleted.rows);
+  MarkLive(live, info.get());
   known->has_all = kept.size() == table.tablets.size();
   known->tablets = std::move(kept);
   if (&known->message != &table) known->message = table;

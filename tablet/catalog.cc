@@ -12,6 +12,7 @@
 #include <cstring>
 #include <random>
 #include <thread>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
@@ -30,9 +31,10 @@ namespace {
 
 constexpr int kApplicationId = 0x54534352;  // "TSCR"
 /// Without and with the table of defaults, with that of constraints, with types or what is computed for each row, with
-/// clustered tables, and with distributed ones. Each is made with the first entry.
+/// clustered tables, with distributed ones, and with deleted rows. Each is made with the first entry.
 constexpr int kUserVersion = 1, kVersionWithDefaults = 2, kVersionWithConstraints = 3, kVersionWithTypes = 4,
-              kVersionWithClusters = 5, kVersionWithBuckets = 6, kNewestVersion = kVersionWithBuckets;
+              kVersionWithClusters = 5, kVersionWithBuckets = 6, kVersionWithDeletedRows = 7,
+              kNewestVersion = kVersionWithDeletedRows;
 /// Of tables, tablets and versions: whoever counts on from here does not come to the end of an int64_t.
 constexpr int64_t kGreatestId = int64_t{1} << 62;
 constexpr int64_t kGreatestFileBytes = int64_t{1} << 50;
@@ -106,6 +108,13 @@ constexpr char kTypesSchema[] = R"(
 CREATE TABLE types (
   name    TEXT PRIMARY KEY,
   labels  TEXT NOT NULL
+);
+)";
+
+constexpr char kDeletedRowsSchema[] = R"(
+CREATE TABLE deleted_rows (
+  tablet_id  INTEGER PRIMARY KEY REFERENCES tablets (id),
+  rows       BLOB NOT NULL
 );
 )";
 
@@ -355,7 +364,8 @@ Result<Catalog::State> Catalog::Check() {
     if (!index && std::string_view(kSchema).find(sql) == std::string_view::npos &&
         std::string_view(kDefaultsSchema).find(sql) == std::string_view::npos &&
         std::string_view(kConstraintsSchema).find(sql) == std::string_view::npos &&
-        std::string_view(kTypesSchema).find(sql) == std::string_view::npos) {
+        std::string_view(kTypesSchema).find(sql) == std::string_view::npos &&
+        std::string_view(kDeletedRowsSchema).find(sql) == std::string_view::npos) {
       return Corrupt("it has tables that are not this program's");
     }
   }
@@ -445,13 +455,14 @@ Result<CatalogContents> Catalog::LoadInTransaction(const CatalogContents* before
   if (DatabaseChecksum(contents) != checksum) return Corrupt("the checksum of the tables is wrong");
   // SQLite's indexes say so already, but they are the file's too.
   std::unordered_set<int64_t> tables, tablets;
-  int64_t columns = 0, defaults = 0, constraints = 0;
+  int64_t columns = 0, defaults = 0, constraints = 0, with_deleted = 0;
   for (size_t t = 0; t < contents.tables.size(); ++t) {
     const TableRecord& table = *contents.tables[t];
     const bool same_name = t > 0 && contents.tables[t - 1]->schema.name == table.schema.name;
     if (same_name || !tables.insert(table.id).second) return Corrupt("two tables are one");
     for (const TabletRecord& tablet : table.tablets) {
       if (!tablets.insert(tablet.id).second) return Corrupt("two tablets are one");
+      with_deleted += tablet.live != nullptr ? 1 : 0;
     }
     columns += static_cast<int64_t>(table.schema.columns.size());
     for (const ColumnSchema& column : table.schema.columns) defaults += column.default_text ? 1 : 0;
@@ -461,7 +472,7 @@ Result<CatalogContents> Catalog::LoadInTransaction(const CatalogContents* before
   TESSERA_ASSIGN(const int64_t all_columns, QueryInteger("SELECT count(*) FROM columns NOT INDEXED"));
   TESSERA_ASSIGN(const int64_t all_tablets, QueryInteger("SELECT count(*) FROM tablets NOT INDEXED"));
   TESSERA_ASSIGN(const bool has_defaults, HasTable("defaults"));
-  int64_t all_defaults = 0, all_constraints = 0;
+  int64_t all_defaults = 0, all_constraints = 0, all_with_deleted = 0;
   if (has_defaults) {
     TESSERA_ASSIGN(all_defaults, QueryInteger("SELECT count(*) FROM defaults NOT INDEXED"));
   }
@@ -469,9 +480,13 @@ Result<CatalogContents> Catalog::LoadInTransaction(const CatalogContents* before
   if (has_constraints) {
     TESSERA_ASSIGN(all_constraints, QueryInteger("SELECT count(*) FROM constraints NOT INDEXED"));
   }
-  if (all_constraints != constraints || all_defaults != defaults || all_columns != columns ||
+  TESSERA_ASSIGN(const bool has_deleted, HasTable("deleted_rows"));
+  if (has_deleted) {
+    TESSERA_ASSIGN(all_with_deleted, QueryInteger("SELECT count(*) FROM deleted_rows NOT INDEXED"));
+  }
+  if (all_with_deleted != with_deleted || all_constraints != constraints || all_defaults != defaults || all_columns != columns ||
       all_tablets != static_cast<int64_t>(tablets.size())) {
-    return Corrupt("it has columns, defaults, constraints or tablets of a table that is missing");
+    return Corrupt("it has columns, defaults, constraints, tablets or deleted rows of a table that is missing");
   }
   return contents;
 }
@@ -581,11 +596,55 @@ Result<std::shared_ptr<const TableRecord>> Catalog::LoadTable(TableRecord table,
       return Corrupt("a short tablet" + of_table);
     table.tablets.push_back(tablet);
   }
+  TESSERA_TRY(LoadDeletedRows(&table));
   if (!SetBuckets(buckets, &table)) return Corrupt("wrong buckets of tablets" + of_table);
   if (TableChecksum(table) != table.checksum) return Corrupt("a wrong checksum" + of_table);
   if (Status status = CheckSchema(table.schema); !status.ok()) return Corrupt(status.message());
   if (Status status = CheckStatistics(table); !status.ok()) return Corrupt(status.message() + of_table);
   return std::make_shared<const TableRecord>(std::move(table));
+}
+
+Status Catalog::LoadDeletedRows(TableRecord* table) {
+  TESSERA_ASSIGN(const bool has_deleted, HasTable("deleted_rows"));
+  if (!has_deleted) return {};
+  Statement query(this, "SELECT rows FROM deleted_rows WHERE tablet_id = ?");
+  for (TabletRecord& tablet : table->tablets) {
+    query.Bind(tablet.id);
+    TESSERA_ASSIGN(const bool row, query.Step());
+    if (row) {
+      tablet.live = LiveRows::Unpack(tablet.rows, query.Blob(0));
+      if (tablet.live == nullptr || !query.wrong().empty())
+        return Corrupt("damaged deleted rows in table " + QuoteForMessage(table->schema.name));
+    }
+    query.Reset();
+  }
+  return {};
+}
+
+Status Catalog::WriteDeletedRows(const TableRecord& before, const TableRecord& after) {
+  TESSERA_ASSIGN(bool has_deleted, HasTable("deleted_rows"));
+  std::unordered_map<int64_t, const LiveRows*> old;
+  for (const TabletRecord& tablet : before.tablets) {
+    if (tablet.live != nullptr) old[tablet.id] = tablet.live.get();
+  }
+  for (const TabletRecord& tablet : after.tablets) {
+    const auto known = old.find(tablet.id);
+    const bool same = known == old.end() ? tablet.live == nullptr : known->second == tablet.live.get();
+    if (known != old.end() && tablet.live != nullptr) old.erase(known);
+    if (same) continue;
+    if (!std::exchange(has_deleted, true)) {
+      TESSERA_TRY(Execute(kDeletedRowsSchema));
+      TESSERA_TRY(RaiseVersion(kVersionWithDeletedRows));
+    }
+    Statement insert(this, "INSERT OR REPLACE INTO deleted_rows VALUES (?, ?)");
+    const std::string packed = tablet.live->Pack();
+    TESSERA_TRY(insert.Bind(tablet.id).BindBlob(packed).Run());
+  }
+  for (const auto& [tablet, live] : old) {  // these tablets are gone
+    Statement remove(this, "DELETE FROM deleted_rows WHERE tablet_id = ?");
+    TESSERA_TRY(remove.Bind(tablet).Run());
+  }
+  return {};
 }
 
 Status Catalog::WriteTable(const TableRecord& table, const std::vector<std::string>& sketches) {
@@ -673,6 +732,12 @@ Result<bool> Catalog::HasTable(const char* name) {
 }
 
 Status Catalog::DeleteTablets(int64_t table_id) {
+  TESSERA_ASSIGN(const bool has_deleted, HasTable("deleted_rows"));
+  if (has_deleted) {
+    Statement deleted(this,
+                      "DELETE FROM deleted_rows WHERE tablet_id IN (SELECT id FROM tablets WHERE table_id = ?)");
+    TESSERA_TRY(deleted.Bind(table_id).Run());
+  }
   Statement tablets(this, "DELETE FROM tablets WHERE table_id = ?");
   return tablets.Bind(table_id).Run();
 }
@@ -794,6 +859,7 @@ Result<Durability> Catalog::UpdateTable(const CatalogContents& state, const Tabl
   Statement remove(this, "DELETE FROM tablets WHERE table_id = ? AND position >= ?");
   TESSERA_TRY(remove.Bind(after.id).Bind(static_cast<int64_t>(same)).Run());
   TESSERA_TRY(InsertTablets(after, same));
+  TESSERA_TRY(WriteDeletedRows(before, after));
   const Result<Durability> committed = Commit(&transaction, contents);
   if (committed.ok() && *committed == Durability::kDurable) {
     *made = std::move(contents);

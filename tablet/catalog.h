@@ -14,6 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "tablet/live_rows.h"
 #include "tablet/tablet.h"
 #include "tablet/tablet_file.h"
 
@@ -28,17 +29,19 @@ struct TabletRecord {
   uint64_t file_bytes = 0;
   uint64_t header_checksum = 0;
   uint8_t bucket = 0;  ///< of a distributed table
+  std::shared_ptr<const LiveRows> live = nullptr;  ///< nullptr: no row has been deleted
 };
 
 struct TableRecord {
   int64_t id = 0;
-  int64_t version = 0;       ///< 1 at CREATE TABLE, one more with each load
+  int64_t version = 0;       ///< 1 at CREATE TABLE, one more with each change of the rows
   TableSchema schema;        ///< tablet_rows as declared
   uint32_t tablet_rows = 0;  ///< as chosen; 0 before the first load
   std::vector<ColumnStatistics> statistics;
   std::vector<TabletRecord> tablets;  ///< in the order of the rows
   uint64_t checksum = 0;              ///< of all the above
 
+  /// With those that have been deleted.
   uint64_t rows() const {
     uint64_t sum = 0;
     for (const TabletRecord& tablet : tablets) sum += tablet.rows;
@@ -141,6 +144,9 @@ class Catalog {
   Result<std::shared_ptr<const TableRecord>> LoadTable(TableRecord table, int64_t next_tablet_id);
   Status WriteTable(const TableRecord& table, const std::vector<std::string>& sketches);
   Status InsertTablets(const TableRecord& table, size_t first);
+  Status LoadDeletedRows(TableRecord* table);
+  /// Brings the rows that are kept as deleted from those of `before` to those of `after`.
+  Status WriteDeletedRows(const TableRecord& before, const TableRecord& after);
   Status DeleteTablets(int64_t table_id);
   Status DeleteTable(int64_t table_id);
   Result<Durability> Commit(Transaction* transaction, const CatalogContents& after);

@@ -77,6 +77,11 @@ uint64_t TableChecksum(const TableRecord& table) {
     bytes.Add(tablet.file_bytes);
     bytes.Add(tablet.header_checksum);
   }
+  for (const TabletRecord& tablet : table.tablets) {
+    if (tablet.live == nullptr) continue;
+    bytes.Add(tablet.id);
+    bytes.Add(tablet.live->checksum());
+  }
   return bytes.Checksum();
 }
 

@@ -64,12 +64,16 @@ class Catalog::Statement {
     sqlite3_reset(statement_);
     return sqlite3_step(statement_) == SQLITE_ROW;
   }
+  /// Makes it ready for the next values.
+  void Reset() {
+    sqlite3_reset(statement_);
+    bound_ = 0;
+  }
   /// Runs a statement without result and makes it ready for the next values.
   Status Run() {
     TESSERA_ASSIGN(bool row, Step());
     (void)row;
-    sqlite3_reset(statement_);
-    bound_ = 0;
+    Reset();
     return {};
   }
 

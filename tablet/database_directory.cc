@@ -13,6 +13,7 @@
 #include <unordered_set>
 
 #include "tablet/io_error.h"
+#include "tablet/live_tablet.h"
 #include "tablet/regular_file.h"
 
 namespace tessera {
@@ -258,11 +259,12 @@ std::shared_ptr<const TableInfo> DatabaseDirectory::MakeInfo(const CatalogConten
   info->version = record->version;
   info->schema = record->schema;
   if (record->tablet_rows != 0) info->schema.tablet_rows = record->tablet_rows;
-  info->rows = record->rows();
+  info->rows = info->stored_rows = record->rows();
   info->statistics = record->statistics;
   auto types = std::make_shared<TabletFile::Types>();
   for (const ColumnSchema& column : record->schema.columns) types->push_back(column.type);
 
+  std::vector<std::shared_ptr<const LiveRows>> live;
   for (const TabletRecord& tablet : record->tablets) {
     // A tablet that an earlier snapshot had keeps its object, with its mapping and its verified chunks.
     std::shared_ptr<const Tablet>& known = tablets_[tablet.id];
@@ -271,8 +273,10 @@ std::shared_ptr<const TableInfo> DatabaseDirectory::MakeInfo(const CatalogConten
                                                  IdentityOf(contents, *record, tablet), types);
     }
     info->tablets.push_back(known);
+    live.push_back(tablet.live);
     if (!record->schema.distribute_by.empty()) info->buckets.push_back(tablet.bucket);
   }
+  MarkLive(live, info.get());
   return info;
 }
 

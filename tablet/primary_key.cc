@@ -8,6 +8,7 @@
 #include "tablet/chunk_decoder.h"
 #include "tablet/distinct_count.h"
 #include "tablet/interval.h"
+#include "tablet/live_rows.h"
 #include "tablet/ordered_float.h"
 
 namespace tessera {
@@ -31,7 +32,7 @@ class KeyCheck {
         cancel_(cancel),
         limits_(limits) {}
 
-  Status Run(const TabletFiles& old_tablets, const TabletFiles& new_tablets) {
+  Status Run(const TabletPointers& old_tablets, const TabletPointers& new_tablets) {
     new_tablets_ = new_tablets;
     TESSERA_TRY(FindRanges());
     for (size_t part = 0; part < key_.size(); ++part) {
@@ -75,7 +76,7 @@ class KeyCheck {
     return {};
   }
 
-  Result<bool> Overlaps(const TabletFile& tablet) const {
+  Result<bool> Overlaps(const Tablet& tablet) const {
     for (size_t part = 0; part < key_.size(); ++part) {
       // Ordered forms of -0.0 and 0.0 differ although the numbers do not: floats are always looked at.
       if (!HasRange(part) || TypeOf(part).storage() == StorageClass::kFloat) continue;
@@ -98,7 +99,7 @@ class KeyCheck {
     return true;
   }
 
-  Result<KeyChunks> ChunksOf(const TabletFile& tablet) const {
+  Result<KeyChunks> ChunksOf(const Tablet& tablet) const {
     KeyChunks chunks;
     for (int column : key_) {
       TESSERA_ASSIGN(ChunkPointer chunk, tablet.Chunk(column));
@@ -123,15 +124,20 @@ class KeyCheck {
     return {ErrorCode::kConstraint, "duplicate key value violates " + rule + ": (" + names + ")=(" + values + ")"};
   }
 
-  /// Rows with a NULL in the key, which equal no row; empty if there are none.
-  std::vector<bool> RowsWithNull(const KeyChunks& chunks, uint32_t rows) const {
-    std::vector<bool> has;
+  /// Rows that equal no row: with a NULL in the key, and those that have been deleted; empty if there are none.
+  std::vector<bool> RowsLeftOut(const Tablet& tablet, const KeyChunks& chunks) const {
+    const uint32_t rows = tablet.rows();
+    std::vector<bool> out;
     for (const auto& chunk : chunks) {
       if (unique_ == nullptr || chunk->null_count == 0) continue;
-      has.resize(rows);
-      for (uint32_t row = 0; row < rows; ++row) has[row] = has[row] || DecodeValue(*chunk, row).null;
+      out.resize(rows);
+      for (uint32_t row = 0; row < rows; ++row) out[row] = out[row] || DecodeValue(*chunk, row).null;
     }
-    return has;
+    if (const LiveRows* const live = tablet.live()) {
+      out.resize(rows);
+      for (uint32_t row = 0; row < rows; ++row) out[row] = out[row] || !live->IsLive(row);
+    }
+    return out;
   }
 
   Status RunBitmap(uint64_t possible_keys) {
@@ -143,10 +149,10 @@ class KeyCheck {
         TESSERA_ASSIGN(const KeyChunks chunks, ChunksOf(*tablet));
         numbers.assign(tablet->rows(), 0);
         for (size_t part = 0; part < key_.size(); ++part) NumberKeys(*chunks[part], ranges_[part], &numbers);
-        const std::vector<bool> with_null = RowsWithNull(chunks, tablet->rows());
+        const std::vector<bool> left_out = RowsLeftOut(*tablet, chunks);
         for (uint32_t row = 0; row < numbers.size(); ++row) {
           const uint64_t number = numbers[row];
-          if (number == kOutside || (!with_null.empty() && with_null[row])) continue;
+          if (number == kOutside || (!left_out.empty() && left_out[row])) continue;
           uint64_t& word = bits[number / 64];
           const uint64_t bit = uint64_t{1} << (number % 64);
           if ((word & bit) != 0) return Duplicate(chunks, row);
@@ -242,16 +248,16 @@ class KeyCheck {
     std::vector<KeyChunks> new_chunks(new_tablets_.size());
     std::vector<uint64_t> hashes;
     for (const bool is_new : {true, false}) {
-      const TabletFiles& tablets = is_new ? new_tablets_ : old_tablets_;
+      const TabletPointers& tablets = is_new ? new_tablets_ : old_tablets_;
       for (size_t t = 0; t < tablets.size(); ++t) {
         TESSERA_TRY(Cancelled(cancel_));
         TESSERA_ASSIGN(const KeyChunks chunks, ChunksOf(*tablets[t]));
         if (is_new) new_chunks[t] = chunks;
         HashKeys(chunks, tablets[t]->rows(), &hashes);
-        const std::vector<bool> with_null = RowsWithNull(chunks, tablets[t]->rows());
+        const std::vector<bool> left_out = RowsLeftOut(*tablets[t], chunks);
         for (uint32_t row = 0; row < hashes.size(); ++row) {
           const uint64_t hash = hashes[row];
-          if (!with_null.empty() && with_null[row]) continue;
+          if (!left_out.empty() && left_out[row]) continue;
           if (passes > 1 && (hash >> 32) % passes != pass) continue;
           size_t slot = hash & (slots.size() - 1);
           for (; slots[slot].tablet != UINT32_MAX; slot = (slot + 1) & (slots.size() - 1)) {
@@ -285,22 +291,22 @@ class KeyCheck {
   const std::vector<int>& key_;
   const std::atomic<bool>* const cancel_;
   const PrimaryKeyLimits limits_;
-  TabletFiles new_tablets_;
-  TabletFiles old_tablets_;  ///< those that may hold a new key
+  TabletPointers new_tablets_;
+  TabletPointers old_tablets_;  ///< those that may hold a new key
   uint64_t new_rows_ = 0;
   std::vector<KeyRange> ranges_;  ///< of the new rows
 };
 
 }  // namespace
 
-Status CheckKeys(const TableSchema& schema, const TabletFiles& old_tablets, const TabletFiles& new_tablets,
+Status CheckKeys(const TableSchema& schema, const TabletPointers& old_tablets, const TabletPointers& new_tablets,
                  const std::atomic<bool>* cancel, const PrimaryKeyLimits& limits) {
   Status checked;
   if (!schema.primary_key.empty()) checked = KeyCheck(schema, nullptr, cancel, limits).Run(old_tablets, new_tablets);
   for (const UniqueKey& unique : schema.unique_keys) {
     if (checked.ok()) checked = KeyCheck(schema, &unique, cancel, limits).Run(old_tablets, new_tablets);
   }
-  for (const TabletFiles* tablets : {&old_tablets, &new_tablets}) {
+  for (const TabletPointers* tablets : {&old_tablets, &new_tablets}) {
     for (const auto& tablet : *tablets) TESSERA_TRY(tablet->Intact());
   }
   return checked;

@@ -3,7 +3,7 @@
 // New rows are checked among themselves and against the rows the table had, which are taken to be unique. Integer keys
 // whose values are dense enough go into a bitmap (one bit for each possible key, 1 GiB at most); other keys into a hash
 // table of the new rows, 32 bytes a row, in as many passes as keep it below 1 GiB. Old rows are only streamed past it,
-// and only from tablets whose key ranges overlap those of the new rows.
+// and only from tablets whose key ranges overlap those of the new rows. Rows that have been deleted do not count.
 //
 // Start at: CheckKeys. Any thread.
 #pragma once
@@ -13,11 +13,10 @@
 #include <vector>
 
 #include "tablet/tablet.h"
-#include "tablet/tablet_file.h"
 
 namespace tessera {
 
-using TabletFiles = std::vector<std::shared_ptr<const TabletFile>>;
+using TabletPointers = std::vector<std::shared_ptr<const Tablet>>;
 
 /// What bounds the check's memory; tests make it small.
 struct PrimaryKeyLimits {
@@ -27,7 +26,7 @@ struct PrimaryKeyLimits {
 
 /// Errors: kConstraint, `duplicate key value violates primary key of "t": (k)=(5)`; kCancelled; those of
 /// Tablet::Chunk(). `cancel` may be nullptr. REQUIRES: the columns of schema.primary_key have no NULLs.
-Status CheckKeys(const TableSchema& schema, const TabletFiles& old_tablets, const TabletFiles& new_tablets,
+Status CheckKeys(const TableSchema& schema, const TabletPointers& old_tablets, const TabletPointers& new_tablets,
                  const std::atomic<bool>* cancel, const PrimaryKeyLimits& limits = {});
 
 }  // namespace tessera

@@ -10,6 +10,7 @@
 
 #include "tablet/chunk_decoder.h"
 #include "tablet/io_error.h"
+#include "tablet/live_tablet.h"
 #include "tablet/primary_key.h"
 
 namespace tessera {
@@ -55,6 +56,7 @@ TableLoad::TableLoad(std::shared_ptr<DatabaseDirectory> directory, DatabaseDirec
       write_(std::move(write)),
       table_(std::move(table)),
       cancel_(cancel),
+      deleted_(table_->tablets.size()),
       kept_(table_->tablets.size(), true),
       replaced_nulls_(table_->schema.columns.size()),
       replaced_bytes_(table_->schema.columns.size()) {
@@ -112,27 +114,83 @@ Status TableLoad::TakeShortTablets() {
   return {};
 }
 
-/// Adds the rows of a tablet, which does not stay.
-Status TableLoad::TakeBack(size_t tablet) {
-  const TabletRecord& record = table_->tablets[tablet];
+std::shared_ptr<const Tablet> TableLoad::FileOf(const TableRecord& table, const TabletRecord& tablet) const {
   auto types = std::make_shared<TabletFile::Types>();
-  for (const ColumnSchema& column : table_->schema.columns) types->push_back(column.type);
-  const TabletFile file(directory_->FilePath(TabletFileName(record.id)),
-                        directory_->IdentityOf(write_->contents, *table_, record), types);
-  RowBatch batch;
-  batch.rows = file.rows();
-  for (size_t c = 0; c < types->size(); ++c) {
-    TESSERA_ASSIGN(const ChunkPointer chunk, file.Chunk(static_cast<int>(c)));
-    ColumnVector column;
-    column.type = (*types)[c];
-    DecodeChunk(*chunk, 0, chunk->rows, &column);
-    batch.columns.push_back(std::move(column));
+  for (const ColumnSchema& column : table.schema.columns) types->push_back(column.type);
+  const int columns = static_cast<int>(types->size());
+  const auto file = std::make_shared<const TabletFile>(directory_->FilePath(TabletFileName(tablet.id)),
+                                                       directory_->IdentityOf(write_->contents, table, tablet),
+                                                       std::move(types));
+  if (tablet.live == nullptr) return file;
+  return std::make_shared<const LiveTablet>(file, columns, tablet.live, 0);
+}
+
+std::shared_ptr<const LiveRows> TableLoad::LiveOf(size_t tablet) const {
+  const TabletRecord& record = table_->tablets[tablet];
+  if (deleted_[tablet].empty()) return record.live;
+  return std::make_shared<const LiveRows>(record.rows, deleted_[tablet]);
+}
+
+Status TableLoad::Forget(size_t tablet, const Tablet& file) {
+  for (size_t c = 0; c < table_->schema.columns.size(); ++c) {
+    TESSERA_ASSIGN(const ChunkPointer chunk, file.Describe(static_cast<int>(c)));
     replaced_nulls_[c] += chunk->null_count;
     replaced_bytes_[c] += chunk->encoded_bytes;
   }
-  TESSERA_TRY(file.Intact());
   kept_[tablet] = false;
-  AddAgain(std::move(batch));
+  return file.Intact();
+}
+
+/// Adds the live rows of a tablet, which does not stay.
+Status TableLoad::TakeBack(size_t tablet) {
+  const TabletRecord& record = table_->tablets[tablet];
+  const std::shared_ptr<const Tablet> file = FileOf(*table_, record);
+  const std::shared_ptr<const LiveRows> live = LiveOf(tablet);
+  RowBatch batch;
+  batch.rows = record.rows - (live != nullptr ? live->deleted() : 0);
+  for (size_t c = 0; c < table_->schema.columns.size(); ++c) {
+    TESSERA_ASSIGN(const ChunkPointer chunk, file->Chunk(static_cast<int>(c)));
+    ColumnVector column;
+    column.type = table_->schema.columns[c].type;
+    for (uint32_t row = 0; row < chunk->rows;) {
+      uint32_t end = row;
+      while (end < chunk->rows && (live == nullptr || live->IsLive(end))) ++end;
+      if (end > row) DecodeChunk(*chunk, row, end - row, &column);
+      row = end + 1;
+    }
+    batch.columns.push_back(std::move(column));
+  }
+  TESSERA_TRY(Forget(tablet, *file));
+  if (batch.rows > 0) AddAgain(std::move(batch));
+  return {};
+}
+
+Status TableLoad::DropEmptied() {
+  for (size_t t = 0; t < deleted_.size(); ++t) {
+    const TabletRecord& record = table_->tablets[t];
+    if (!kept_[t] || deleted_[t].empty() || LiveOf(t)->deleted() < record.rows) continue;
+    TESSERA_TRY(Forget(t, *FileOf(*table_, record)));
+  }
+  return {};
+}
+
+Status TableLoad::Delete(std::span<const int64_t> rows, std::vector<bool>* fresh) {
+  deletes_ = true;
+  fresh->assign(rows.size(), false);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const auto tablet = static_cast<size_t>(rows[i] >> kRowNumberBits);
+    const auto row = static_cast<uint32_t>(rows[i] & ((int64_t{1} << kRowNumberBits) - 1));
+    if (rows[i] < 0 || tablet >= deleted_.size() || row >= table_->tablets[tablet].rows)
+      return {ErrorCode::kInternal, "row " + std::to_string(rows[i]) + " is deleted, but the table has none"};
+    std::vector<uint64_t>& words = deleted_[tablet];
+    const TabletRecord& record = table_->tablets[tablet];
+    if (words.empty() && record.live != nullptr) words = record.live->words();
+    words.resize((uint64_t{record.rows} + 63) / 64);
+    const uint64_t bit = uint64_t{1} << row % 64;
+    (*fresh)[i] = (words[row / 64] & bit) == 0;
+    words[row / 64] |= bit;
+    rows_deleted_ += (*fresh)[i] ? 1 : 0;
+  }
   return {};
 }
 
@@ -140,14 +198,16 @@ Status TableLoad::Add(RowBatch batch) {
   if (!started_ && batch.rows > 0) {
     TESSERA_TRY(status());
     started_ = true;
-    if (last_is_short_) TESSERA_TRY(TakeBack(table_->tablets.size() - 1));
+    if (last_is_short_ && !deletes_) TESSERA_TRY(TakeBack(table_->tablets.size() - 1));
   }
   return TabletCutter::Add(std::move(batch));
 }
 
 void TableLoad::EndOfRows() {
-  if (IsDistributed() && rows_added() > 0 && !std::exchange(ended_, true)) {
-    if (const Status taken = TakeShortTablets(); !taken.ok()) return Fail(taken);
+  const bool takes_late = IsDistributed() || (last_is_short_ && deletes_);
+  if (takes_late && rows_added() > 0 && !std::exchange(ended_, true)) {
+    const Status taken = IsDistributed() ? TakeShortTablets() : TakeBack(table_->tablets.size() - 1);
+    if (!taken.ok()) return Fail(taken);
   }
   TabletCutter::EndOfRows();
 }
@@ -157,7 +217,9 @@ Result<TableRecord> TableLoad::MakeRecord(std::vector<std::string>* sketches) {
   after.tablet_rows = tablet_rows_;
   after.tablets.clear();
   for (size_t t = 0; t < kept_.size(); ++t) {
-    if (kept_[t]) after.tablets.push_back(table_->tablets[t]);
+    if (!kept_[t]) continue;
+    after.tablets.push_back(table_->tablets[t]);
+    after.tablets.back().live = LiveOf(t);
   }
   std::vector<const NewTablets*> made{&this->made()};
   for (const Adopted& adopted : adopted_) made.push_back(&adopted.tablets);
@@ -196,6 +258,8 @@ Result<TableRecord> TableLoad::MakeRecord(std::vector<std::string>* sketches) {
     const uint128_t span = static_cast<uint128_t>(s.max) - static_cast<uint128_t>(s.min);
     if (s.has_range && span < uint128_t{INT64_MAX}) greatest = std::min(greatest, static_cast<uint64_t>(span) + 1);
     s.distinct = std::min(count.Estimate(), greatest);
+    // (Rows that had other values may have been deleted.)
+    if (s.null_count == rows) s = {.null_count = rows, .encoded_bytes = s.encoded_bytes};
     if (after.schema.primary_key == std::vector<int>{static_cast<int>(c)}) s.distinct = rows;
   }
   return after;
@@ -203,16 +267,10 @@ Result<TableRecord> TableLoad::MakeRecord(std::vector<std::string>* sketches) {
 
 Status TableLoad::CheckKey(const TableRecord& after) const {
   if (after.schema.primary_key.empty() && after.schema.unique_keys.empty()) return {};
-  auto types = std::make_shared<TabletFile::Types>();
-  for (const ColumnSchema& column : after.schema.columns) types->push_back(column.type);
   const auto kept = static_cast<size_t>(std::ranges::count(kept_, true));
-  TabletFiles old_tablets, new_tablets;
-  for (size_t t = 0; t < after.tablets.size(); ++t) {
-    (t < kept ? old_tablets : new_tablets)
-        .push_back(std::make_shared<const TabletFile>(directory_->FilePath(TabletFileName(after.tablets[t].id)),
-                                                      directory_->IdentityOf(write_->contents, after, after.tablets[t]),
-                                                      types));
-  }
+  TabletPointers old_tablets, new_tablets;
+  for (size_t t = 0; t < after.tablets.size(); ++t)
+    (t < kept ? old_tablets : new_tablets).push_back(FileOf(after, after.tablets[t]));
   return CheckKeys(after.schema, old_tablets, new_tablets, cancel_);
 }
 
@@ -230,19 +288,25 @@ Status TableLoad::NameAdopted() {
 
 Status TableLoad::Commit() {
   TESSERA_TRY(status());
-  if (rows_added() == 0) {
+  if (rows_added() == 0 && rows_deleted_ == 0) {
     const Status status =
         is_new_ ? directory_->InsertTable(*write_, *table_, replaced_.get(), {}, write_->contents.next_tablet_id)
                 : Status();
     write_->lock = WriterLock();
     return status;
   }
-  TESSERA_TRY(Finish());
-  TESSERA_TRY(NameAdopted());
+  const bool adds = rows_added() > 0;
+  if (adds) {
+    TESSERA_TRY(Finish());
+    TESSERA_TRY(NameAdopted());
+  }
+  TESSERA_TRY(DropEmptied());
   std::vector<std::string> sketches;
   TESSERA_ASSIGN(TableRecord after, MakeRecord(&sketches));
-  TESSERA_TRY(CheckKey(after));
-  TESSERA_TRY(directory_->SyncDirectory());
+  if (adds) {
+    TESSERA_TRY(CheckKey(after));
+    TESSERA_TRY(directory_->SyncDirectory());
+  }
   TESSERA_TRY(status());
   const int64_t next_tablet_id =
       write_->contents.next_tablet_id + static_cast<int64_t>(tablets_cut() + tablets_adopted_);

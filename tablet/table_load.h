@@ -5,7 +5,8 @@
 // transaction.
 //
 // The table's last tablet, if it is not full, is read back and becomes the first rows of the load: all tablets but the
-// last are always full. Of a distributed table that is the tablet that is not full of each bucket that gets rows.
+// last are always full. Of a distributed table that is the tablet that is not full of each bucket that gets rows. Where
+// rows are deleted it comes after the new rows, when all that go are known.
 //
 // Start at: TableLoad::Begin. Add and Commit: one thread at a time; RunTask: any thread at any time before Commit()
 // returns.
@@ -13,6 +14,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -35,6 +37,8 @@ class TableLoad final : public TabletCutter {
   ~TableLoad() override;
 
   Status Add(RowBatch batch) override;
+  /// As TableWriter::Delete. Before EndOfRows(); with rows to be added, before the first of them is.
+  Status Delete(std::span<const int64_t> rows, std::vector<bool>* fresh);
   void EndOfRows() override;
   Status Commit();
   /// With those of other processes.
@@ -56,6 +60,13 @@ class TableLoad final : public TabletCutter {
                                const TableRecord& table);
   Status TakeShortTablets();
   Status TakeBack(size_t tablet);
+  /// Tablets all of whose rows have been deleted do not stay.
+  Status DropEmptied();
+  /// What a statistic of all columns loses with a tablet that does not stay.
+  Status Forget(size_t tablet, const Tablet& file);
+  std::shared_ptr<const Tablet> FileOf(const TableRecord& table, const TabletRecord& tablet) const;
+  /// The deleted rows of one of the table's tablets, those of this load among them; nullptr: there are none.
+  std::shared_ptr<const LiveRows> LiveOf(size_t tablet) const;
   Status NameAdopted();
   Result<TableRecord> MakeRecord(std::vector<std::string>* sketches);
   Status CheckKey(const TableRecord& after) const;
@@ -68,6 +79,9 @@ class TableLoad final : public TabletCutter {
   std::shared_ptr<const TableRecord> replaced_;  ///< the table whose place a new one takes, or nullptr
 
   bool started_ = false, ended_ = false;
+  bool deletes_ = false;
+  uint64_t rows_deleted_ = 0;
+  std::vector<std::vector<uint64_t>> deleted_;  ///< by tablet, as of LiveRows; empty: as in the record
   bool last_is_short_ = false;                             ///< of a table that is not distributed
   std::vector<bool> kept_;                                 ///< by tablet of the table before the load: it stays
   std::vector<uint64_t> replaced_nulls_, replaced_bytes_;  ///< of the columns of the other tablets, written anew

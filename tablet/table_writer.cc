@@ -35,6 +35,12 @@ class LoadWriter final : public TableWriter {
     return {};
   }
 
+  Status Delete(std::span<const int64_t> rows, std::vector<bool>* fresh) override {
+    TESSERA_TRY(failure_);
+    if (committed_) return {ErrorCode::kInternal, "rows are deleted after Commit()"};
+    return failure_ = load_->Delete(rows, fresh);
+  }
+
   Status Commit() override {
     TESSERA_TRY(failure_);
     if (committed_) return {ErrorCode::kInternal, "Commit() was called twice"};

@@ -31,6 +31,8 @@
 
 namespace tessera {
 
+class LiveRows;
+
 // ---- Encoded chunks -------------------------------------------------------------------------------------------------
 
 /// How a chunk (one column of one tablet) is stored. A *code* is what the stream holds for a row.
@@ -121,8 +123,14 @@ struct ChunkStorage {
 class Tablet {
  public:
   virtual ~Tablet() = default;
-  /// Rows: at least 1.
+  /// Rows: at least 1. Those that have been deleted are among them.
   virtual uint32_t rows() const = 0;
+  /// Which rows have not been deleted; nullptr: none has. Whoever reads chunks of a table that has such tablets reads
+  /// TableInfo::live_column, too, and leaves the other rows out.
+  virtual const LiveRows* live() const { return nullptr; }
+  /// Where this adds columns to those of another tablet (live_tablet.h): that one, which lives on when rows are deleted;
+  /// else nullptr.
+  virtual std::shared_ptr<const Tablet> unmarked() const { return nullptr; }
   /// How much of its table's work it is: the bytes of its file, or its rows if it is none.
   virtual uint64_t weight() const { return rows(); }
   /// Chunk of column `column`; its checksum is verified the first time, and packed streams are unpacked. Errors: kCorrupt,
@@ -186,7 +194,7 @@ struct TabletIdentity {
 
 // Tablets of a database that another process has opened, as it described them. `types` are those of all columns.
 
-/// nullptr if the tablet is not a file of a database.
+/// nullptr if the tablet is not a file of a database, with or without deleted rows.
 const TabletIdentity* IdentityOf(const Tablet& tablet);
 /// The tablet in a file of `directory`. It is opened, and checked against `identity`, when a chunk is first asked for.
 std::shared_ptr<const Tablet> OpenTablet(const std::string& directory, const TabletIdentity& identity,
@@ -297,8 +305,13 @@ struct TableInfo {
   int64_t id = 0;       ///< never reused in a database
   int64_t version = 0;  ///< grows with each change of the table's rows
   TableSchema schema;
-  uint64_t rows = 0;
-  std::vector<ColumnStatistics> statistics;            ///< one per column
+  uint64_t rows = 0;         ///< live ones: what a query sees
+  uint64_t stored_rows = 0;  ///< of all tablets: those that have been deleted are among them
+  /// BOOLEAN: whether a row is live; every scan filters by it first. -1: no row has been deleted. It has no schema.
+  int live_column = -1;
+  /// One per column, and of live_column if there is one. They are of all stored rows, so what they say of the live ones
+  /// are bounds.
+  std::vector<ColumnStatistics> statistics;
   std::vector<std::shared_ptr<const Tablet>> tablets;  ///< files are opened when first read
   std::vector<uint8_t> buckets;  ///< by tablet: that of all its rows; empty: the table is not distributed
   /// The rows are runs of this column, see RunsOf; -1: they are as stored.
@@ -325,7 +338,8 @@ class Snapshot {
   std::shared_ptr<const TableInfo> Find(std::string_view name) const;
 };
 
-/// Rows being added to a table. Nothing is visible before Commit(); destruction without it discards everything.
+/// Rows being added to a table, and rows that go. Nothing is visible before Commit(); destruction without it discards
+/// everything.
 class TableWriter {
  public:
   virtual ~TableWriter() = default;
@@ -333,6 +347,9 @@ class TableWriter {
   /// Errors: kConstraint naming column and value; `first_row` (from 1) is the number that the message gives the batch's
   /// first row, as "row n".
   virtual Status Append(const RowBatch& batch, uint64_t first_row) = 0;
+  /// Deletes rows by their numbers in the table as Database::Read() has it while this lives (NumberRows of live_tablet.h).
+  /// `*fresh`: by number, whether the row was there until now: it may have been deleted by an earlier call, or stand twice.
+  virtual Status Delete(std::span<const int64_t> rows, std::vector<bool>* fresh) = 0;
   /// Checks PRIMARY KEY and UNIQUE, writes and syncs what is left, commits one catalog transaction.
   virtual Status Commit() = 0;
 };

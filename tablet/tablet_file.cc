@@ -717,7 +717,8 @@ Result<ChunkStorage> TabletFile::StorageOf(int column) const {
 }
 
 const TabletIdentity* IdentityOf(const Tablet& tablet) {
-  const auto* file = dynamic_cast<const TabletFile*>(&tablet);
+  const std::shared_ptr<const Tablet> unmarked = tablet.unmarked();
+  const auto* file = dynamic_cast<const TabletFile*>(unmarked != nullptr ? unmarked.get() : &tablet);
   return file != nullptr ? &file->identity() : nullptr;
 }
 

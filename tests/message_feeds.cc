@@ -10,6 +10,7 @@
 #include "mpi/messenger.h"
 #include "mpi/rank_statistics.h"
 #include "mpi/rank_tablets.h"
+#include "tablet/live_rows.h"
 #include "tests/memory_tablet.h"
 #include "vm/program.h"
 #include "vm/row_set.h"
@@ -67,6 +68,8 @@ const Query& TheQuery() {
       m.types = {numbers.type, texts.type};
       m.encoded_bytes = {80, 40};
       m.distinct = {10, 7};
+      m.deleted = {{1, LiveRows(4, {5}).Pack()}};
+      m.rows -= 2;
       for (const uint32_t rows : {4u, 4u, 2u}) {
         TabletIdentity& tablet = m.tablets.emplace_back();
         tablet.table_id = ref.id;

@@ -580,7 +580,7 @@ TEST_F(TabletDatabase, PrimaryKeyInSeveralPasses) {
     ASSERT_TRUE(write.ok());
     const auto record = write->contents.Find("t");
     auto types = std::make_shared<TabletFile::Types>(2, SqlType::Of(TypeId::kInteger));
-    tessera::TabletFiles files;
+    tessera::TabletPointers files;
     for (const TabletRecord& tablet : record->tablets) {
       files.push_back(std::make_shared<const TabletFile>((*directory)->FilePath(TabletFileName(tablet.id)),
                                                          (*directory)->IdentityOf(write->contents, *record, tablet),
@@ -593,7 +593,7 @@ TEST_F(TabletDatabase, PrimaryKeyInSeveralPasses) {
       limits.bitmap_bits = 0;
       limits.hashed_rows = hashed_rows;
       // All new; half of it old.
-      const tessera::TabletFiles first(files.begin(), files.begin() + 5), second(files.begin() + 5, files.end());
+      const tessera::TabletPointers first(files.begin(), files.begin() + 5), second(files.begin() + 5, files.end());
       EXPECT_EQ(CheckKeys(keyed, {}, files, nullptr, limits).ok(), duplicate < 0);
       // Row 777 is old, so it meets only duplicates that are new.
       EXPECT_EQ(CheckKeys(keyed, first, second, nullptr, limits).ok(), duplicate < 2500);

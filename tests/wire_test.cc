@@ -511,6 +511,7 @@ TEST(Wire, CommandsComeBackOrAreRefused) {
   table.encoded_bytes = {800, 900};
   table.tablets.resize(3);
   table.tablets[2].tablet_id = 9;
+  table.deleted = {{1, "rows"}, {2, ""}};
   command.tables.tables = {table, table};
   command.tables.tables[1].is_told = true;
   const std::string bytes = WriteMessage(command);
@@ -539,6 +540,7 @@ TEST(Wire, CommandsComeBackOrAreRefused) {
   EXPECT_EQ(r.tables.tables[1].encoded_bytes, table.encoded_bytes);
   ASSERT_EQ(r.tables.tables[1].tablets.size(), 3u);
   EXPECT_EQ(r.tables.tables[1].tablets[2].tablet_id, 9);
+  EXPECT_EQ(r.tables.tables[1].deleted, table.deleted);
   for (size_t n = 0; n < bytes.size(); ++n) EXPECT_FALSE(ReadMessage(bytes.substr(0, n), &r).ok()) << n;
   EXPECT_FALSE(ReadMessage(bytes + "x", &r).ok());
 }

@@ -360,6 +360,12 @@ uint64_t TabletFeed::FindNeeds(const vm::TabletEncoding& encoded) {
   return bytes;
 }
 
+tessera::Result<ColumnCache::TabletPieces*> TabletFeed::PiecesOf(const std::shared_ptr<const Tablet>& tablet, int column) {
+  const std::shared_ptr<const Tablet> unmarked =
+      column < static_cast<int>(context_.table->schema.columns.size()) ? tablet->unmarked() : nullptr;
+  return gpu_.cache.Find(unmarked != nullptr ? unmarked : tablet);
+}
+
 Status TabletFeed::Upload(size_t at, const FindSparseSlots& find_sparse, TabletBatch* batch) {
   const std::shared_ptr<const Tablet>& tablet = context_.table->tablets[batch->numbers[at]];
   const vm::TabletEncoding& encoded = batch->tablets[at];
@@ -369,9 +375,9 @@ Status TabletFeed::Upload(size_t at, const FindSparseSlots& find_sparse, TabletB
   batch->codes.resize(first + encoded.slots.size());
   batch->nulls.resize(first + encoded.slots.size());
   batch->bits.resize(first + encoded.slots.size());
-  TESSERA_ASSIGN(ColumnCache::TabletPieces * pieces, gpu_.cache.Find(tablet));
   for (size_t i = 0; i < encoded.slots.size(); ++i) {
     const int column = section_.slots[i].column;
+    TESSERA_ASSIGN(ColumnCache::TabletPieces * pieces, PiecesOf(tablet, column));
     const Chunk& chunk = *encoded.chunks[i];
     if (encoded.slots[i].row_codes && !encoded.slots[i].all_null) {
       TESSERA_ASSIGN(batch->codes[first + i], gpu_.RowNumbers());
@@ -395,6 +401,7 @@ Status TabletFeed::Upload(size_t at, const FindSparseSlots& find_sparse, TabletB
     const size_t slot = static_cast<size_t>(encoded.predicates[i].slot);
     const int column = section_.slots[slot].column;
     const Chunk& chunk = *encoded.chunks[slot];
+    TESSERA_ASSIGN(ColumnCache::TabletPieces * pieces, PiecesOf(tablet, column));
     TextPiece& piece = batch->texts.emplace_back(TextPiece{at, i});
     TESSERA_ASSIGN(piece.offsets, gpu_.cache.Fetch(pieces, column, ColumnCache::Stream::kOffsets,
                                                    reinterpret_cast<const uint8_t*>(chunk.entry_offsets),
@@ -446,8 +453,8 @@ Status TabletFeed::UnpackBits(TabletBatch* batch) {
     if (batch->bits[i].at == nullptr) continue;
     const size_t slot = i % slots;
     const Chunk& chunk = *batch->tablets[i / slots].chunks[slot];
-    TESSERA_ASSIGN(ColumnCache::TabletPieces * pieces,
-                   gpu_.cache.Find(context_.table->tablets[batch->numbers[i / slots]]));
+    const std::shared_ptr<const Tablet>& tablet = context_.table->tablets[batch->numbers[i / slots]];
+    TESSERA_ASSIGN(ColumnCache::TabletPieces * pieces, PiecesOf(tablet, section_.slots[slot].column));
     TESSERA_ASSIGN(batch->codes[i],
                    gpu_.cache.FetchPacked(pieces, section_.slots[slot].column, chunk, &batch->pinned, &copied_));
     batch->bits[i] = {};

@@ -107,6 +107,8 @@ class TabletFeed {
   /// Finds out which streams of the slots' chunks the section reads in this tablet, for Upload. Returns their bytes.
   uint64_t FindNeeds(const vm::TabletEncoding& encoded);
   Status Upload(size_t at, const FindSparseSlots& find_sparse, TabletBatch* batch);
+  /// Where the cache has a column of the tablet: stored ones stay there when rows are deleted.
+  tessera::Result<ColumnCache::TabletPieces*> PiecesOf(const std::shared_ptr<const Tablet>& tablet, int column);
   /// Whether codes of a slot of tablet `at` of the batch are read where they are mapped. The batch knows where, then.
   bool ReadInPlace(size_t at, size_t slot, const FindSparseSlots& find_sparse, ColumnCache::TabletPieces* pieces,
                    TabletBatch* batch);
