@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "compiler/catalog_query.h"
+#include "compiler/change_binder.h"
 #include "compiler/copy_binder.h"
 #include "compiler/expression_binder.h"
 #include "compiler/fold.h"
@@ -231,10 +232,14 @@ Status BindExplain(const ParseNode& explain, std::string_view sql, const Dialect
     }
   }
   const ParseNode& inner = *explain.Get(Field::k_query);
-  if (!inner.Is(Tag::kSelectStmt) && !inner.Is(Tag::kInsertStmt)) {
+  const bool changes = inner.Is(Tag::kDeleteStmt) || inner.Is(Tag::kUpdateStmt);
+  if (!inner.Is(Tag::kSelectStmt) && !inner.Is(Tag::kInsertStmt) && !changes) {
     return Unsupported("EXPLAIN of this statement is not supported", FirstWord(sql),
-                       "EXPLAIN takes SELECT and INSERT ... SELECT.");
+                       "EXPLAIN takes SELECT, INSERT ... SELECT, DELETE and UPDATE.");
   }
+  if (changes && analyze)
+    return Unsupported("EXPLAIN ANALYZE of DELETE and UPDATE is not supported", FirstWord(sql),
+                       "EXPLAIN shows how their rows are found.");
   TESSERA_TRY(BindStatement(inner, sql, dialect, snapshot, out));
   if (summarize && inner.Is(Tag::kSelectStmt)) {
     out->query = SummarizeQuery(std::move(out->query));
@@ -256,6 +261,10 @@ Status BindStatement(const ParseNode& node, std::string_view sql, const Dialect&
     }
     case Tag::kInsertStmt:
       return BindInsert(node, sql, dialect, snapshot, out);
+    case Tag::kDeleteStmt:
+      return BindDelete(node, sql, dialect, snapshot, out);
+    case Tag::kUpdateStmt:
+      return BindUpdate(node, sql, dialect, snapshot, out);
     case Tag::kCreateStmt:
       return BindCreateTable(node, sql, dialect, snapshot, out);
     case Tag::kCreateTableAsStmt:

@@ -189,6 +189,8 @@ struct Statement {
   enum class Kind : uint8_t {
     kSelect,
     kInsert,
+    kDelete,
+    kUpdate,
     kCreateTable,
     kDropTable,
     kCopyFrom,
@@ -202,17 +204,19 @@ struct Statement {
     kSetVariable
   };
   Kind kind = Kind::kSelect;
-  bool explain = false;  ///< kSelect and kInsert ... SELECT only
+  bool explain = false;  ///< kSelect, kInsert ... SELECT, kDelete and kUpdate only
   bool explain_analyze = false;
 
   /// kSelect; kInsert from SELECT; kCreateTable AS SELECT, which stores the visible outputs; kCopyTo (table or query): its
-  /// outputs have the target's types.
+  /// outputs have the target's types; kDelete, kUpdate: change_binder.h.
   std::unique_ptr<Query> query;
 
-  std::string table;                        ///< kInsert, kCreateTable, kDropTable, kCopyFrom
-  std::shared_ptr<const TableInfo> target;  ///< kInsert, kCopyFrom
+  std::string table;  ///< kInsert, kDelete, kUpdate, kCreateTable, kDropTable, kCopyFrom
+  /// kInsert, kCopyFrom; kDelete, kUpdate: with numbers of its rows, and so it has to be in the snapshot that the program
+  /// reads.
+  std::shared_ptr<const TableInfo> target;
   RowBatch values;          ///< kInsert VALUES: all columns in schema order, cast to their types; missing ones NULL
-  RowRules rules;           ///< kInsert; empty if the target has none
+  RowRules rules;           ///< kInsert, kUpdate; empty if the target has none
   TableSchema schema;       ///< kCreateTable
   EnumType type;            ///< kCreateType; kDropType: its name
   bool if_exists = false;   ///< DROP TABLE and TYPE IF EXISTS, CREATE TABLE IF NOT EXISTS

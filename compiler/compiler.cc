@@ -29,6 +29,9 @@ Result<Compiled> Compile(std::string_view sql, const Snapshot& snapshot, const P
   TESSERA_ASSIGN(c.statement, Bind(parsed, sql, snapshot));
   if (c.statement.query == nullptr) return c;
   Query& query = *c.statement.query;
+  // Rows that a statement changes are found by the process that changes them.
+  const bool changes = c.statement.kind == Statement::Kind::kDelete || c.statement.kind == Statement::Kind::kUpdate;
+  const int ranks = changes ? 1 : options.ranks;
   TESSERA_TRY(Unnest(&query));
   DropUnread(&query);
   RandomState unshared;
@@ -39,11 +42,11 @@ Result<Compiled> Compile(std::string_view sql, const Snapshot& snapshot, const P
   TESSERA_ASSIGN(const Plan plan, MakePlan(query, options));
   TESSERA_ASSIGN(Code code, Generate(plan, options));
   TESSERA_TRY(vm::Verify(*code.program));
-  if (options.ranks > 1) {
+  if (ranks > 1) {
     CoLocate(snapshot, &code);
     if (options.key_spans) AssignSpans(snapshot, options, &code);
   }
-  ExchangeJoins(snapshot, options, &code);
+  if (ranks > 1) ExchangeJoins(snapshot, options, &code);
   c.program = std::move(code.program);
   c.estimates = std::move(code.estimates);
   if (c.statement.explain) c.plan = PlanText(plan);

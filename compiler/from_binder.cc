@@ -56,6 +56,19 @@ Status AddVariables(const NameScope& part, NameScope* scope) {
 
 int PositionOf(const ParseNode& item) { return item.Is(Tag::kRangeVar) ? item.location() : item.FirstLocation(); }
 
+Status FromBinder::BindTarget(const ParseNode& item, std::shared_ptr<const TableInfo> numbered) {
+  NameScope& scope = block_.scope;
+  const std::string name = numbered->schema.name;
+  TESSERA_TRY(
+      AddRelation(StoredTable(std::move(numbered)), name, item.Get(Field::k_alias), item.location(), &scope));
+  // Without names: no expression can mean them.
+  for (const TypeId type : {TypeId::kBoolean, TypeId::kBigint}) {
+    query_.relations.back().column_names.emplace_back();
+    query_.relations.back().column_types.push_back(SqlType::Of(type));
+  }
+  return {};
+}
+
 Status FromBinder::Bind(const ParseNode& list) {
   NameScope& scope = block_.scope;
   before_.push_back(&scope);

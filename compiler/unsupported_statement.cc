@@ -6,13 +6,6 @@ namespace tessera {
 namespace {
 
 // Each is one statement, so that an error leaves the table as it was.
-constexpr const char* kUpdate =
-    "Write CREATE OR REPLACE TABLE t AS SELECT * REPLACE (CASE WHEN condition THEN new ELSE x END AS x) FROM t. Keys, "
-    "CHECKs and defaults of t are not taken over.";
-constexpr const char* kDelete =
-    "Write CREATE OR REPLACE TABLE t AS SELECT * FROM t WHERE (condition) IS NOT TRUE. Keys, CHECKs and defaults of t "
-    "are "
-    "not taken over.";
 constexpr const char* kMerge =
     "Write CREATE OR REPLACE TABLE t AS SELECT * FROM u UNION ALL SELECT * FROM t WHERE NOT EXISTS (SELECT 1 FROM u "
     "WHERE "
@@ -33,10 +26,8 @@ struct Known {
   const char* hint;
 };
 constexpr Known kKnown[] = {
-    {"UpdateStmt", "UPDATE", kUpdate},
-    {"DeleteStmt", "DELETE", kDelete},
     {"MergeStmt", "MERGE", kMerge},
-    {"TruncateStmt", "TRUNCATE", "Write CREATE OR REPLACE TABLE t with its columns."},
+    {"TruncateStmt", "TRUNCATE", "Write DELETE FROM t."},
     {"TransactionStmt", "BEGIN, COMMIT or ROLLBACK", kCommits},
     {"ViewStmt", "CREATE VIEW", "Write WITH v AS (SELECT ...) in front of each query."},
     {"AlterTableStmt", "ALTER TABLE", kAlter},

@@ -124,7 +124,7 @@ PlanOptions PlanOptionsOf(const SessionState& state) {
 }
 
 Status RunProgram(SessionState* state, const vm::Program& program, const Snapshot& snapshot,
-                  const vm::RowConsumer& consume, bool profile) {
+                  const vm::RowConsumer& consume, bool profile, bool alone) {
   if (state->executor == nullptr || state->executor->threads() != state->threads()) {
     state->executor = std::make_unique<vm::Executor>(state->threads());
   }
@@ -163,7 +163,7 @@ Status RunProgram(SessionState* state, const vm::Program& program, const Snapsho
     return consume(std::move(batch));
   };
   vm::RunStatistics* const statistics = &state->statistics;
-  Status status = state->cluster != nullptr && ReadsTables(program)
+  Status status = state->cluster != nullptr && ReadsTables(program) && !alone
                       ? RunOnRanks(state, program, snapshot, options, consume_in_zone)
                       : state->executor->Run(program, snapshot, options, consume_in_zone, statistics);
   for (const vm::SectionStatistics& section : statistics->sections) {

@@ -15,9 +15,9 @@ namespace tessera {
 /// What the settings, and the ranks if there are any, mean for the compiler.
 PlanOptions PlanOptionsOf(const SessionState& state);
 /// Runs the program and hands its rows to `consume`. Fills the state's timing and statistics; with `profile` also those of
-/// single joins.
+/// single joins. `alone`: without other ranks.
 Status RunProgram(SessionState* state, const vm::Program& program, const Snapshot& snapshot,
-                  const vm::RowConsumer& consume, bool profile = false);
+                  const vm::RowConsumer& consume, bool profile = false, bool alone = false);
 
 /// The settings that ranks get with each query.
 ClusterSettings ClusterSettingsOf(const Settings& settings);

@@ -125,7 +125,10 @@ class Session::Impl {
     state_.is_query = compiled.statement.kind == Statement::Kind::kSelect && !compiled.statement.explain;
     const auto execution = Clock::now();
     const PhaseScope phase(Phase::kExecute);
-    Status status = RunStatement(&state_, compiled, *snapshot, out);
+    const Statement::Kind kind = compiled.statement.kind;
+    const bool changes = kind == Statement::Kind::kDelete || kind == Statement::Kind::kUpdate;
+    const Status status = changes ? Change(&state_, sql, compiled, snapshot, out)
+                                  : RunStatement(&state_, compiled, *snapshot, out);
     timing.execute = MillisecondsSince(execution);
     return status;
   }
@@ -151,6 +154,9 @@ Status RunStatement(SessionState* state, const Compiled& compiled, const Snapsho
       fmt::format_to(std::back_inserter(tag), "INSERT 0 {}", state->timing.rows);
       return out->Done(tag);
     }
+    case Statement::Kind::kDelete:
+    case Statement::Kind::kUpdate:
+      break;  // Change
     case Statement::Kind::kCreateTable: {
       std::string tag = "CREATE TABLE";
       tag.reserve(kTagBytes);

@@ -41,6 +41,12 @@ Result<std::vector<std::string>> FirstColumn(SessionState* state, const std::str
 /// Errors: more than one row.
 Status SetVariable(SessionState* state, const Compiled& compiled, const Snapshot& snapshot);
 
+// change_statements.cc
+/// DELETE and UPDATE, which the statement `sql` was compiled to against `snapshot`: compiled anew if the tables have changed
+/// when the writer lock is held.
+Status Change(SessionState* state, std::string_view sql, const Compiled& compiled,
+              const std::shared_ptr<const Snapshot>& snapshot, ResultWriter* out);
+
 // vacuum_statement.cc
 /// Writes the tables anew, each in one commit: in the order of cluster_by, packed for `compression` ("": for what the
 /// session's setting says). Errors: no such table; `compression` is none of the setting's values.

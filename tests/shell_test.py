@@ -210,14 +210,10 @@ def test_nothing_is_lost_by_what_hints_teach():
     run("db", "-c", make, status=0)
     run("db", "-c", "create table n (id int, v text); insert into n select id, v::int from t; drop table t", status=1)
     equal(run("db", "-c", "SELECT v FROM t ORDER BY v", status=0).out, "v\na\nb\n")
-    for statement, condition in (("UPDATE t SET v = 'c' WHERE id = 1", "id = 1"), ("DELETE FROM t WHERE id = 1", "id = 1")):
-        answer = run("db", "-c", statement, status=1)
-        hint = answer.err.split("HINT:  Write ")[1].split(". Keys")[0]
-        hint = hint.replace("condition", condition).replace("new", "'c'").replace("x", "v")
-        run("db", "-c", hint, status=0)
-        rest = "v\nb\n" if "DELETE" in statement else "v\nb\nc\n"
-        equal(run("db", "-c", "SELECT v FROM t ORDER BY v", status=0).out, rest)
-    for statement in ("UPDATE t SET v = 'c'", "DELETE FROM t", "TRUNCATE t", "ALTER TABLE t ADD COLUMN x INTEGER",
+    # A change that fails changes nothing, and what follows it does not run.
+    run("db", "-c", "UPDATE t SET id = v::int; DELETE FROM t", status=1)
+    equal(run("db", "-c", "SELECT v FROM t ORDER BY v", status=0).out, "v\na\nb\n")
+    for statement in ("TRUNCATE t", "ALTER TABLE t ADD COLUMN x INTEGER",
                       "ALTER TABLE t RENAME TO u", "MERGE INTO t USING t AS u ON true WHEN MATCHED THEN DELETE",
                       "INSERT OR REPLACE INTO t VALUES (1, 'a')", "REPLACE INTO t VALUES (1, 'a')",
                       "INSERT OVERWRITE t SELECT 1, 'a'"):
