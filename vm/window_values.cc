@@ -197,6 +197,7 @@ class Evaluation {
     valued_.push_back(end);  // so that it is not empty
   }
   RowRange ValuesIn(RowRange rows) const {
+    if (rows.size() == 0) return {};  // it may lie before all rows of this turn
     return {valued_before_[rows.begin - begin_], valued_before_[rows.end - begin_]};
   }
 
