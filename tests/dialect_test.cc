@@ -176,9 +176,9 @@ TEST_F(DialectTest, MisusedFormsAreErrorsAtTheirPlace) {
             "ERROR:  column \"nothing\" does not exist\n"
             "LINE 1: SELECT 0x1F FROM t a ASOF JOIN t b ON a.i >= b.i WHERE nothing GLOB 'x'\n"
             "                                                               ^");
-  EXPECT_EQ(Error("PIVOT t ON s IN ('a') USING sum(nothing) GROUP BY i"),
+  EXPECT_EQ(Error("PIVOT t ON s IN (123) USING sum(nothing) GROUP BY i"),
             "ERROR:  column \"nothing\" does not exist\n"
-            "LINE 1: PIVOT t ON s IN ('a') USING sum(nothing) GROUP BY i\n"
+            "LINE 1: PIVOT t ON s IN (123) USING sum(nothing) GROUP BY i\n"
             "                                        ^");
 }
 
