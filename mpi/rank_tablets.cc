@@ -69,7 +69,8 @@ bool IsWellFormed(const TableMessage& table) {
   }
   for (size_t i = 0; i < table.deleted.size(); ++i) {
     const DeletedRows& deleted = table.deleted[i];
-    if (deleted.tablet >= table.tablets.size() || (i > 0 && table.deleted[i - 1].tablet >= deleted.tablet)) return false;
+    if (deleted.tablet >= table.tablets.size() || (i > 0 && table.deleted[i - 1].tablet >= deleted.tablet))
+      return false;
     const std::shared_ptr<const LiveRows> live = LiveRows::Unpack(table.tablets[deleted.tablet].rows, deleted.rows);
     if (live == nullptr) return false;
     rows -= live->deleted();

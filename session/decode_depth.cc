@@ -63,8 +63,10 @@ std::string DecodeDepths(const vm::Program& program, const Snapshot& snapshot) {
     std::vector<std::vector<std::string>> rows = {{"slot", "column", "stored as", "read as"}};
     for (size_t i = 0; i < section.slots.size(); ++i) {
       const int column = section.slots[i].column;
-      if (static_cast<size_t>(column) == table->schema.columns.size()) {
-        rows.push_back({fmt::format("c{}", i), "", "with the runs", "rows of a run"});
+      if (static_cast<size_t>(column) >= table->schema.columns.size()) {  // a column without a schema
+        const bool of_runs = ref.runs_of >= 0;
+        rows.push_back({fmt::format("c{}", i), "", of_runs ? "with the runs" : StoredAs(*table, column),
+                        of_runs ? "rows of a run" : ReadAs(section, traits, static_cast<int>(i), true, false)});
         continue;
       }
       rows.push_back({fmt::format("c{}", i), table->schema.columns[static_cast<size_t>(column)].name,

@@ -484,8 +484,8 @@ Result<CatalogContents> Catalog::LoadInTransaction(const CatalogContents* before
   if (has_deleted) {
     TESSERA_ASSIGN(all_with_deleted, QueryInteger("SELECT count(*) FROM deleted_rows NOT INDEXED"));
   }
-  if (all_with_deleted != with_deleted || all_constraints != constraints || all_defaults != defaults || all_columns != columns ||
-      all_tablets != static_cast<int64_t>(tablets.size())) {
+  if (all_with_deleted != with_deleted || all_constraints != constraints || all_defaults != defaults ||
+      all_columns != columns || all_tablets != static_cast<int64_t>(tablets.size())) {
     return Corrupt("it has columns, defaults, constraints, tablets or deleted rows of a table that is missing");
   }
   return contents;
@@ -734,8 +734,7 @@ Result<bool> Catalog::HasTable(const char* name) {
 Status Catalog::DeleteTablets(int64_t table_id) {
   TESSERA_ASSIGN(const bool has_deleted, HasTable("deleted_rows"));
   if (has_deleted) {
-    Statement deleted(this,
-                      "DELETE FROM deleted_rows WHERE tablet_id IN (SELECT id FROM tablets WHERE table_id = ?)");
+    Statement deleted(this, "DELETE FROM deleted_rows WHERE tablet_id IN (SELECT id FROM tablets WHERE table_id = ?)");
     TESSERA_TRY(deleted.Bind(table_id).Run());
   }
   Statement tablets(this, "DELETE FROM tablets WHERE table_id = ?");

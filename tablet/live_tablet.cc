@@ -68,7 +68,8 @@ ChunkPointer LiveTablet::Made(int column) const {
 
 Result<ChunkStorage> LiveTablet::StorageOf(int column) const {
   if (IsStored(column)) return of_->StorageOf(column);
-  return Status(ErrorCode::kUnsupported, "column " + std::to_string(column + 1) + " of \"" + path() + "\" is not stored");
+  return Status(ErrorCode::kUnsupported,
+                "column " + std::to_string(column + 1) + " of \"" + path() + "\" is not stored");
 }
 
 Result<std::string> LiveTablet::SchemesOf(int column) const {

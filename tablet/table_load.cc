@@ -118,9 +118,9 @@ std::shared_ptr<const Tablet> TableLoad::FileOf(const TableRecord& table, const 
   auto types = std::make_shared<TabletFile::Types>();
   for (const ColumnSchema& column : table.schema.columns) types->push_back(column.type);
   const int columns = static_cast<int>(types->size());
-  const auto file = std::make_shared<const TabletFile>(directory_->FilePath(TabletFileName(tablet.id)),
-                                                       directory_->IdentityOf(write_->contents, table, tablet),
-                                                       std::move(types));
+  const auto file =
+      std::make_shared<const TabletFile>(directory_->FilePath(TabletFileName(tablet.id)),
+                                         directory_->IdentityOf(write_->contents, table, tablet), std::move(types));
   if (tablet.live == nullptr) return file;
   return std::make_shared<const LiveTablet>(file, columns, tablet.live, 0);
 }
