@@ -587,7 +587,9 @@ Piece QueryGenerator::MakeInt(int depth) {
       };
       const Piece x = Chance(70) ? MakeDate(depth - 1) : MakeTimestamp(depth - 1);
       const Field& f = kFields[Below(x.kind == Kind::kDate ? 8 : std::size(kFields))];
-      Piece p = Of(Kind::kInt, fmt::format("EXTRACT({} FROM {})", f.ours, x.ours),
+      const std::string field = fmt::format("EXTRACT({} FROM {})", f.ours, x.ours);
+      // (The epoch has a fraction.)
+      Piece p = Of(Kind::kInt, f.ours == std::string_view("EPOCH") ? "CAST(" + field + " AS BIGINT)" : field,
                    fmt::format(fmt::runtime(f.format), x.theirs));
       p.width = 64;
       p.bound = f.bound;

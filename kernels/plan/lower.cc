@@ -279,6 +279,7 @@ class Lowerer {
     return own_key_.source != OperandSource::kNone ? own_key_ : SourceOfRegister(reg);
   }
   KeySource SourceOfRegister(uint32_t reg) const {
+    if (reg >= traits_.copies.size()) return {};  // it was added here, for a key that is computed or a constant
     const std::optional<vm::RegisterCopy>& copy = traits_.copies[reg];
     return copy && !copy->wide ? SourceOf(copy->of) : KeySource();
   }
