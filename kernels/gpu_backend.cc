@@ -8,6 +8,7 @@
 #endif
 
 #include <algorithm>
+#include <atomic>
 #include <mutex>
 
 #include "kernels/join/device_joins.h"
@@ -248,7 +249,8 @@ class GpuRun final : public vm::DeviceRun {
   }
   /// Whatever is still under way reads memory that the next run may change.
   Status Abandon(Control* control, Status status) {
-    if (control != nullptr) (void)gpu_.SendStop(&control->stop);
+    static constexpr std::atomic<bool> kCancel{true};
+    if (control != nullptr) (void)gpu_.WaitForStream(&control->stop, &kCancel);
     IgnoreError(cudaStreamSynchronize(gpu_.stream));
     return status;
   }

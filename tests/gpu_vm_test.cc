@@ -955,7 +955,8 @@ TEST_F(GpuVm, Cancel) {
   canceller.join();
   ASSERT_FALSE(answer.status.ok());
   EXPECT_EQ(answer.status.code(), ErrorCode::kCancelled);
-  EXPECT_LT(waited, 100);
+  // (The threads of an emulated GPU wait for processors that other programs use, too.)
+  EXPECT_LT(waited, gpu_->info().name == "emulated GPU" ? 1000 : 100);
   printf("cancelled after %.2f ms\n", waited);
   // The GPU is as good as new.
   Same(RevenueProgram(344, 687), *one);

@@ -12,7 +12,8 @@ namespace {
 
 /// How long the host spins for a launch, and how long it lets others run between looks then, before it sleeps between them.
 /// (While it slept from 2 ms on, it saw the end of SSB's longer scans 130 microseconds late.)
-constexpr auto kSpin = std::chrono::milliseconds(2), kYield = std::chrono::milliseconds(20);
+constexpr auto kSpin = std::chrono::milliseconds(2), kYield = std::chrono::milliseconds(20),
+               kBetweenStops = std::chrono::milliseconds(1);
 constexpr int kPauses = 10;  ///< between two looks: half a microsecond
 /// Encodings that are kept, and slots of one: 200 bytes each.
 constexpr size_t kMostEncodings = 4096, kMostEncodedSlots = 32;
@@ -92,16 +93,20 @@ Status GpuDevice::WaitForStream(uint32_t* stop, const std::atomic<bool>* cancel)
   const PhaseScope phase(Phase::kKernel);
   const auto start = std::chrono::steady_clock::now();
   auto cancelled = [&] { return cancel != nullptr && cancel->load(std::memory_order_relaxed); };
+  auto next_stop = start;
   bool stop_sent = false;
   for (;;) {
     const cudaError_t state = cudaStreamQuery(stream);
     if (state == cudaSuccess) break;
     if (state != cudaErrorNotReady) return CudaStatus(state, "cudaStreamQuery", __FILE__, __LINE__);
-    if (cancelled() && !stop_sent) {
+    const auto now = std::chrono::steady_clock::now();
+    // More than once: counters that were still on their way to the device have overwritten a stop sent before.
+    if (cancelled() && now >= next_stop) {
       TESSERA_TRY(SendStop(stop));
       stop_sent = true;
+      next_stop = now + kBetweenStops;
     }
-    const auto waited = std::chrono::steady_clock::now() - start;
+    const auto waited = now - start;
     if (waited > kYield) {
       std::this_thread::sleep_for(std::chrono::microseconds(100));
     } else if (waited > kSpin) {
