@@ -691,7 +691,7 @@ def test_build_side_beyond_the_memory():
     query = ("SET replicate_below = 0; SET key_spans = off; SET join_exchange = off; SET temp_file_limit = 0; "
              "SET broadcast_limit = 1000; SET memory_limit = 16777216; "
              "SELECT count(*), sum(x.b) FROM t x, t y WHERE x.a = y.a; SELECT count(*) FROM t")
-    done = run(mpirun(2, directory, "-c", query))
+    done = run(mpirun(2, directory, "--no-bail", "-c", query))
     # 24 MB for a million rows of two integers. (A rank may say so of its own share already.)
     check_one_error(done, "memory", "memory_limit")
     check("1000000" in done.stdout, done.stdout, done.stderr)
@@ -783,7 +783,7 @@ def test_a_rank_is_told_to_end():
         out.write((LONG + ";\n") * 20000)
     # Idle, in a statement, and while one statement follows the other, each of which the rank cancels.
     for rank in (1, 0):
-        for statements, arguments in (("", ()), (LONG + ";\n", ()), ("", ("-f", script))):
+        for statements, arguments in (("", ()), (LONG + ";\n", ()), ("", ("--no-bail", "-f", script))):
             job = Job(3, directory, statements, *arguments)
             os.kill(job.ranks[rank], signal.SIGTERM)
             took, message = job.check_ends(5)
