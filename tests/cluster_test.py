@@ -783,7 +783,7 @@ def test_a_rank_is_told_to_end():
         out.write((LONG + ";\n") * 20000)
     # Idle, in a statement, and while one statement follows the other, each of which the rank cancels.
     for rank in (1, 0):
-        for statements, arguments in (("", ()), (LONG + ";\n", ()), ("", ("--no-bail", "-f", script))):
+        for statements, arguments in (("", ()), (LONG + ";\n", ("--no-bail",)), ("", ("--no-bail", "-f", script))):
             job = Job(3, directory, statements, *arguments)
             os.kill(job.ranks[rank], signal.SIGTERM)
             took, message = job.check_ends(5)
