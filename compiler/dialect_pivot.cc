@@ -1,4 +1,4 @@
-// PIVOT and UNPIVOT become queries. The columns that PIVOT makes of values that nobody lists are those of the rows, so a
+// PIVOT and UNPIVOT become queries. The columns that PIVOT makes of values that are not listed are those of the rows, so a
 // query asks for them before the statement is compiled; so do a star and COLUMNS of UNPIVOT.
 //
 //   PIVOT t ON x USING sum(y)       SELECT * EXCLUDE (x, y), sum(y) FILTER (WHERE x = 'a') AS "a", ... FROM t GROUP BY ALL

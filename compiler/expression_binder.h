@@ -239,7 +239,7 @@ class ExpressionBinder {
   Result<ExprPtr> BindAny(const ParseNode& node, std::shared_ptr<Query> query);
 
   // bind_long_list.cc
-  /// Whether IN of a list of so many constants is better a join.
+  /// Whether IN of a list of this many constants is better a join.
   bool IsJoinedList(const std::vector<const Expr*>& tested, size_t elements) const;
   /// The elements of a list of rows, or of single values, take the types of what is tested. False: they cannot; then some
   /// may have their types already.

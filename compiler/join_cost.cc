@@ -27,7 +27,7 @@ double CostOfLooks(const JoinSides& sides) {
 
 double CostOfHash(const JoinSides& sides, const PlanOptions&) { return CostOfLooks(sides) + kMatchCost * sides.made; }
 
-/// To sort both sides costs what a table of one of them does. Then equal keys are side by side: a range of so many rows is
+/// To sort both sides costs what a table of one of them does. Then equal keys are side by side: a range of that many rows is
 /// compared in the time in which a chain of PlanOptions::grid_from_matches is followed. The larger side drives.
 double CostOfGrid(const JoinSides& sides, const PlanOptions& options) {
   const bool worth = options.grid_pruning && sides.side <= sides.probing && sides.meeting >= kLeastMatches &&

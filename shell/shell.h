@@ -86,7 +86,7 @@ class Shell {
   /// Runs SQL once.
   Status ExecuteOnce(std::string_view sql, bool prints);
 
-  /// Whether to go on: not after .quit, an interrupt, an error that ends the script, or when nobody reads the results.
+  /// Whether to go on: not after .quit, an interrupt, an error that ends the script, or when no one reads the results.
   bool Continues() const;
   void ReportError(const Status& error, std::string_view sql, int line, const Script& script);
   void ReportTiming() const;

@@ -28,7 +28,7 @@ struct TabletRecord {
   uint32_t rows = 0;
   uint64_t file_bytes = 0;
   uint64_t header_checksum = 0;
-  uint8_t bucket = 0;  ///< of a distributed table
+  uint8_t bucket = 0;                              ///< of a distributed table
   std::shared_ptr<const LiveRows> live = nullptr;  ///< nullptr: no row has been deleted
 };
 
@@ -157,7 +157,7 @@ class Catalog {
   sqlite3* db_ = nullptr;
   int lock_timeout_ms_ = 5000;
   std::chrono::steady_clock::time_point patience_ends_;
-  std::unordered_map<std::string, sqlite3_stmt*> prepared_;  ///< by their SQL, those that nobody uses now
+  std::unordered_map<std::string, sqlite3_stmt*> prepared_;  ///< by their SQL, those not in use
   sqlite3_stmt* data_version_ = nullptr;                     ///< prepared once: Changed() is called for every statement
   int64_t last_data_version_ = -1, others_version_ = 0;
   bool has_chosen_journal_ = false;

@@ -65,7 +65,7 @@ class ReaderLock : public std::enable_shared_from_this<ReaderLock> {
 
   /// Calls `remove` while no other object, of this process or of another, holds the lock. Never waits: false if one does.
   /// What is read under this object's own lock is the caller's to know. REQUIRES: the writer lock is held, without which
-  /// nobody removes anything: the own lock is given up for a moment.
+  /// no process removes anything: the own lock is given up for a moment.
   bool WhileAlone(const std::function<void()>& remove);
 
  private:

@@ -51,7 +51,7 @@ void FileSyncer::WorkOnNext(std::unique_lock<std::mutex>* lock) {
   Status status;
   try {
     status = RenameAndSync(file);
-  } catch (...) {  // whoever waits for the file must learn of it
+  } catch (...) {  // a thread that waits for the file must learn of it
     status = StatusOfException();
   }
   lock->lock();

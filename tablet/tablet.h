@@ -125,7 +125,7 @@ class Tablet {
   virtual ~Tablet() = default;
   /// Rows: at least 1. Those that have been deleted are among them.
   virtual uint32_t rows() const = 0;
-  /// Which rows have not been deleted; nullptr: none has. Whoever reads chunks of a table that has such tablets reads
+  /// Which rows have not been deleted; nullptr: none has. Code that reads chunks of a table with such tablets reads
   /// TableInfo::live_column, too, and leaves the other rows out.
   virtual const LiveRows* live() const { return nullptr; }
   /// Where this adds columns to those of another tablet (live_tablet.h): that one, which lives on when rows are deleted;

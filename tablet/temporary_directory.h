@@ -1,6 +1,6 @@
 // The directory of a database that lives as long as its session: tessera-XXXXXX in $TMPDIR, or else in /tmp. Its file
 // owner.lock is locked with flock() as long as its process lives. So those whose process was killed can be told, and
-// whoever makes the next one removes them, or starts the shell.
+// the next process that makes one, or starts the shell, removes them.
 //
 // Start at: TemporaryDirectory::Make. Any thread.
 #pragma once
@@ -31,7 +31,7 @@ class TemporaryDirectory {
   const FileDescriptor lock_;
 };
 
-/// Removes the directories of this user that are called as ours, were made on this machine, are locked by nobody, and hold
+/// Removes the directories of this user that are called as ours, were made on this machine, are not locked, and hold
 /// nothing but files of a database. One without a lock file may be about to get it: only an empty one that is an hour old goes.
 void RemoveAbandonedDirectories();
 

@@ -20,7 +20,7 @@ namespace {
 
 using vm::JoinStrategy;
 
-/// Two tables joined by a key of which the smaller has so many rows each.
+/// Two tables joined by a key of which the smaller has this many rows each.
 JoinSides Sides(double probing, double side, double matches) {
   JoinSides s{.probing = probing, .side = side};
   s.matches = matches;

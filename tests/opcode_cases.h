@@ -103,7 +103,7 @@ class Walk {
   WalkReport report_;
   Texts texts_;
   size_t turn_ = 0, size_turn_ = 0;
-  size_t text_parts_ = 0;          ///< so many cases of shape TextPart were made: each kind of number meets each width
+  size_t text_parts_ = 0;          ///< cases of shape TextPart made: each kind of number meets each width
   std::set<Opcode> declined_;      // that the backend would not run in some section
   int key_width_ = 0;              // of the key columns of joins and groups; 0: any that holds them
   std::set<std::string> covered_;  // "AddI slot 4"

@@ -1,6 +1,6 @@
 // What the sections of a program do, as far as others than their interpreters ask: how they probe join tables, what their
 // slots and registers are used for, how often a row gets to the sink. It is found out once a run from the instructions, and
-// said here; nobody else looks for it there. Private to the library.
+// said here; no other code looks for it there. Private to the library.
 //
 // A program does not carry it. Several sections may probe one join table, each in another way (a side may be there once
 // for its rows and once for its keys), so that it would belong to each probe, beside the instructions that perform it,

@@ -18,7 +18,7 @@ namespace tessera::vm {
 /// the same time. A multiple of kTileRows.
 inline constexpr uint32_t kUnitRows = 1 << 16;
 
-/// So many rows of the section's rows, or fewer if these have many columns: they take no more memory then. At least a
+/// This many rows of the section's rows, or fewer if these have many columns: they take no more memory then. At least a
 /// tile.
 inline size_t RowsByWidth(size_t rows, const Section& s) {
   constexpr size_t kFewColumns = 64;
