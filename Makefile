@@ -110,7 +110,7 @@ CCACHE_CXX := $(CCACHE:%=CCACHE_DEPEND=1 CCACHE_SLOPPINESS=pch_defines,time_macr
 
 KERNEL_FOLDERS := kernels $(wildcard kernels/*/)
 KERNEL_FOLDERS := $(KERNEL_FOLDERS:%/=%)
-FOLDERS := base tablet tablet/schemes compiler vm vm/run $(KERNEL_FOLDERS) session shell data_gen data_gen/ssb mpi
+FOLDERS := $(shell find base tablet compiler vm session shell data_gen mpi tools -type d) $(KERNEL_FOLDERS)
 SOURCES := $(filter-out $(EXCLUDE),$(wildcard $(FOLDERS:%=%/*.cc)))
 ifneq ($(NVCC),)
 SOURCES := $(filter-out kernels/no_gpu.cc,$(SOURCES))
@@ -132,12 +132,12 @@ include bench/bench.mk
 # Where hardly anything runs: neither for each row nor for each query of the ledger (tests/ledger). A function of the
 # standard library that cold and hot sources both have may be linked from either.
 HOT := $(addprefix mpi/,mpi_exchange.cc packed_numbers.cc row_traffic.cc) \
-  $(addprefix compiler/bind_,expression.cc function.cc operator.cc type.cc)
-COLD := $(filter-out $(HOT),$(wildcard compiler/bind_*.cc session/*.cc shell/*.cc mpi/*.cc)) \
-  $(addprefix compiler/,catalog_query.cc co_location.cc conversion_generator.cc copy_binder.cc decorrelate.cc error_format.cc exchange_joins.cc \
-    fold_aggregates.cc generate_window.cc grouping_sets.cc hoist.cc key_spans.cc nearest_name.cc partial_aggregate.cc plan.cc plan_text.cc \
-    ranked_rows.cc row_rules.cc split.cc split_grouping.cc split_windows.cc statement_option.cc stored_columns.cc type_binder.cc) \
-  base/fmt_library.cc tablet/catalog.cc tablet/database.cc tablet/database_directory.cc vm/listing.cc vm/opcodes_md.cc
+  $(addprefix compiler/bind/bind_,expression.cc function.cc operator.cc type.cc)
+COLD := $(filter-out $(HOT),$(wildcard compiler/bind/bind_*.cc compiler/bind/calls/*.cc session/*.cc shell/*.cc mpi/*.cc tools/*.cc)) \
+  $(foreach s,catalog_query co_location conversion_generator copy_binder decorrelate error_format exchange_joins fold_aggregates \
+    generate_window grouping_sets hoist key_spans nearest_name partial_aggregate plan plan_text ranked_rows row_rules split \
+    split_grouping split_windows statement_option stored_columns type_binder,$(filter compiler/%/$s.cc,$(SOURCES))) \
+  base/fmt_library.cc tablet/catalog/catalog.cc tablet/database.cc tablet/catalog/database_directory.cc vm/program/listing.cc
 
 WITH_MAIN := $(shell grep -l '^int main.' /dev/null $(SOURCES) $(TEST_SOURCES) $(TORTURE_SOURCES) $(BENCH_SOURCES))
 TESTS := $(patsubst tests/%.cc,%,$(filter %_test.cc,$(TEST_SOURCES)))
@@ -217,7 +217,7 @@ fuzz-run: $(FUZZ_SOURCES:tests/fuzz/%.cc=$(B)/%)
 	@SECONDS_EACH=$(SECONDS) tests/run fuzz $(B)
 
 # The programs look for tessera_mpi.so beside themselves.
-INSTALLED_HEADERS = $(wildcard $(foreach f,base tablet tablet/schemes vm vm/run compiler mpi session,$f/*.h $f/*.def) kernels/kernels.h)
+INSTALLED_HEADERS = $(wildcard $(foreach f,$(filter base% tablet% vm% compiler% mpi% session%,$(FOLDERS)),$f/*.h $f/*.def) kernels/kernels.h)
 FORMATTED = $(wildcard $(foreach f,$(FOLDERS) tests tests/ledger tests/torture tests/fuzz tests/cuda_emulator tests/cuda_emulator/kernels/device bench,$f/*.cc $f/*.h $f/*.cu $f/*.cuh))
 format:  ##maintain Format all C++ and CUDA sources with clang-format
 	@clang-format -i --style=file $(FORMATTED)
@@ -300,7 +300,7 @@ $(B)/precompiled/%.h.gch: base/standard_headers.h $(B)/cxx_flags | requirements
 	@$(CXX) $(CPPFLAGS) $(LIBRARY_FLAGS) -x c++-header $(HEADER) -o $@
 
 # The host interpreter's loops are short: where the linker happens to put them decided between 226 and 242 ms for the SSB.
-$(B)/obj/vm/tile_machine.cc.o: private CXXFLAGS += -falign-functions=64 -falign-loops=32
+$(B)/obj/vm/machine/tile_machine.cc.o: private CXXFLAGS += -falign-functions=64 -falign-loops=32
 # What tests do is not timed.
 $(B)/obj/tests/%.cc.o: private CXXFLAGS := $(subst -O3,-O1,$(CXXFLAGS))
 

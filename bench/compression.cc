@@ -39,8 +39,8 @@
 #include "bench/scheme_costs.h"
 #include "bench/scheme_search.h"
 #include "kernels/kernels.h"
-#include "tablet/chunk_decoder.h"
-#include "tablet/packed_chunk.h"
+#include "tablet/chunk/chunk_decoder.h"
+#include "tablet/chunk/packed_chunk.h"
 #include "tablet/schemes/unpack_cost.h"
 
 namespace tessera::bench {

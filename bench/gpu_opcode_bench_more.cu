@@ -6,7 +6,7 @@
 #include <type_traits>
 
 #include "bench/opcode_kernels.h"
-#include "vm/meaning.h"
+#include "vm/meaning/meaning.h"
 
 namespace tessera::bench {
 

@@ -304,7 +304,7 @@ def generate(build, name, program, arguments, statements=()):
     """
     base = os.path.join(build, "bench", name)
     data, database = base + ".data", base + ".tessera"
-    sources = ["tablet/tablet_format.h"] + sorted(
+    sources = ["tablet/chunk/tablet_format.h"] + sorted(
         os.path.join("data_gen", f) for f in os.listdir(os.path.join(ROOT, "data_gen"))
         if f.endswith(".h") or f in (program + ".cc", "table_files.cc"))
     recipe = "\n".join([" ".join([program, *arguments]), *statements,

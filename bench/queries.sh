@@ -51,7 +51,7 @@ esac
 schema=data_gen/$benchmark/schema.sql
 
 # What is in a database depends on the generator and the schema: a change of either makes it stale.
-recipe="${TEXT:-} $(cat "data_gen/${benchmark}_gen.cc" data_gen/tpch_text.cc data_gen/*.h "$schema" tablet/tablet_format.h | cksum)"
+recipe="${TEXT:-} $(cat "data_gen/${benchmark}_gen.cc" data_gen/tpch_text.cc data_gen/*.h "$schema" tablet/chunk/tablet_format.h | cksum)"
 
 distributed() {  # a schema whose tables of orders are distributed
   awk '/^CREATE TABLE orders/ {key = "o_orderkey"} /^CREATE TABLE lineitem/ {key = "l_orderkey"}

@@ -18,8 +18,8 @@
 
 #include "base/clock.h"
 #include "kernels/kernels.h"
-#include "vm/program.h"
-#include "vm/section_traits.h"
+#include "vm/program/program.h"
+#include "vm/program/section_traits.h"
 #include "vm/vm.h"
 
 namespace tessera::bench {

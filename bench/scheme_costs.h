@@ -20,7 +20,7 @@
 
 #include "base/clock.h"
 #include "kernels/kernels.h"
-#include "tablet/ordered_float.h"
+#include "tablet/values/ordered_float.h"
 #include "tablet/schemes/packed_stream.h"
 #include "tablet/schemes/unpack_cost.h"
 

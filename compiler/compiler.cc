@@ -2,19 +2,19 @@
 
 #include "compiler/compiler.h"
 
-#include "compiler/binder.h"
-#include "compiler/co_location.h"
-#include "compiler/codegen.h"
-#include "compiler/exchange_joins.h"
-#include "compiler/fold_aggregates.h"
-#include "compiler/key_spans.h"
-#include "compiler/parser.h"
-#include "compiler/plan_text.h"
-#include "compiler/planner.h"
-#include "compiler/run_rows.h"
-#include "compiler/simplify.h"
-#include "compiler/unnest.h"
-#include "compiler/unread_columns.h"
+#include "compiler/bind/binder.h"
+#include "compiler/ranks/co_location.h"
+#include "compiler/generate/codegen.h"
+#include "compiler/ranks/exchange_joins.h"
+#include "compiler/rewrite/fold_aggregates.h"
+#include "compiler/ranks/key_spans.h"
+#include "compiler/parse/parser.h"
+#include "compiler/plan/plan_text.h"
+#include "compiler/plan/planner.h"
+#include "compiler/rewrite/run_rows.h"
+#include "compiler/rewrite/simplify.h"
+#include "compiler/rewrite/unnest.h"
+#include "compiler/rewrite/unread_columns.h"
 
 namespace tessera {
 

@@ -12,7 +12,7 @@
 //    |  MakePlan   what drives, order and strategies of joins, for each block                 planner.h
 //   Plan: a tree like that of the blocks; EXPLAIN prints it                                   plan.h, plan_text.h
 //    |  Generate   one section a pipeline                                                     codegen.h
-//    |  Verify     no program runs that was not looked through                                vm/program.h
+//    |  Verify     no program runs that was not looked through                                vm/program/program.h
 //   vm::Program
 //
 // Compile calls each stage once. A stage reads what the stage before it made, and calls no other stage.
@@ -26,10 +26,10 @@
 #include <vector>
 
 #include "base/status.h"
-#include "compiler/bound_query.h"
-#include "compiler/plan_options.h"
-#include "compiler/random_calls.h"
-#include "compiler/sql_scanner.h"
+#include "compiler/query/bound_query.h"
+#include "compiler/plan/plan_options.h"
+#include "compiler/query/random_calls.h"
+#include "compiler/parse/sql_scanner.h"
 #include "tablet/tablet.h"
 #include "vm/vm.h"
 

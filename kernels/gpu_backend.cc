@@ -26,7 +26,7 @@
 #include "kernels/run/waiting_tables.h"
 #include "kernels/unpack/measure_unpack.h"
 #include "kernels/window/device_windows.h"
-#include "vm/window.h"
+#include "vm/after/window.h"
 
 namespace tessera {
 namespace kernels {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "tablet/cache_report.h"
+#include "tablet/chunk/cache_report.h"
 #include "vm/vm.h"
 
 namespace tessera {

@@ -14,7 +14,7 @@
 
 #include "base/status.h"
 #include "kernels/kernels.h"
-#include "tablet/shared_load.h"
+#include "tablet/csv/shared_load.h"
 #include "tablet/tablet.h"
 #include "vm/vm.h"
 

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "vm/program.h"
+#include "vm/program/program.h"
 
 namespace tessera {
 namespace {

@@ -12,12 +12,12 @@
 #include "base/status.h"
 #include "mpi/cluster.h"
 #include "mpi/wire.h"
-#include "tablet/csv_shares.h"
-#include "tablet/enum_type.h"
-#include "tablet/schema_check.h"
-#include "tablet/shared_load.h"
+#include "tablet/csv/csv_shares.h"
+#include "tablet/values/enum_type.h"
+#include "tablet/catalog/schema_check.h"
+#include "tablet/csv/shared_load.h"
 #include "tablet/tablet.h"
-#include "vm/string_pool.h"
+#include "vm/rows/string_pool.h"
 #include "vm/vm.h"
 
 namespace tessera {
@@ -322,7 +322,7 @@ void Fields(A& a, vm::JoinedRows& j) {
   a.Number(j.rows);
   a.Number(j.milliseconds);
 }
-/// One field of vm/section_statistics.def.
+/// One field of vm/program/section_statistics.def.
 template <class A, class T>
 void StatisticField(A& a, T& v) {
   if constexpr (std::is_arithmetic_v<T>) {
@@ -336,7 +336,7 @@ void StatisticField(A& a, T& v) {
 template <class A>
 void Fields(A& a, vm::SectionStatistics& s) {
 #define STATISTIC(Merging, Type, Name) StatisticField(a, s.Name);
-#include "vm/section_statistics.def"
+#include "vm/program/section_statistics.def"
 #undef STATISTIC
 }
 template <class A>

@@ -8,7 +8,7 @@
 #include "base/phase_clock.h"
 #include "mpi/messages.h"
 #include "mpi/row_traffic.h"
-#include "vm/row_set.h"
+#include "vm/rows/row_set.h"
 
 namespace tessera {
 namespace {

@@ -8,7 +8,7 @@
 #include "base/background_thread.h"
 #include "base/interrupt.h"
 #include "mpi/messages.h"
-#include "tablet/csv_load.h"
+#include "tablet/csv/csv_load.h"
 
 namespace tessera {
 namespace {

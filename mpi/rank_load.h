@@ -11,8 +11,8 @@
 
 #include "mpi/messenger.h"
 #include "mpi/mpi_exchange.h"
-#include "tablet/csv_shares.h"
-#include "tablet/shared_load.h"
+#include "tablet/csv/csv_shares.h"
+#include "tablet/csv/shared_load.h"
 
 namespace tessera {
 

@@ -7,7 +7,7 @@
 namespace tessera {
 namespace {
 
-/// The ways to merge of vm/section_statistics.def.
+/// The ways to merge of vm/program/section_statistics.def.
 template <class T>
 void MergeMaster(const T&, bool, T*) {}
 template <class T>
@@ -52,7 +52,7 @@ bool WasIdle(const vm::SectionStatistics& rank) {
 void MergeSection(const vm::SectionStatistics& theirs, bool builds_join, vm::SectionStatistics* out) {
   const bool each_has_some = builds_join || theirs.distributed;
 #define STATISTIC(Merging, Type, Name) Merge##Merging(theirs.Name, each_has_some, &out->Name);
-#include "vm/section_statistics.def"
+#include "vm/program/section_statistics.def"
 #undef STATISTIC
 }
 

@@ -10,7 +10,7 @@
 
 namespace tessera {
 
-/// Adds a rank's statistics of a section to those of other ranks, field by field as vm/section_statistics.def says.
+/// Adds a rank's statistics of a section to those of other ranks, field by field as vm/program/section_statistics.def says.
 /// `builds_join`: the section's sink is a join table.
 void MergeSection(const vm::SectionStatistics& theirs, bool builds_join, vm::SectionStatistics* out);
 

@@ -11,9 +11,9 @@
 
 #include "base/size_text.h"
 #include "mpi/messenger.h"
-#include "tablet/live_tablet.h"
-#include "vm/program.h"
-#include "vm/tablet_shares.h"
+#include "tablet/files/live_tablet.h"
+#include "vm/program/program.h"
+#include "vm/shares/tablet_shares.h"
 
 namespace tessera {
 namespace {

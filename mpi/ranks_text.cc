@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "mpi/cluster.h"
-#include "vm/section_traits.h"
-#include "vm/tablet_shares.h"
+#include "vm/program/section_traits.h"
+#include "vm/shares/tablet_shares.h"
 
 namespace tessera {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "base/phase_clock.h"
 #include "mpi/messages.h"
-#include "vm/row_set.h"
+#include "vm/rows/row_set.h"
 
 namespace tessera {
 namespace {

@@ -15,7 +15,7 @@
 
 #include "base/status.h"
 #include "mpi/messenger.h"
-#include "vm/string_pool.h"
+#include "vm/rows/string_pool.h"
 #include "vm/vm.h"
 
 namespace tessera {

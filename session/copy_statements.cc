@@ -6,9 +6,9 @@
 #include "session/program_run.h"
 #include "session/standard_streams.h"
 #include "session/statements.h"
-#include "tablet/csv_header.h"
-#include "tablet/shared_load.h"
-#include "tablet/utf8.h"
+#include "tablet/csv/csv_header.h"
+#include "tablet/csv/shared_load.h"
+#include "tablet/values/utf8.h"
 
 namespace tessera {
 namespace {

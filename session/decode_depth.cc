@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/table_text.h"
-#include "vm/section_traits.h"
+#include "vm/program/section_traits.h"
 
 namespace tessera {
 namespace {

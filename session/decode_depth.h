@@ -6,7 +6,7 @@
 #include <string>
 
 #include "tablet/tablet.h"
-#include "vm/program.h"
+#include "vm/program/program.h"
 
 namespace tessera {
 

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "tablet/unpacked_chunks.h"
-#include "vm/section_traits.h"
+#include "tablet/chunk/unpacked_chunks.h"
+#include "vm/program/section_traits.h"
 
 namespace tessera {
 namespace {

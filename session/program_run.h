@@ -7,7 +7,7 @@
 #include "mpi/cluster.h"
 #include "session/session_state.h"
 #include "tablet/tablet.h"
-#include "vm/program.h"
+#include "vm/program/program.h"
 #include "vm/vm.h"
 
 namespace tessera {

@@ -19,8 +19,8 @@
 #include "session/session_state.h"
 #include "session/statement_timer.h"
 #include "session/statements.h"
-#include "tablet/database_directory.h"
-#include "tablet/unpacked_chunks.h"
+#include "tablet/catalog/database_directory.h"
+#include "tablet/chunk/unpacked_chunks.h"
 
 namespace tessera {
 

@@ -19,9 +19,9 @@
 
 #include "base/progress.h"
 #include "base/status.h"
-#include "tablet/row_batch.h"
+#include "tablet/values/row_batch.h"
 #include "tablet/tablet.h"
-#include "vm/program.h"
+#include "vm/program/program.h"
 #include "vm/vm.h"
 
 namespace tessera {

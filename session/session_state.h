@@ -10,7 +10,7 @@
 #include <random>
 #include <string>
 
-#include "compiler/random_calls.h"
+#include "compiler/query/random_calls.h"
 #include "mpi/rank_gpu.h"
 #include "session/session.h"
 #include "session/settings.h"

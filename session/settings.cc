@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "compiler/nearest_name.h"
+#include "compiler/query/nearest_name.h"
 
 namespace tessera {
 namespace {

@@ -10,10 +10,10 @@
 #include <string_view>
 
 #include "base/status.h"
-#include "compiler/plan_options.h"
+#include "compiler/plan/plan_options.h"
 #include "kernels/kernels.h"
 #include "session/session.h"
-#include "tablet/time_zone.h"
+#include "tablet/values/time_zone.h"
 #include "vm/vm.h"
 
 namespace tessera {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/interruptible_io.h"
-#include "tablet/directory_lock.h"
-#include "tablet/io_error.h"
+#include "tablet/files/directory_lock.h"
+#include "tablet/files/io_error.h"
 
 namespace tessera {
 namespace {

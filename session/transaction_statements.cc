@@ -1,6 +1,6 @@
 // BEGIN, COMMIT, ROLLBACK and their kin.
 
-#include "compiler/transaction_words.h"
+#include "compiler/parse/transaction_words.h"
 #include "session/statements.h"
 
 namespace tessera {

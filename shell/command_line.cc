@@ -8,7 +8,7 @@
 #include <charconv>
 #include <cstring>
 
-#include "compiler/nearest_name.h"
+#include "compiler/query/nearest_name.h"
 #include "session/settings.h"
 
 namespace tessera {

@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "base/version.h"
-#include "compiler/nearest_name.h"
+#include "compiler/query/nearest_name.h"
 #include "shell/schema_text.h"
 #include "shell/statistics_text.h"
 

@@ -7,9 +7,9 @@
 #include <cerrno>
 
 #include "base/interruptible_io.h"
-#include "tablet/file_signature.h"
-#include "tablet/io_error.h"
-#include "tablet/utf8.h"
+#include "tablet/csv/file_signature.h"
+#include "tablet/files/io_error.h"
+#include "tablet/values/utf8.h"
 
 namespace tessera {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <cerrno>
 
-#include "tablet/io_error.h"
+#include "tablet/files/io_error.h"
 
 namespace tessera {
 

@@ -15,7 +15,7 @@
 #include "shell/exit_status.h"
 #include "shell/ranks_launcher.h"
 #include "shell/shell.h"
-#include "tablet/temporary_directory.h"
+#include "tablet/catalog/temporary_directory.h"
 
 namespace tessera {
 namespace {

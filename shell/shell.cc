@@ -18,7 +18,7 @@
 #include "shell/line_editor.h"
 #include "shell/statement_name.h"
 #include "shell/statistics_text.h"
-#include "tablet/io_error.h"
+#include "tablet/files/io_error.h"
 
 namespace tessera {
 namespace {

@@ -1,12 +1,12 @@
 // The Database object: the check of a schema in front of DatabaseDirectory, TableLoad and the CSV reader.
 #include <algorithm>
 
-#include "tablet/csv_load.h"
-#include "tablet/database_directory.h"
-#include "tablet/schema_check.h"
-#include "tablet/shared_load.h"
-#include "tablet/table_load.h"
-#include "tablet/table_writer.h"
+#include "tablet/csv/csv_load.h"
+#include "tablet/catalog/database_directory.h"
+#include "tablet/catalog/schema_check.h"
+#include "tablet/csv/shared_load.h"
+#include "tablet/load/table_load.h"
+#include "tablet/load/table_writer.h"
 #include "tablet/tablet.h"
 
 namespace tessera {

@@ -24,10 +24,10 @@
 #include <vector>
 
 #include "base/status.h"
-#include "tablet/enum_type.h"
-#include "tablet/ordered_float.h"
-#include "tablet/row_batch.h"
-#include "tablet/types.h"
+#include "tablet/values/enum_type.h"
+#include "tablet/values/ordered_float.h"
+#include "tablet/values/row_batch.h"
+#include "tablet/values/types.h"
 
 namespace tessera {
 
@@ -140,7 +140,7 @@ class Tablet {
   /// says whether they are known to unpack to what the chunk says. If they are not, whoever unpacks them looks, and either
   /// notes that they are right or asks Chunk() for the error.
   virtual Result<ChunkPointer> PackedChunk(int column) const { return Chunk(column); }
-  /// For whoever reads codes by tiles (tablet/packed_chunk.h). PackedChunk() if they are plain bits, if it is the first time, or
+  /// For whoever reads codes by tiles (tablet/chunk/packed_chunk.h). PackedChunk() if they are plain bits, if it is the first time, or
   /// if there is no room to keep them unpacked; else Chunk(). (After DropUnpacked() the next time is the first again.)
   virtual Result<ChunkPointer> ChunkForTiles(int column) const { return Chunk(column); }
   virtual bool AreCodesChecked(int) const { return true; }
@@ -242,7 +242,7 @@ struct TableSchema {
   std::vector<UniqueKey> unique_keys = {};
   /// WITH (cluster_by = ...): the columns by which each load sorts its rows; empty: none.
   std::vector<int> cluster_by = {};
-  /// WITH (distribute_by = ...): the columns by whose values rows are cut into buckets (tablet/buckets.h); empty: none.
+  /// WITH (distribute_by = ...): the columns by whose values rows are cut into buckets (tablet/catalog/buckets.h); empty: none.
   std::vector<int> distribute_by = {};
 
   /// Column number, or -1.

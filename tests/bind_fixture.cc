@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <vector>
 
-#include "compiler/binder.h"
-#include "compiler/parser.h"
-#include "compiler/simplify.h"
-#include "compiler/unnest.h"
+#include "compiler/bind/binder.h"
+#include "compiler/parse/parser.h"
+#include "compiler/rewrite/simplify.h"
+#include "compiler/rewrite/unnest.h"
 
 namespace tessera {
 namespace {

@@ -1,6 +1,6 @@
-// Where the rows of an exchanged join go (vm/bucket_plan.h).
+// Where the rows of an exchanged join go (vm/shares/bucket_plan.h).
 
-#include "vm/bucket_plan.h"
+#include "vm/shares/bucket_plan.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Rows of a load in the order of cluster_by: the same as a stable sort of all of them, whatever the size of the runs.
-#include "tablet/clustered_rows.h"
+#include "tablet/load/clustered_rows.h"
 
 #include <gtest/gtest.h>
 

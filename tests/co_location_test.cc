@@ -8,11 +8,11 @@
 #include <set>
 
 #include "mpi/cluster.h"
-#include "tablet/buckets.h"
-#include "tablet/chunk_decoder.h"
+#include "tablet/catalog/buckets.h"
+#include "tablet/chunk/chunk_decoder.h"
 #include "tests/ranks_program.h"
-#include "vm/program.h"
-#include "vm/tablet_shares.h"
+#include "vm/program/program.h"
+#include "vm/shares/tablet_shares.h"
 
 namespace tessera {
 namespace {

@@ -1,5 +1,5 @@
 // Places of records in CSV files, found by counts of stretches, against a walk over all bytes.
-#include "tablet/csv_shares.h"
+#include "tablet/csv/csv_shares.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "tablet/csv_parser.h"
+#include "tablet/csv/csv_parser.h"
 
 namespace tessera {
 namespace {

@@ -1,5 +1,5 @@
 // Text in forms that the grammar lacks: what the parser gets, and where errors point.
-#include "compiler/dialect.h"
+#include "compiler/parse/dialect.h"
 
 #include <gtest/gtest.h>
 

@@ -17,7 +17,7 @@
 #include "kernels/kernels.h"
 #include "tests/memory_tablet.h"
 #include "tests/opcode_walk.h"
-#include "vm/program.h"
+#include "vm/program/program.h"
 #include "vm/vm.h"
 
 namespace tessera::test {

@@ -1,5 +1,5 @@
 // Groups put aside in partitions, and brought back, are those of one table.
-#include "vm/group_partitions.h"
+#include "vm/sinks/group_partitions.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Intervals: their 128 bits, their text, their arithmetic. Values are PostgreSQL 15's.
-#include "tablet/interval.h"
+#include "tablet/values/interval.h"
 
 #include <gtest/gtest.h>
 

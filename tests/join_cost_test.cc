@@ -1,6 +1,6 @@
 // What joins cost by each strategy, and which strategy an order of joins takes.
 
-#include "compiler/join_cost.h"
+#include "compiler/plan/join_cost.h"
 
 #include <gtest/gtest.h>
 
@@ -11,9 +11,9 @@
 #include <utility>
 
 #include "compiler/compiler.h"
-#include "compiler/plan_options.h"
+#include "compiler/plan/plan_options.h"
 #include "tests/bind_fixture.h"
-#include "vm/join_strategy.h"
+#include "vm/program/join_strategy.h"
 
 namespace tessera {
 namespace {

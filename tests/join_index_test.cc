@@ -1,6 +1,6 @@
 // The index of a join table: every key leads to its rows, in their order, whatever the keys are and whichever threads
 // index them.
-#include "vm/join_index.h"
+#include "vm/sinks/join_index.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Which sections get tablets of their own, because the stored order of a key lets ranks join and group without each other
-// (compiler/key_spans.h). The rows that ranks make of it are tested by tests/run with tests/sql/key_spans.test.
+// (compiler/ranks/key_spans.h). The rows that ranks make of it are tested by tests/run with tests/sql/key_spans.test.
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "tests/ranks_program.h"
-#include "vm/program.h"
-#include "vm/tablet_shares.h"
+#include "vm/program/program.h"
+#include "vm/shares/tablet_shares.h"
 
 namespace tessera {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "vm/text_meaning.h"
+#include "vm/meaning/text_meaning.h"
 
 namespace tessera::vm {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "tablet/chunk_decoder.h"
-#include "tablet/live_tablet.h"
+#include "tablet/chunk/chunk_decoder.h"
+#include "tablet/files/live_tablet.h"
 #include "tablet/tablet.h"
 
 namespace tessera {

@@ -1,6 +1,6 @@
-// The functions of vm/meaning.h that have their own arithmetic, against other ways to compute the same: the calendar
+// The functions of vm/meaning/meaning.h that have their own arithmetic, against other ways to compute the same: the calendar
 // against std::chrono for every day there is, overflow and rounding division against wider integers and brute force.
-#include "vm/meaning.h"
+#include "vm/meaning/meaning.h"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "vm/text_functions.h"
+#include "vm/meaning/text_functions.h"
 
 namespace tessera::vm {
 namespace {

@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "tablet/ordered_float.h"
+#include "tablet/values/ordered_float.h"
 
 namespace tessera::test {
 namespace {

@@ -14,9 +14,9 @@
 
 #include "base/int128.h"
 #include "base/status.h"
-#include "tablet/row_batch.h"
+#include "tablet/values/row_batch.h"
 #include "tablet/tablet.h"
-#include "tablet/types.h"
+#include "tablet/values/types.h"
 
 namespace tessera::test {
 

@@ -10,10 +10,10 @@
 #include "mpi/messenger.h"
 #include "mpi/rank_statistics.h"
 #include "mpi/rank_tablets.h"
-#include "tablet/live_rows.h"
+#include "tablet/files/live_rows.h"
 #include "tests/memory_tablet.h"
-#include "vm/program.h"
-#include "vm/row_set.h"
+#include "vm/program/program.h"
+#include "vm/rows/row_set.h"
 
 namespace tessera::test {
 namespace {

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "tablet/ordered_float.h"
+#include "tablet/values/ordered_float.h"
 
 namespace tessera::test::walk {
 

@@ -370,7 +370,7 @@ Fate UnaryAny(Opcode op, const Scalar& in, Scalar* out) {
 
 namespace {
 
-/// The functions of MathF in the order of vm/math_functions.def, with the numbers between which they have a value.
+/// The functions of MathF in the order of vm/program/math_functions.def, with the numbers between which they have a value.
 struct MathName {
   double (*f)(double);
   double least, greatest;

@@ -1,5 +1,5 @@
 // The second meaning of each opcode, for one row: what the opcode walk compares the interpreters with. Written in plain
-// C++ that calls nothing of vm/ and shares nothing with vm/meaning.h. Numbers are in opcode_meanings.cc, texts in
+// C++ that calls nothing of vm/ and shares nothing with vm/meaning/meaning.h. Numbers are in opcode_meanings.cc, texts in
 // opcode_text_meanings.cc; aggregates, and opcodes that move rows, are in opcode_reference_code.cc.
 //
 // A new opcode of a known shape gets its case here: without one the walk fails and says so.
@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "base/int128.h"
-#include "tablet/types.h"
-#include "vm/program.h"
+#include "tablet/values/types.h"
+#include "vm/program/program.h"
 
 namespace tessera::test::walk {
 

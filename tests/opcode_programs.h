@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "tests/opcode_values.h"
-#include "vm/program.h"
+#include "vm/program/program.h"
 
 namespace tessera::test::walk {
 

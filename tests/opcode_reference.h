@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "tests/opcode_values.h"
-#include "vm/program.h"
+#include "vm/program/program.h"
 
 namespace tessera::test::walk {
 

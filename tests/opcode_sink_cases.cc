@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tests/opcode_cases.h"
-#include "vm/aggregate.h"
+#include "vm/meaning/aggregate.h"
 
 namespace tessera::test::walk {
 

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "base/int128.h"
-#include "tablet/row_batch.h"
-#include "tablet/types.h"
+#include "tablet/values/row_batch.h"
+#include "tablet/values/types.h"
 #include "tests/memory_tablet.h"
 
 namespace tessera::test::walk {

@@ -1,4 +1,4 @@
-// The opcode walk: runs every row of vm/opcodes.def, with every kind of operand, code width and encoding, through an
+// The opcode walk: runs every row of vm/program/opcodes.def, with every kind of operand, code width and encoding, through an
 // executor and compares what comes out, row by row, with a second meaning of each opcode that is written here in plain
 // C++ and shares nothing with vm/. The same walk runs on the host and, given a backend, on a GPU.
 //

@@ -6,7 +6,7 @@
 // known.
 //
 // An answer of kSome is never wrong, so the tests also say where kNone and kAll are expected.
-#include "vm/pair_ranges.h"
+#include "vm/encode/pair_ranges.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -21,8 +21,8 @@
 
 #include "compiler/compiler.h"
 #include "tests/memory_tablet.h"
-#include "vm/meaning.h"
-#include "vm/section_traits.h"
+#include "vm/meaning/meaning.h"
+#include "vm/program/section_traits.h"
 #include "vm/vm.h"
 
 namespace tessera::vm {

@@ -1,5 +1,5 @@
 // Rows of a tablet as a tablet of their own.
-#include "tablet/part_tablet.h"
+#include "tablet/files/part_tablet.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tablet/chunk_decoder.h"
+#include "tablet/chunk/chunk_decoder.h"
 #include "tests/run_program.h"
 #include "tests/stored_rows.h"
 

@@ -1,5 +1,5 @@
 // Programs as data: bytes and back, the listing, and what the verifier refuses.
-#include "vm/program.h"
+#include "vm/program/program.h"
 
 #define XXH_INLINE_ALL
 #include <gtest/gtest.h>

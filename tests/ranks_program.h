@@ -13,7 +13,7 @@
 #include "session/session.h"
 #include "tests/lone_cluster.h"
 #include "tests/session_answer.h"
-#include "vm/program.h"
+#include "vm/program/program.h"
 
 namespace tessera {
 

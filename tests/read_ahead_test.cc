@@ -1,6 +1,6 @@
 // What scans ask the disk for before they read it: which parts of which files, how far ahead, and nothing of tablets that
 // they skip. This file defines the calls of the C library anew that ask.
-#include "vm/read_ahead.h"
+#include "vm/encode/read_ahead.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 #include "compiler/compiler.h"
 #include "kernels/kernels.h"
 #include "tablet/tablet.h"
-#include "vm/section_traits.h"
+#include "vm/program/section_traits.h"
 #include "vm/vm.h"
 
 namespace {

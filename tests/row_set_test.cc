@@ -1,6 +1,6 @@
 // Rows in the machine's form: ordering, cutting and merging them. How rows are divided among the parts of a merge must
 // not show in the result.
-#include "vm/row_set.h"
+#include "vm/rows/row_set.h"
 
 #include <gtest/gtest.h>
 

@@ -19,7 +19,7 @@
 #include "mpi/mpi_exchange.h"
 #include "mpi/wire.h"
 #include "tests/thread_ranks.h"
-#include "vm/row_set.h"
+#include "vm/rows/row_set.h"
 
 namespace tessera {
 namespace {

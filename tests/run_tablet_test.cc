@@ -1,5 +1,5 @@
 // Tablets as the runs of a column.
-#include "tablet/run_tablet.h"
+#include "tablet/files/run_tablet.h"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "tablet/chunk_decoder.h"
-#include "tablet/unpacked_chunks.h"
+#include "tablet/chunk/chunk_decoder.h"
+#include "tablet/chunk/unpacked_chunks.h"
 #include "tests/run_program.h"
 #include "tests/stored_rows.h"
 

@@ -10,8 +10,8 @@
 #include <random>
 #include <stdexcept>
 
-#include "tablet/chunk_decoder.h"
-#include "tablet/tablet_format.h"
+#include "tablet/chunk/chunk_decoder.h"
+#include "tablet/chunk/tablet_format.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>

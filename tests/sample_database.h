@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "tablet/chunk_encoder.h"
+#include "tablet/chunk/chunk_encoder.h"
 #include "tablet/tablet.h"
 
 struct sqlite3;

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "tablet/ordered_float.h"
+#include "tablet/values/ordered_float.h"
 #include "tablet/schemes/bit_packing.h"
 #include "tablet/schemes/different_values.h"
 #include "tablet/schemes/packed_reader.h"

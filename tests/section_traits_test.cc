@@ -1,6 +1,6 @@
 // What sections are said to do: sections made by hand, and those of compiled joins of every kind.
 
-#include "vm/section_traits.h"
+#include "vm/program/section_traits.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "compiler/compiler.h"
-#include "compiler/plan_options.h"
+#include "compiler/plan/plan_options.h"
 #include "tests/bind_fixture.h"
 #include "vm/vm.h"
 

@@ -1,6 +1,6 @@
 // Sort keys against the comparison of values that they stand for: every class of value, NULLs, both directions, ranges
 // that fill a word and more.
-#include "vm/sort_keys.h"
+#include "vm/rows/sort_keys.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 
 #include "base/int128.h"
 #include "base/thread_pool.h"
-#include "vm/meaning.h"
+#include "vm/meaning/meaning.h"
 
 namespace tessera::vm {
 namespace {

@@ -1,6 +1,6 @@
 // How ranks share rows that all of them have: every row once, in about equal parts, also of what sorted rows match.
 
-#include "vm/source_shares.h"
+#include "vm/shares/source_shares.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 #include <memory>
 #include <utility>
 
-#include "tablet/row_batch.h"
+#include "tablet/values/row_batch.h"
 #include "tablet/tablet.h"
 
 namespace tessera {

@@ -1,5 +1,5 @@
 // The strings of a query: identifiers from 0 on, and reading without a lock while other threads add.
-#include "vm/string_pool.h"
+#include "vm/rows/string_pool.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 
 #include "base/interrupt.h"
 #include "base/thread_pool.h"
-#include "vm/text_ranks.h"
+#include "vm/rows/text_ranks.h"
 
 namespace tessera::vm {
 namespace {

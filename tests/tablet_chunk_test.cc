@@ -12,13 +12,13 @@
 #include <string>
 #include <vector>
 
-#include "tablet/chunk_decoder.h"
-#include "tablet/chunk_encoder.h"
-#include "tablet/distinct_count.h"
-#include "tablet/ordered_float.h"
-#include "tablet/packed_chunk.h"
-#include "tablet/tablet_file.h"
-#include "tablet/tablet_format.h"
+#include "tablet/chunk/chunk_decoder.h"
+#include "tablet/chunk/chunk_encoder.h"
+#include "tablet/chunk/distinct_count.h"
+#include "tablet/values/ordered_float.h"
+#include "tablet/chunk/packed_chunk.h"
+#include "tablet/files/tablet_file.h"
+#include "tablet/chunk/tablet_format.h"
 
 namespace tessera {
 namespace {

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "base/interrupt.h"
-#include "tablet/chunk_decoder.h"
+#include "tablet/chunk/chunk_decoder.h"
 #include "tablet/tablet.h"
 
 namespace tessera {

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "tablet/chunk_decoder.h"
+#include "tablet/chunk/chunk_decoder.h"
 #include "tablet/tablet.h"
-#include "tablet/tablet_file.h"
-#include "tablet/tablet_format.h"
+#include "tablet/files/tablet_file.h"
+#include "tablet/chunk/tablet_format.h"
 #include "tests/sample_database.h"
 
 namespace tessera {

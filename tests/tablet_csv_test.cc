@@ -13,11 +13,11 @@
 #include <thread>
 #include <vector>
 
-#include "tablet/chunk_decoder.h"
-#include "tablet/csv_file.h"
-#include "tablet/csv_header.h"
-#include "tablet/csv_load.h"
-#include "tablet/table_load.h"
+#include "tablet/chunk/chunk_decoder.h"
+#include "tablet/csv/csv_file.h"
+#include "tablet/csv/csv_header.h"
+#include "tablet/csv/csv_load.h"
+#include "tablet/load/table_load.h"
 #include "tablet/tablet.h"
 
 namespace tessera {

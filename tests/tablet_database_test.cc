@@ -17,9 +17,9 @@
 #include <string>
 #include <vector>
 
-#include "tablet/chunk_decoder.h"
-#include "tablet/primary_key.h"
-#include "tablet/table_load.h"
+#include "tablet/chunk/chunk_decoder.h"
+#include "tablet/load/primary_key.h"
+#include "tablet/load/table_load.h"
 #include "tablet/tablet.h"
 
 namespace tessera {

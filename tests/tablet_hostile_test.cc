@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "tablet/chunk_decoder.h"
+#include "tablet/chunk/chunk_decoder.h"
 #include "tablet/tablet.h"
-#include "tablet/tablet_file.h"
+#include "tablet/files/tablet_file.h"
 #include "tests/sample_database.h"
 
 namespace tessera {

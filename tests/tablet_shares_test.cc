@@ -1,6 +1,6 @@
 // How ranks share a table: every row once, in equal parts, the same on all ranks.
 
-#include "vm/tablet_shares.h"
+#include "vm/shares/tablet_shares.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <random>
 #include <set>
 
-#include "vm/tile_machine.h"
+#include "vm/machine/tile_machine.h"
 
 namespace tessera::vm {
 namespace {

@@ -5,9 +5,9 @@
 #include <limits>
 #include <string>
 
-#include "tablet/row_batch.h"
-#include "tablet/types.h"
-#include "tablet/utf8.h"
+#include "tablet/values/row_batch.h"
+#include "tablet/values/types.h"
+#include "tablet/values/utf8.h"
 
 namespace tessera {
 namespace {

@@ -12,8 +12,8 @@
 #include "base/thread_pool.h"
 #include "compiler/compiler.h"
 #include "tests/memory_tablet.h"
-#include "vm/dictionary.h"
-#include "vm/string_pool.h"
+#include "vm/machine/dictionary.h"
+#include "vm/rows/string_pool.h"
 
 namespace tessera {
 namespace {

@@ -1,5 +1,5 @@
 // Time zones: the C library reads the same tz database, and must say the same.
-#include "tablet/time_zone.h"
+#include "tablet/values/time_zone.h"
 
 #include <gtest/gtest.h>
 

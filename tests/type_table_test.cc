@@ -1,10 +1,10 @@
-// Walks vm/types.def and the calls of compiler/functions.def: what each operator gives for each pair of column types,
+// Walks vm/program/types.def and the calls of compiler/query/functions.def: what each operator gives for each pair of column types,
 // and that each row of the tables is reached.
 #include <set>
 #include <string>
 #include <vector>
 
-#include "compiler/type_rules.h"
+#include "compiler/query/type_rules.h"
 #include "tests/bind_fixture.h"
 
 namespace tessera {
@@ -169,7 +169,7 @@ const std::vector<SqlType>& AllTypes() {
 TEST(TypeRulesTest, EachOperatorRowIsReached) {
   int rows = 0;
 #define TESSERA_OPERATOR(symbol, left, right, function, operands, result) ++rows;
-#include "vm/types.def"
+#include "vm/program/types.def"
   std::set<int> reached;
   for (const char* symbol : {"+", "-", "*", "/", "%", "^", "&", "|", "#", "<<", ">>", "||"}) {
     for (const SqlType& l : AllTypes()) {
@@ -211,7 +211,7 @@ TEST(TypeRulesTest, EachFunctionRowIsFound) {
     [[maybe_unused]] const Function expected = Function::k##Name;                                              \
     __VA_ARGS__                                                                                                \
   }
-#include "compiler/functions.def"
+#include "compiler/query/functions.def"
   }
   FunctionRule rule;
   EXPECT_EQ(FindFunction("no_such", std::vector<SqlType>{SqlType::Text()}, &rule), FunctionMatch::kNoSuchName);
@@ -225,7 +225,7 @@ TEST(TypeRulesTest, EachCastRowIsFound) {
       bool in_table = false;
 #define TESSERA_CAST(f, t, context) \
   in_table = in_table || ((ClassOf(from) & kClass##f) != 0 && (ClassOf(to) & kClass##t) != 0);
-#include "vm/types.def"
+#include "vm/program/types.def"
       EXPECT_EQ(FindCast(from, to) != CastContext::kNone, in_table || from == to)
           << from.ToString() << " to " << to.ToString();
     }

@@ -9,12 +9,12 @@
 #include <algorithm>
 #include <map>
 
-#include "vm/aggregate.h"
-#include "vm/format.h"
-#include "vm/math_meaning.h"
-#include "vm/program.h"
-#include "vm/regex.h"
-#include "vm/window.h"
+#include "vm/meaning/aggregate.h"
+#include "vm/meaning/format.h"
+#include "vm/meaning/math_meaning.h"
+#include "vm/program/program.h"
+#include "vm/meaning/regex.h"
+#include "vm/after/window.h"
 
 namespace tessera::vm {
 

@@ -20,8 +20,8 @@
 #include "base/phase_clock.h"
 #include "base/status.h"
 #include "tablet/tablet.h"
-#include "vm/program.h"
-#include "vm/string_pool.h"
+#include "vm/program/program.h"
+#include "vm/rows/string_pool.h"
 
 namespace tessera {
 class ThreadPool;
@@ -48,10 +48,10 @@ struct JoinedRows {
   double milliseconds = 0;  ///< the section's time since the join before it; 0 if not measured
 };
 
-/// Statistics of one section. vm/section_statistics.def lists the fields and their meaning. Times are milliseconds.
+/// Statistics of one section. vm/program/section_statistics.def lists the fields and their meaning. Times are milliseconds.
 struct SectionStatistics {
 #define STATISTIC(Merging, Type, Name) Type Name{};
-#include "vm/section_statistics.def"
+#include "vm/program/section_statistics.def"
 #undef STATISTIC
 };
 
@@ -157,7 +157,7 @@ struct SectionContext {
   /// alone.
   Exchange* exchange = nullptr;
   /// A section over the rows of a join table, which so many ranks have in the same order: it runs over this one's share,
-  /// see vm/source_shares.h.
+  /// see vm/shares/source_shares.h.
   int rank = 0, ranks = 1;
   /// Texts that are only handed on, and where these come from. nullptr: there are none. The caller resolves the rows that
   /// it gets.
@@ -191,7 +191,7 @@ class DeviceRun {
   /// If the device keeps the rows (SectionContext::keep_from, Keeps), these are only those within OFFSET and LIMIT, and the
   /// result has their number, without those before them (append_to), and no columns.
   ///
-  /// SectionContext::add_windows: rows that the device keeps have the columns of TypesOfRows (vm/window.h). Those that it
+  /// SectionContext::add_windows: rows that the device keeps have the columns of TypesOfRows (vm/after/window.h). Those that it
   /// returns have them, or, if it turned out that the host has to add them, Section::columns only.
   ///
   /// REQUIRES: the join tables that it probes have been built or put. Errors: kUnsupported, kResource: the device turned

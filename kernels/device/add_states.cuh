@@ -5,8 +5,8 @@
 
 #include <cstdint>
 
-#include "vm/meaning.h"
-#include "vm/opcode.h"
+#include "vm/meaning/meaning.h"
+#include "vm/program/opcode.h"
 
 namespace tessera::kernels {
 

@@ -10,7 +10,7 @@
 #include "kernels/device/group_table.cuh"
 #include "kernels/device/row_vectors.cuh"
 #include "kernels/launch/launch.h"
-#include "vm/meaning.h"
+#include "vm/meaning/meaning.h"
 
 namespace tessera::kernels {
 

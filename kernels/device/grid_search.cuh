@@ -5,7 +5,7 @@
 #include "kernels/device/row_vectors.cuh"
 #include "kernels/launch/launch.h"
 #include "kernels/launch/unit_search.h"
-#include "tablet/ordered_float.h"
+#include "tablet/values/ordered_float.h"
 
 namespace tessera::kernels {
 

@@ -1,6 +1,6 @@
 // The interpreter's loop: one switch, expanded from the opcode table, calls the loop of the opcode's shape,
 // instantiated with its meaning. kernels/README.md describes the machine; opcodes.def lists the instructions,
-// vm/meaning.h says what they mean for a row. Includes the whole of Machine (machine.cuh declares it).
+// vm/meaning/meaning.h says what they mean for a row. Includes the whole of Machine (machine.cuh declares it).
 //
 // All lanes of a warp take the same way through the loop; warps of a block do not wait for each other, so a warp's
 // slice (512 rows) is what is applied wholly or not at all.
@@ -21,7 +21,7 @@
 #include "kernels/device/ptx.cuh"
 #include "kernels/device/row_vectors.cuh"
 #include "kernels/launch/launch.h"
-#include "vm/meaning.h"
+#include "vm/meaning/meaning.h"
 
 namespace tessera::kernels {
 
@@ -105,7 +105,7 @@ __device__ __forceinline__ void Machine<kVariant, R>::RunFrom(uint32_t start) {
 #define TESSERA_CASE_Pairs TESSERA_CASE_Full
 #define TESSERA_CASE_Host(Name, Shape)
 #define OPCODE(Name, Shape, In, Out, Tier, ...) TESSERA_CASE_##Tier(Name, Shape)
-#include "vm/opcodes.def"
+#include "vm/program/opcodes.def"
 #undef OPCODE
 #undef TESSERA_CASE_Full
 #undef TESSERA_CASE_Lean

@@ -5,8 +5,8 @@
 // declarations below name the files; comments on members stand there, with the definitions. interpreter.cuh includes
 // them all and has the loop over instructions.
 //
-// Do<Shape><M> is the loop over the thread's rows for the opcodes of a shape (vm/opcodes.def), instantiated with the
-// meaning M of one opcode (vm/meaning.h). It gets the instruction and the operand that was fetched for it.
+// Do<Shape><M> is the loop over the thread's rows for the opcodes of a shape (vm/program/opcodes.def), instantiated with the
+// meaning M of one opcode (vm/meaning/meaning.h). It gets the instruction and the operand that was fetched for it.
 //
 // Start at: Machine.
 #pragma once
@@ -14,7 +14,7 @@
 #include "kernels/device/aggregate_state.cuh"
 #include "kernels/device/row_vectors.cuh"
 #include "kernels/launch/launch.h"
-#include "vm/meaning.h"
+#include "vm/meaning/meaning.h"
 
 namespace tessera::kernels {
 

@@ -12,7 +12,7 @@
 #include "kernels/device/machine.cuh"
 #include "kernels/device/row_vectors.cuh"
 #include "kernels/launch/launch.h"
-#include "vm/meaning.h"
+#include "vm/meaning/meaning.h"
 
 namespace tessera::kernels {
 
@@ -23,7 +23,7 @@ inline constexpr bool kLong = false;
 #define OPCODE(Name, Shape, In, Out, Tier, LoopName, ...) \
   template <>                                             \
   inline constexpr bool kLong<meaning::Name> = vm::Loop::LoopName == vm::Loop::Long;
-#include "vm/opcodes.def"
+#include "vm/program/opcodes.def"
 #undef OPCODE
 
 /// Load is done where operands are fetched: straight into the accumulator.

@@ -16,7 +16,7 @@
 #include "kernels/device/ptx.cuh"
 #include "kernels/device/row_vectors.cuh"
 #include "kernels/launch/launch.h"
-#include "vm/meaning.h"
+#include "vm/meaning/meaning.h"
 
 namespace tessera::kernels {
 

@@ -22,7 +22,7 @@
 #include "kernels/memory/run_buffer.h"
 #include "kernels/plan/join_shape.h"
 #include "kernels/rows/device_rows.h"
-#include "vm/section_encoder.h"
+#include "vm/encode/section_encoder.h"
 #include "vm/vm.h"
 
 namespace tessera::kernels {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "vm/row_set.h"
+#include "vm/rows/row_set.h"
 
 namespace tessera::kernels {
 namespace {

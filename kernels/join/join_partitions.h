@@ -12,8 +12,8 @@
 #include "base/status.h"
 #include "base/thread_pool.h"
 #include "kernels/join/join_kernels.h"
-#include "vm/program.h"
-#include "vm/section_traits.h"
+#include "vm/program/program.h"
+#include "vm/program/section_traits.h"
 #include "vm/vm.h"
 
 namespace tessera::kernels {

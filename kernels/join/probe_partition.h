@@ -11,7 +11,7 @@
 #include "base/status.h"
 #include "kernels/join/radix_partition.h"
 #include "kernels/plan/launch_plan.h"
-#include "vm/section_encoder.h"
+#include "vm/encode/section_encoder.h"
 #include "vm/vm.h"
 
 namespace tessera::kernels {

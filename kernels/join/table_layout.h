@@ -13,7 +13,7 @@
 #include "kernels/join/join_kernels.h"
 #include "kernels/plan/join_shape.h"
 #include "kernels/rows/device_rows.h"
-#include "vm/program.h"
+#include "vm/program/program.h"
 
 namespace tessera::kernels {
 

@@ -9,7 +9,7 @@
 
 #include "base/host_device.h"
 #include "base/int128.h"
-#include "tablet/ordered_float.h"
+#include "tablet/values/ordered_float.h"
 
 namespace tessera::kernels {
 

@@ -1,4 +1,4 @@
-// The instantiations of the VM kernel, and the opcodes that each has (see the tiers of vm/opcodes.def). Private to
+// The instantiations of the VM kernel, and the opcodes that each has (see the tiers of vm/program/opcodes.def). Private to
 // kernels/.
 //
 // Start at: Op, Variant, IsIn.
@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "vm/opcode.h"
+#include "vm/program/opcode.h"
 
 namespace tessera::kernels {
 

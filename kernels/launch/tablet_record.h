@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "kernels/launch/tile.h"
-#include "vm/tablet_encoding.h"
+#include "vm/encode/tablet_encoding.h"
 
 namespace tessera::kernels {
 

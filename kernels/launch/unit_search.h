@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "base/host_device.h"
-#include "vm/pair_ranges.h"
+#include "vm/encode/pair_ranges.h"
 
 namespace tessera::kernels {
 

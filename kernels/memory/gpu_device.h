@@ -19,7 +19,7 @@
 #include "kernels/memory/column_cache.h"
 #include "kernels/memory/cuda_memory.h"
 #include "kernels/memory/device_limits.h"
-#include "vm/section_encoder.h"
+#include "vm/encode/section_encoder.h"
 
 namespace tessera::kernels {
 

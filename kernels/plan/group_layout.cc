@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "vm/meaning.h"
+#include "vm/meaning/meaning.h"
 
 namespace tessera::kernels {
 

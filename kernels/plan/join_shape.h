@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "kernels/launch/join_record.h"
-#include "vm/program.h"
+#include "vm/program/program.h"
 
 namespace tessera::kernels {
 

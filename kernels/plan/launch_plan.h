@@ -13,7 +13,7 @@
 #include "kernels/memory/device_limits.h"
 #include "kernels/plan/join_shape.h"
 #include "kernels/plan/lower.h"
-#include "vm/section_encoder.h"
+#include "vm/encode/section_encoder.h"
 
 namespace tessera::kernels {
 

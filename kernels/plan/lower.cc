@@ -9,8 +9,8 @@
 #include "kernels/launch/sinks.h"
 #include "kernels/launch/unit_search.h"
 #include "kernels/plan/join_shape.h"
-#include "vm/meaning.h"
-#include "vm/section_traits.h"
+#include "vm/meaning/meaning.h"
+#include "vm/program/section_traits.h"
 
 namespace tessera::kernels {
 

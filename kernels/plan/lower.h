@@ -10,9 +10,9 @@
 #include "base/status.h"
 #include "kernels/launch/instruction.h"
 #include "kernels/text/text_tests.h"
-#include "vm/pair_ranges.h"
-#include "vm/program.h"
-#include "vm/string_pool.h"
+#include "vm/encode/pair_ranges.h"
+#include "vm/program/program.h"
+#include "vm/rows/string_pool.h"
 
 namespace tessera::vm {
 struct SectionTraits;

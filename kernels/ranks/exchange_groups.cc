@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "kernels/ranks/group_parts.h"
-#include "vm/meaning.h"
-#include "vm/tell_ranks.h"
+#include "vm/meaning/meaning.h"
+#include "vm/shares/tell_ranks.h"
 
 namespace tessera::kernels {
 namespace {

@@ -13,7 +13,7 @@
 #include "kernels/ranks/group_texts.h"
 #include "kernels/ranks/rank_links.h"
 #include "kernels/run/group_store.h"
-#include "vm/string_pool.h"
+#include "vm/rows/string_pool.h"
 #include "vm/vm.h"
 
 namespace tessera::kernels {

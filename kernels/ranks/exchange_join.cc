@@ -6,7 +6,7 @@
 
 #include "kernels/ranks/group_parts.h"
 #include "kernels/run/kept_results.h"
-#include "vm/tell_ranks.h"
+#include "vm/shares/tell_ranks.h"
 
 namespace tessera::kernels {
 namespace {

@@ -19,7 +19,7 @@
 #include "kernels/ranks/row_parts.h"
 #include "kernels/rows/device_rows.h"
 #include "kernels/rows/pack_rows.h"
-#include "vm/string_pool.h"
+#include "vm/rows/string_pool.h"
 #include "vm/vm.h"
 
 namespace tessera::kernels {

@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "kernels/launch/sinks.h"
-#include "vm/opcode.h"
+#include "vm/program/opcode.h"
 
 namespace tessera::kernels {
 

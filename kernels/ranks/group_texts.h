@@ -14,8 +14,8 @@
 
 #include "base/status.h"
 #include "kernels/memory/gpu_device.h"
-#include "vm/program.h"
-#include "vm/string_pool.h"
+#include "vm/program/program.h"
+#include "vm/rows/string_pool.h"
 #include "vm/vm.h"
 
 namespace tessera::kernels {

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "base/phase_clock.h"
-#include "vm/tell_ranks.h"
+#include "vm/shares/tell_ranks.h"
 
 namespace tessera::kernels {
 namespace {

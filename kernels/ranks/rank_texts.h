@@ -14,7 +14,7 @@
 #include "base/status.h"
 #include "kernels/memory/gpu_device.h"
 #include "kernels/rows/device_rows.h"
-#include "vm/string_pool.h"
+#include "vm/rows/string_pool.h"
 #include "vm/vm.h"
 
 namespace tessera::kernels {

@@ -10,8 +10,8 @@
 
 #include "kernels/join/join_kernels.h"
 #include "kernels/rows/device_rows.h"
-#include "tablet/types.h"
-#include "vm/bucket_plan.h"
+#include "tablet/values/types.h"
+#include "vm/shares/bucket_plan.h"
 
 namespace tessera::kernels {
 

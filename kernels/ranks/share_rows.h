@@ -11,7 +11,7 @@
 #include "base/status.h"
 #include "kernels/memory/gpu_device.h"
 #include "kernels/run/kept_results.h"
-#include "vm/source_shares.h"
+#include "vm/shares/source_shares.h"
 
 namespace tessera::kernels {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "tablet/types.h"
-#include "vm/row_set.h"
+#include "tablet/values/types.h"
+#include "vm/rows/row_set.h"
 
 namespace tessera::kernels {
 

@@ -12,7 +12,7 @@
 
 #include "kernels/join/join_kernels.h"
 #include "kernels/rows/device_rows.h"
-#include "tablet/types.h"
+#include "tablet/values/types.h"
 
 namespace tessera::kernels {
 

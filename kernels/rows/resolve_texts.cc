@@ -1,7 +1,7 @@
 #include "kernels/rows/resolve_texts.h"
 
 #include "kernels/memory/cuda_memory.h"
-#include "vm/late_texts.h"
+#include "vm/rows/late_texts.h"
 
 namespace tessera::kernels {
 

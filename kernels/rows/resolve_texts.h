@@ -1,4 +1,4 @@
-// Identifiers for texts that rows on the device have numbers of (vm/late_texts.h). Private to kernels/.
+// Identifiers for texts that rows on the device have numbers of (vm/rows/late_texts.h). Private to kernels/.
 //
 // Start at: ResolveTexts. REQUIRES: the device's mutex is held.
 #pragma once

@@ -6,7 +6,7 @@
 #include <cub/device/device_radix_sort.cuh>
 
 #include "kernels/rows/sort_rows.h"
-#include "tablet/ordered_float.h"
+#include "tablet/values/ordered_float.h"
 
 namespace tessera::kernels {
 namespace {

@@ -18,7 +18,7 @@
 #include "kernels/run/block_turns.h"
 #include "kernels/text/text_filter.h"
 #include "kernels/unpack/bit_stream.h"
-#include "vm/section_encoder.h"
+#include "vm/encode/section_encoder.h"
 
 namespace tessera::kernels {
 

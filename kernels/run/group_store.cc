@@ -10,11 +10,11 @@
 #include "kernels/launch/group_value.h"
 #include "kernels/launch/vm_kernel.h"
 #include "kernels/run/kept_results.h"
-#include "vm/aggregate.h"
-#include "vm/lane_error.h"
-#include "vm/meaning.h"
-#include "vm/row_set.h"
-#include "vm/section_traits.h"
+#include "vm/meaning/aggregate.h"
+#include "vm/meaning/lane_error.h"
+#include "vm/meaning/meaning.h"
+#include "vm/rows/row_set.h"
+#include "vm/program/section_traits.h"
 
 namespace tessera::kernels {
 namespace {

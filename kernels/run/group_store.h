@@ -14,7 +14,7 @@
 #include "kernels/memory/run_buffer.h"
 #include "kernels/plan/lower.h"
 #include "kernels/rows/device_rows.h"
-#include "vm/group_table.h"
+#include "vm/sinks/group_table.h"
 #include "vm/vm.h"
 
 namespace tessera::kernels {

@@ -11,9 +11,9 @@
 #include "kernels/ranks/rank_texts.h"
 #include "kernels/rows/resolve_texts.h"
 #include "kernels/run/section_run.h"
-#include "vm/late_texts.h"
-#include "vm/row_set.h"
-#include "vm/tell_ranks.h"
+#include "vm/rows/late_texts.h"
+#include "vm/rows/row_set.h"
+#include "vm/shares/tell_ranks.h"
 
 namespace tessera::kernels {
 namespace {

@@ -1,6 +1,6 @@
 #include "kernels/run/join_passes.h"
 
-#include "vm/section_traits.h"
+#include "vm/program/section_traits.h"
 
 namespace tessera::kernels {
 

@@ -5,7 +5,7 @@
 
 #include "kernels/join/join_kernels.h"
 #include "kernels/join/table_layout.h"
-#include "vm/row_set.h"
+#include "vm/rows/row_set.h"
 
 namespace tessera::kernels {
 namespace {

@@ -14,7 +14,7 @@
 #include "kernels/plan/launch_plan.h"
 #include "kernels/run/batch.h"
 #include "kernels/run/grid_launch.h"
-#include "vm/section_encoder.h"
+#include "vm/encode/section_encoder.h"
 #include "vm/vm.h"
 
 namespace tessera::kernels {

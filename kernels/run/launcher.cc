@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "kernels/launch/vm_kernel.h"
-#include "vm/lane_error.h"
+#include "vm/meaning/lane_error.h"
 
 namespace tessera::kernels {
 

@@ -17,7 +17,7 @@
 #include "kernels/memory/gpu_device.h"
 #include "kernels/rows/device_rows.h"
 #include "kernels/rows/sort_rows.h"
-#include "vm/text_ranks.h"
+#include "vm/rows/text_ranks.h"
 #include "vm/vm.h"
 
 namespace tessera::kernels {

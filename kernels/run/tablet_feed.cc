@@ -8,8 +8,8 @@
 
 #include "base/shared_loops.h"
 #include "base/thread_pool.h"
-#include "tablet/file_mapping.h"
-#include "vm/section_traits.h"
+#include "tablet/files/file_mapping.h"
+#include "vm/program/section_traits.h"
 
 namespace tessera::kernels {
 namespace {

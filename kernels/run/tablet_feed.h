@@ -17,8 +17,8 @@
 #include "kernels/plan/lower.h"
 #include "kernels/run/batch.h"
 #include "kernels/run/kept_results.h"
-#include "vm/read_ahead.h"
-#include "vm/section_encoder.h"
+#include "vm/encode/read_ahead.h"
+#include "vm/encode/section_encoder.h"
 #include "vm/vm.h"
 
 namespace tessera::kernels {

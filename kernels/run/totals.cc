@@ -1,10 +1,10 @@
 #include "kernels/run/totals.h"
 
 #include "kernels/run/group_store.h"
-#include "vm/aggregate.h"
-#include "vm/lane_error.h"
-#include "vm/meaning.h"
-#include "vm/row_set.h"
+#include "vm/meaning/aggregate.h"
+#include "vm/meaning/lane_error.h"
+#include "vm/meaning/meaning.h"
+#include "vm/rows/row_set.h"
 
 namespace tessera::kernels {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "vm/row_set.h"
+#include "vm/rows/row_set.h"
 
 namespace tessera::kernels {
 tessera::Result<bool> WaitingTables::Exchange(const vm::SectionContext& context, int join, bool can, bool is_inner,

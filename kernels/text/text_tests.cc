@@ -9,8 +9,8 @@
 #include <optional>
 #include <string_view>
 
-#include "tablet/utf8.h"
-#include "vm/like.h"
+#include "tablet/values/utf8.h"
+#include "vm/meaning/like.h"
 
 namespace tessera::kernels {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "kernels/text/text_filter.h"
-#include "vm/program.h"
+#include "vm/program/program.h"
 
 namespace tessera::kernels {
 

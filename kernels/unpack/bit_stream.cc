@@ -1,7 +1,7 @@
 #include "kernels/unpack/bit_stream.h"
 
 #include "kernels/launch/tablet_record.h"
-#include "tablet/packed_chunk.h"
+#include "tablet/chunk/packed_chunk.h"
 
 namespace tessera::kernels {
 

@@ -7,8 +7,8 @@
 #include "kernels/device/ptx.cuh"
 #include "kernels/memory/cuda_memory.h"
 #include "kernels/unpack/unpack.h"
-#include "tablet/ordered_float.h"
-#include "tablet/packed_chunk.h"
+#include "tablet/values/ordered_float.h"
+#include "tablet/chunk/packed_chunk.h"
 #include "tablet/schemes/bit_packing.h"
 
 namespace tessera::kernels {

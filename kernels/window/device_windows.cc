@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "kernels/window/window_kernels.h"
-#include "vm/window.h"
+#include "vm/after/window.h"
 
 namespace tessera::kernels {
 namespace {

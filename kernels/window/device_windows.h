@@ -1,4 +1,4 @@
-// Window functions on the device: the columns that the windows of a section add to its ordered rows, as vm/window.h
+// Window functions on the device: the columns that the windows of a section add to its ordered rows, as vm/after/window.h
 // makes them on the host. Private to kernels/.
 //
 // Start at: AddWindows. REQUIRES, of it: the device's mutex is held.
@@ -9,7 +9,7 @@
 #include "base/status.h"
 #include "kernels/memory/gpu_device.h"
 #include "kernels/rows/device_rows.h"
-#include "vm/program.h"
+#include "vm/program/program.h"
 
 namespace tessera::kernels {
 

@@ -1,4 +1,4 @@
-// The frame of a row, found from the runs that it lies in: what vm/window_frames.cc finds by moving on from row to row.
+// The frame of a row, found from the runs that it lies in: what vm/after/window_frames.cc finds by moving on from row to row.
 // Private to kernels/window/.
 #pragma once
 
@@ -6,7 +6,7 @@
 
 #include "base/int128.h"
 #include "kernels/window/window_kernels.h"
-#include "vm/meaning.h"
+#include "vm/meaning/meaning.h"
 
 namespace tessera::kernels {
 

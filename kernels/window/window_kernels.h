@@ -12,8 +12,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "vm/opcode.h"
-#include "vm/window_spec.h"
+#include "vm/program/opcode.h"
+#include "vm/program/window_spec.h"
 
 namespace tessera::kernels {
 

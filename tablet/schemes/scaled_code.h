@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "tablet/ordered_float.h"
+#include "tablet/values/ordered_float.h"
 #include "tablet/schemes/packed_stream.h"
 
 namespace tessera {

@@ -14,8 +14,8 @@
 #include <string_view>
 #include <vector>
 
-#include "tablet/csv_file.h"
-#include "tablet/csv_parser.h"
+#include "tablet/csv/csv_file.h"
+#include "tablet/csv/csv_parser.h"
 
 namespace tessera {
 namespace {

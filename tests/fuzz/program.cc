@@ -1,7 +1,7 @@
 // The bytes of a program, without their checksum -> refused by the reader or the verifier, or run to an end on small
 // tables. tests/verify_fuzz_test.cc damages programs one field at a time.
 #define XXH_INLINE_ALL
-#include "vm/program.h"
+#include "vm/program/program.h"
 
 #include <xxhash.h>
 

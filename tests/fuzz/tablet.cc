@@ -7,8 +7,8 @@
 #include <cstring>
 #include <vector>
 
-#include "tablet/schema_check.h"
-#include "tablet/tablet_format.h"
+#include "tablet/catalog/schema_check.h"
+#include "tablet/chunk/tablet_format.h"
 #include "tests/sample_database.h"
 
 #define XXH_INLINE_ALL

@@ -9,7 +9,7 @@
 #include <iterator>
 
 #include "tablet/tablet.h"
-#include "tablet/tablet_file.h"
+#include "tablet/files/tablet_file.h"
 #include "tests/sample_database.h"
 #include "tests/torture/campaign.h"
 

@@ -16,10 +16,10 @@
 
 #include "compiler/compiler.h"
 #include "kernels/kernels.h"
-#include "tablet/chunk_decoder.h"
-#include "tablet/packed_chunk.h"
+#include "tablet/chunk/chunk_decoder.h"
+#include "tablet/chunk/packed_chunk.h"
 #include "tablet/schemes/packed_stream.h"
-#include "tablet/tablet_file.h"
+#include "tablet/files/tablet_file.h"
 #include "tests/sample_database.h"
 #include "tests/torture/campaign.h"
 #include "vm/vm.h"

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "compiler/compiler.h"
-#include "compiler/sql_scanner.h"
+#include "compiler/parse/sql_scanner.h"
 #include "session/session.h"
 #include "tests/logic_script.h"
 #include "tests/torture/campaign.h"

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "vm/run/unwanted_groups.h"
-#include "vm/tablet_shares.h"
+#include "vm/shares/tablet_shares.h"
 
 namespace tessera::vm {
 

@@ -6,9 +6,9 @@
 #include <deque>
 
 #include "base/memory_budget.h"
-#include "vm/run/portion.h"
+#include "vm/shares/portion.h"
 #include "vm/run/unit_runner.h"
-#include "vm/select_fold.h"
+#include "vm/after/select_fold.h"
 
 namespace tessera::vm {
 namespace {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <string>
 
-#include "vm/aggregate.h"
-#include "vm/tablet_shares.h"
+#include "vm/meaning/aggregate.h"
+#include "vm/shares/tablet_shares.h"
 
 namespace tessera::vm {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "base/interrupt.h"
 #include "base/memory_budget.h"
-#include "vm/row_set.h"
+#include "vm/rows/row_set.h"
 
 namespace tessera::vm {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "vm/group_table.h"
+#include "vm/sinks/group_table.h"
 #include "vm/run/run_state.h"
 
 namespace tessera::vm {

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/phase_clock.h"
-#include "vm/run/portion.h"
+#include "vm/shares/portion.h"
 
 namespace tessera::vm {
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/status.h"
-#include "vm/row_set.h"
+#include "vm/rows/row_set.h"
 #include "vm/run/run_state.h"
 
 namespace tessera::vm {

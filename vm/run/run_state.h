@@ -8,12 +8,12 @@
 
 #include "base/thread_pool.h"
 #include "tablet/tablet.h"
-#include "vm/late_texts.h"
-#include "vm/program.h"
+#include "vm/rows/late_texts.h"
+#include "vm/program/program.h"
 #include "vm/run/host_joins.h"
-#include "vm/run/key_routes.h"
-#include "vm/section_traits.h"
-#include "vm/string_pool.h"
+#include "vm/shares/key_routes.h"
+#include "vm/program/section_traits.h"
+#include "vm/rows/string_pool.h"
 #include "vm/vm.h"
 
 namespace tessera::vm {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "vm/run/portion.h"
+#include "vm/shares/portion.h"
 
 namespace tessera::vm {
 namespace {

@@ -8,14 +8,14 @@
 #include <vector>
 
 #include "base/shared_loops.h"
-#include "vm/first_of_keys.h"
-#include "vm/group_partitions.h"
-#include "vm/pair_ranges.h"
-#include "vm/read_ahead.h"
+#include "vm/sinks/first_of_keys.h"
+#include "vm/sinks/group_partitions.h"
+#include "vm/encode/pair_ranges.h"
+#include "vm/encode/read_ahead.h"
 #include "vm/run/run_state.h"
-#include "vm/section_encoder.h"
-#include "vm/tile_machine.h"
-#include "vm/top_rows.h"
+#include "vm/encode/section_encoder.h"
+#include "vm/machine/tile_machine.h"
+#include "vm/sinks/top_rows.h"
 
 namespace tessera::vm {
 

@@ -9,8 +9,8 @@
 #include "base/clock.h"
 #include "base/memory_budget.h"
 #include "base/phase_clock.h"
-#include "vm/row_set.h"
-#include "vm/run/portion.h"
+#include "vm/rows/row_set.h"
+#include "vm/shares/portion.h"
 
 namespace tessera::vm {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "vm/program.h"
+#include "vm/program/program.h"
 #include "vm/vm.h"
 
 namespace tessera::vm {

@@ -1,0 +1,117 @@
+// Subqueries in expressions: scalar, EXISTS, IN and ANY / ALL. unnest.cc says what becomes of them.
+#include <string>
+
+#include "compiler/bind/expression_binder.h"
+#include "compiler/query/fold.h"
+#include "compiler/bind/query_binder.h"
+#include "compiler/query/subquery_expr.h"
+
+namespace tessera {
+namespace {
+
+const SqlType kBoolean = SqlType::Of(TypeId::kBoolean);
+
+struct ComparisonName {
+  std::string_view symbol;
+  Function function, negated;
+};
+constexpr ComparisonName kComparisons[] = {
+    {"=", Function::kEq, Function::kNe},  {"<>", Function::kNe, Function::kEq}, {"!=", Function::kNe, Function::kEq},
+    {"<", Function::kLt, Function::kGe},  {"<=", Function::kLe, Function::kGt}, {">", Function::kGt, Function::kLe},
+    {">=", Function::kGe, Function::kLt},
+};
+
+}  // namespace
+
+Result<ExprPtr> ExpressionBinder::BindSubquery(const ParseNode& node) {
+  const int position = node.location();
+  const std::string_view type = node.Text(Field::k_subLinkType);
+  if (type == "ARRAY_SUBLINK") return Unsupported("ARRAY of a subquery is not supported", position);
+  if (context_->snapshot == nullptr) {
+    const char* place = clause_ == Clause::kConstraint ? "CHECK and GENERATED"
+                        : clause_ == Clause::kDefault  ? "DEFAULT"
+                                                       : "VALUES";
+    return Unsupported("a subquery in " + std::string(place) + " is not supported", position,
+                       clause_ == Clause::kValues ? "Write INSERT INTO ... SELECT." : "");
+  }
+  const char* const around = std::exchange(context_->no_aggregates, in_aggregate_ > 0            ? kInAggregate
+                                                                    : clause_ == Clause::kHaving ? nullptr
+                                                                                                 : ClauseName(clause_));
+  Result<std::unique_ptr<Query>> bound = BindQueryBlock(*node.Get(Field::k_subselect), context_, scope_);
+  context_->no_aggregates = around;
+  TESSERA_ASSIGN(std::shared_ptr<Query> query, std::move(bound));
+  if (type == "EXISTS_SUBLINK") {
+    return MakeSubquery(Subquery::Kind::kExists, std::move(query), kBoolean, false, position, {});
+  }
+  if (type == "EXPR_SUBLINK") {
+    if (query->visible != 1) return SqlError("subquery must return only one column", position);
+    const SqlType of = query->outputs[0].expr->type;
+    return MakeSubquery(Subquery::Kind::kScalar, std::move(query), of, true, position, {});
+  }
+  if (type == "ANY_SUBLINK" || type == "ALL_SUBLINK") return BindAny(node, std::move(query));
+  return Unsupported("this form of subquery is not supported", position);
+}
+
+/// x IN (...), x op ANY (...), x op ALL (...); x may be a row for = and <>.
+Result<ExprPtr> ExpressionBinder::BindAny(const ParseNode& node, std::shared_ptr<Query> query) {
+  const int position = node.location();
+  const bool all = node.Text(Field::k_subLinkType) == "ALL_SUBLINK";
+  std::string_view symbol = "=";
+  if (const ParseNode* name = node.Get(Field::k_operName)) symbol = name->first()->Text(Field::k_sval);
+  const ComparisonName* comparison = nullptr;
+  for (const ComparisonName& c : kComparisons) {
+    if (c.symbol == symbol) comparison = &c;
+  }
+  if (comparison == nullptr) {
+    return Unsupported("operator " + std::string(symbol) + " with ANY or ALL is not supported", position);
+  }
+  // All compare as true if none compares as false: x < ALL (...) is NOT x >= ANY (...), also where NULLs make it
+  // unknown.
+  const Function function = all ? comparison->negated : comparison->function;
+  const ParseNode& test = *node.Get(Field::k_testexpr);
+  const bool row = test.Is(Tag::kRowExpr);
+  std::vector<ExprPtr> left;
+  if (row) {
+    if (function != Function::kEq) {
+      return Unsupported("a row value with this operator is not supported", test.location(),
+                         "Rows are compared by = ANY, IN, NOT IN and <> ALL.");
+    }
+    for (const ParseNode& child : *test.Get(Field::k_args)) {
+      TESSERA_ASSIGN(ExprPtr x, Bind(child));
+      left.push_back(std::move(x));
+    }
+  } else {
+    TESSERA_ASSIGN(ExprPtr x, Bind(test));
+    left.push_back(std::move(x));
+  }
+  const auto columns = static_cast<size_t>(query->visible);
+  if (columns != left.size()) {
+    return SqlError(columns > left.size() ? "subquery has too many columns" : "subquery has too few columns", position);
+  }
+  std::vector<ExprPtr> compared;
+  ExprPtr x;
+  for (size_t i = 0; i < columns; ++i) {
+    const Expr& output = *query->outputs[i].expr;
+    ExprPtr y = MakeColumn(kSubqueryColumn, static_cast<int>(i), output.type, output.nullable, position);
+    if (!row) {
+      TESSERA_ASSIGN(left[i], Resolve(std::move(left[i]), output.type));
+      TESSERA_ASSIGN(x, Copy(*left[i]));
+    }
+    TESSERA_ASSIGN(ExprPtr c, Comparison(function, std::move(left[i]), std::move(y), position));
+    compared.push_back(std::move(c));
+  }
+  ExprPtr condition = std::move(compared[0]);
+  if (compared.size() > 1) {
+    compared[0] = std::move(condition);
+    condition = MakeFunction(Function::kAnd, kBoolean, position, std::move(compared));
+  }
+  const bool nullable = condition->nullable;
+  std::vector<ExprPtr> args;
+  args.push_back(std::move(condition));
+  if (x != nullptr) args.push_back(std::move(x));
+  ExprPtr any = MakeSubquery(Subquery::Kind::kAny, std::move(query), kBoolean, nullable, position, std::move(args));
+  if (!all) return any;
+  return Folded(MakeFunction(Function::kNot, kBoolean, position, ExprList(std::move(any))));
+}
+
+}  // namespace tessera

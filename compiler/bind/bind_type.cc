@@ -1,0 +1,210 @@
+// Binding names of types, casts, and constants whose type depends on where they stand.
+#include <span>
+#include <string>
+
+#include "compiler/bind/expression_binder.h"
+#include "compiler/query/fold.h"
+#include "compiler/query/nearest_name.h"
+#include "tablet/values/value_parser.h"
+
+namespace tessera {
+namespace {
+
+bool IsUntyped(const Expr& e) { return e.type.id == TypeId::kNull; }
+
+/// If both types have the same machine representation, a wider type needs no cast: the column stays bare.
+bool IsFreeWidening(const SqlType& from, const SqlType& to) {
+  if (from.IsInteger() && to.IsInteger()) return from.id < to.id;
+  if (from.id == TypeId::kReal && to.id == TypeId::kDouble) return true;
+  if (from.id == TypeId::kText && to.id == TypeId::kText)
+    return to.length == 0 || (from.length != 0 && from.length <= to.length);
+  return from.id == TypeId::kDecimal && to.id == TypeId::kDecimal && from.scale == to.scale &&
+         from.precision <= to.precision && from.storage() == to.storage();
+}
+
+}  // namespace
+
+Result<ExprPtr> ExpressionBinder::Resolve(ExprPtr e, const SqlType& type, const TimeZone* zone) {
+  if (!IsUntyped(*e)) return e;
+  if (e->constant.null) return MakeNull(type, e->position);
+  const int position = e->position;
+  if (type.id == TypeId::kInterval) {
+    Result<Interval> interval = ParseInterval(e->constant.text);
+    if (!interval.ok()) return interval.status().At(position);
+    return MakeConstant(IntervalOf(*interval), position);
+  }
+  Result<Value> value = ParseValue(e->constant.text, type, zone);
+  if (!value.ok()) return value.status().At(position);
+  return MakeConstant(std::move(value).value(), position);
+}
+
+Result<ExprPtr> ExpressionBinder::Coerce(ExprPtr e, const SqlType& type, CastContext allowed) {
+  if (IsUntyped(*e)) return Resolve(std::move(e), type);
+  if (e->type == type) return e;
+  // Constants change their type. Other expressions stay as they are if the machine holds both types in the same way.
+  if (!IsConstant(*e) && IsFreeWidening(e->type, type)) return e;
+  if (FindCast(e->type, type) > allowed) {
+    return SqlError("cannot cast type " + e->type.ToString() + " to " + type.ToString(), e->position);
+  }
+  return Cast(std::move(e), type);
+}
+
+Result<ExprPtr> ExpressionBinder::InZone(Function function, const SqlType& type, ExprPtr x,
+                                         const TimeZone& zone) const {
+  const int position = x->position;
+  ExprPtr name = MakeConstant(Value::Text(zone.name()), position);
+  return Folded(MakeFunction(function, type, position, ExprList(std::move(x), std::move(name))));
+}
+
+Result<ExprPtr> ExpressionBinder::Cast(ExprPtr e, const SqlType& type) const {
+  const TimeZone* const zone = this->zone();
+  const bool from = e->type.id == TypeId::kTimestampTz, to = type.id == TypeId::kTimestampTz;
+  if (zone != nullptr && from != to && e->type.id != TypeId::kNull) {
+    const SqlType timestamp = SqlType::Of(TypeId::kTimestamp);
+    if (to && e->type.id == TypeId::kText) return InZone(Function::kZonedMoment, type, std::move(e), *zone);
+    if (to) {
+      TESSERA_ASSIGN(e, Folded(MakeCast(std::move(e), timestamp)));
+      return InZone(Function::kMomentOfLocal, type, std::move(e), *zone);
+    }
+    const bool text = type.id == TypeId::kText;
+    TESSERA_ASSIGN(e, InZone(text ? Function::kZonedText : Function::kLocalTime, text ? SqlType::Text() : timestamp,
+                             std::move(e), *zone));
+  }
+  return Folded(MakeCast(std::move(e), type));
+}
+
+Result<SqlType> ExpressionBinder::BindType(const ParseNode& type_name, int position) {
+  const ParseNode* names = type_name.Get(Field::k_names);
+  if (names == nullptr || names->first() == nullptr) return Status(ErrorCode::kInternal, "a type without a name");
+  std::string_view name;
+  bool system = false;  // from a keyword of the grammar, not written by the user
+  for (const ParseNode& n : *names) {
+    system = system || name == "pg_catalog";
+    name = n.Text(Field::k_sval);
+  }
+  if (names->size() > (system ? 2 : 1)) return Unsupported("a type name with a schema is not supported", position);
+  if (type_name.Get(Field::k_arrayBounds) != nullptr) return Unsupported("array types are not supported", position);
+  if (type_name.Get(Field::k_setof) != nullptr) return Unsupported("SETOF is not supported", position);
+
+  const std::optional<TypeId> id = FindTypeName(name);
+  const std::vector<EnumType>* const types = context_->dialect != nullptr ? context_->dialect->types : nullptr;
+  std::vector<std::string_view> names_known = TypeNames();
+  // (A span, because a copy of the types would be gone before names_known, which refers to their names.)
+  for (const EnumType& type : types != nullptr ? std::span<const EnumType>(*types) : std::span<const EnumType>()) {
+    if (id || type.name != name) {
+      names_known.push_back(type.name);
+      continue;
+    }
+    if (type_name.Get(Field::k_typmods) != nullptr)
+      return SqlError("type modifier is not allowed for type " + type.name, position);
+    return EnumSqlType(type);
+  }
+  if (!id) {
+    struct Row {
+      std::string_view name, spelled;
+    };
+    constexpr Row kKnown[] = {{"timetz", "TIME WITH TIME ZONE"},
+                              {"bit", "BIT"},
+                              {"varbit", "BIT VARYING"},
+                              {"json", "JSON"},
+                              {"jsonb", "JSONB"},
+                              {"serial", "SERIAL"},
+                              {"bigserial", "BIGSERIAL"},
+                              {"money", "MONEY"},
+                              {"xml", "XML"},
+                              {"tinyint", "TINYINT"},
+                              {"char", "\"char\""}};
+    for (const Row& row : kKnown) {
+      if (row.name == name) return Unsupported("type " + std::string(row.spelled) + " is not supported", position);
+    }
+    const std::string nearest = NearestName(name, names_known);
+    return SqlError("type \"" + std::string(name) + "\" does not exist", position,
+                    nearest.empty() ? "" : "Perhaps you meant type \"" + nearest + "\".");
+  }
+
+  // What is in the parentheses after the name.
+  std::vector<int64_t> numbers;
+  if (const ParseNode* typmods = type_name.Get(Field::k_typmods)) {
+    if (*id == TypeId::kInterval) return SqlType::Of(*id);  // fields of an interval, see BindInterval
+    for (const ParseNode& m : *typmods) {
+      if (!m.Is(Tag::kA_Const) || m.Get(Field::k_ival) == nullptr) {
+        return SqlError("type modifiers must be integers", m.location() >= 0 ? m.location() : position);
+      }
+      numbers.push_back(IntegerOfConstant(context_->sql, m));
+    }
+  }
+  const std::string spelled = SqlType::Of(*id).ToString();
+  switch (*id) {
+    case TypeId::kDecimal: {
+      if (name == "hugeint" || name == "int128") {
+        if (!numbers.empty()) return SqlError("type modifier is not allowed for type HUGEINT", position);
+        return SqlType::Decimal(38, 0);
+      }
+      if (numbers.size() > 2) return SqlError("invalid type modifier of DECIMAL", position);
+      const int64_t precision = numbers.empty() ? 18 : numbers[0];
+      const int64_t scale = numbers.empty() ? 3 : (numbers.size() > 1 ? numbers[1] : 0);
+      if (precision < 1 || precision > 38) {
+        return SqlError("DECIMAL precision " + std::to_string(precision) + " must be between 1 and 38", position);
+      }
+      if (scale < 0 || scale > precision) {
+        return SqlError(
+            "DECIMAL scale " + std::to_string(scale) + " must be between 0 and precision " + std::to_string(precision),
+            position);
+      }
+      return SqlType::Decimal(static_cast<int>(precision), static_cast<int>(scale));
+    }
+    case TypeId::kText: {
+      if (numbers.empty()) return SqlType::Text();
+      constexpr int64_t kLongest = 10485760;  // as PostgreSQL
+      if (name == "text" || name == "string" || numbers.size() > 1)
+        return SqlError("type modifier is not allowed for type TEXT", position);
+      if (numbers[0] < 1) return SqlError("length for type VARCHAR must be at least 1", position);
+      if (numbers[0] > kLongest)
+        return SqlError("length for type VARCHAR cannot exceed " + std::to_string(kLongest), position);
+      return SqlType::Text(static_cast<int32_t>(numbers[0]));
+    }
+    case TypeId::kTimestamp:
+    case TypeId::kTimestampTz:
+      if (!numbers.empty() && numbers[0] != 6) {
+        return Unsupported("TIMESTAMP(" + std::to_string(numbers[0]) + ") is not supported", position,
+                           "TIMESTAMP has 6 digits.");
+      }
+      return SqlType::Of(*id);
+    default:
+      if (!numbers.empty()) return SqlError("type modifier is not allowed for type " + spelled, position);
+      return SqlType::Of(*id);
+  }
+}
+
+Result<ExprPtr> ExpressionBinder::BindCast(const ParseNode& node) {
+  const ParseNode& type_name = *node.Get(Field::k_typeName);
+  const int position = node.location() >= 0 ? node.location() : type_name.location();
+  const bool tries = FindMark(*context_, Dialect::Mark::Kind::kTryCast, node.location()) != nullptr;
+  TESSERA_ASSIGN(const SqlType type, BindType(type_name, type_name.location()));
+  TESSERA_ASSIGN(ExprPtr e, Bind(*node.Get(Field::k_arg)));
+  if (type.id == TypeId::kInterval && (!tries || IsConstant(*e))) {
+    Result<ExprPtr> interval = BindInterval(type_name, std::move(e));
+    return interval.ok() || !tries ? std::move(interval) : MakeNull(type, position);
+  }
+  if (IsUntyped(*e) && !e->constant.null) {
+    TESSERA_ASSIGN(ExprPtr moment, BindNamedMoment(e->constant.text, type, position));
+    if (moment != nullptr) return moment;
+  }
+  if (IsUntyped(*e)) {
+    // A literal is read as the type without its length; then CAST cuts it.
+    SqlType plain = type;
+    if (plain.id == TypeId::kText) plain.length = 0;
+    Result<ExprPtr> value = Resolve(std::move(e), plain);
+    if (!value.ok()) return tries ? Result<ExprPtr>(MakeNull(type, position)) : value.status();
+    e = std::move(value).value();
+  }
+  if (e->type == type || (!IsConstant(*e) && e->type.id == TypeId::kText && IsFreeWidening(e->type, type))) return e;
+  if (FindCast(e->type, type) == CastContext::kNone) {
+    return SqlError("cannot cast type " + e->type.ToString() + " to " + type.ToString(), position);
+  }
+  if (tries) return BindTryCast(std::move(e), type, position);
+  e->position = position;
+  return Cast(std::move(e), type);
+}
+
+}  // namespace tessera

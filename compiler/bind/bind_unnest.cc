@@ -1,0 +1,206 @@
+// Binding functions of lists in FROM: string_to_table, regexp_split_to_table, unnest of ARRAY[...] and of a text that is
+// split. As for a series, one row is repeated and numbered; its value is the part of that number.
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "compiler/query/correlation.h"
+#include "compiler/bind/expression_binder.h"
+#include "compiler/query/fold.h"
+#include "compiler/bind/from_binder.h"
+#include "compiler/parse/parser.h"
+#include "compiler/query/query_copy.h"
+#include "compiler/query/subquery_expr.h"
+#include "compiler/query/type_rules.h"
+#include "vm/meaning/regex.h"
+
+namespace tessera {
+namespace {
+
+const SqlType kBoolean = SqlType::Of(TypeId::kBoolean);
+const SqlType kInteger = SqlType::Of(TypeId::kInteger);
+const SqlType kBigint = SqlType::Of(TypeId::kBigint);
+const SqlType kText = SqlType::Text();
+
+/// Levels of nesting that the blocks count as, as those of a series.
+constexpr int kLevels = 12;
+constexpr size_t kMostElements = 256;
+/// Stands between the parts of a text where a regular expression matched: U+FFFF, which is no character.
+constexpr const char* kBetween = "\xEF\xBF\xBF";
+
+struct Split {
+  std::string_view name;
+  bool regex;
+  bool empty_is_none;  ///< an empty text has no parts, else one
+};
+constexpr Split kSplits[] = {
+    {"string_to_table", false, true},      {"string_to_array", false, true}, {"string_split", false, false},
+    {"str_split", false, false},           {"split", false, false},          {"regexp_split_to_table", true, false},
+    {"regexp_split_to_array", true, false}};
+
+const Split* FindSplit(std::string_view name) {
+  const auto* s = std::find_if(std::begin(kSplits), std::end(kSplits), [&](const Split& x) { return x.name == name; });
+  return s == std::end(kSplits) ? nullptr : s;
+}
+
+std::string NameOf(const ParseNode& call) {
+  std::string name;
+  for (const ParseNode& n : *call.Get(Field::k_funcname)) name = n.Text(Field::k_sval);
+  return name;
+}
+
+ExprPtr Text(const char* s, int position) { return MakeConstant(Value::Text(s), position); }
+ExprPtr Number(int64_t n, int position) { return MakeConstant(Value::Int(kInteger, n), position); }
+Result<ExprPtr> Call(Function f, const SqlType& type, std::vector<ExprPtr> args) {
+  const int position = args[0]->position;
+  return Fold(MakeFunction(f, type, position, std::move(args)), false);
+}
+
+}  // namespace
+
+Result<ExprPtr> CountParts(const Expr& x, const Expr& delimiter, bool empty_is_none) {
+  const int position = x.position;
+  TESSERA_ASSIGN(ExprPtr rest,
+                 Call(Function::kReplace, kText, ExprList(x.Clone(), delimiter.Clone(), Text("", position))));
+  TESSERA_ASSIGN(ExprPtr all, Call(Function::kOctetLength, kInteger, ExprList(x.Clone())));
+  TESSERA_ASSIGN(rest, Call(Function::kOctetLength, kInteger, ExprList(std::move(rest))));
+  TESSERA_ASSIGN(ExprPtr one, Call(Function::kOctetLength, kInteger, ExprList(delimiter.Clone())));
+  TESSERA_ASSIGN(ExprPtr count, Call(Function::kSub, kInteger, ExprList(std::move(all), std::move(rest))));
+  TESSERA_ASSIGN(count, Call(Function::kDiv, kInteger, ExprList(std::move(count), std::move(one))));
+  TESSERA_ASSIGN(count, Call(Function::kAdd, kInteger, ExprList(std::move(count), Number(1, position))));
+  std::vector<ExprPtr> branches;
+  for (const auto& [e, n] : {std::pair(&x, 0), std::pair(&delimiter, 0)}) {
+    TESSERA_ASSIGN(ExprPtr missing, Call(Function::kIsNull, kBoolean, ExprList(e->Clone())));
+    branches.push_back(std::move(missing));
+    branches.push_back(Number(n, position));
+  }
+  if (empty_is_none) {
+    TESSERA_ASSIGN(ExprPtr empty, Call(Function::kEq, kBoolean, ExprList(x.Clone(), Text("", position))));
+    branches.push_back(std::move(empty));
+    branches.push_back(Number(0, position));
+  }
+  TESSERA_ASSIGN(ExprPtr none, Call(Function::kEq, kBoolean, ExprList(delimiter.Clone(), Text("", position))));
+  branches.push_back(std::move(none));
+  branches.push_back(Number(1, position));
+  branches.push_back(std::move(count));
+  TESSERA_ASSIGN(ExprPtr parts, Call(Function::kCase, kInteger, std::move(branches)));
+  return Fold(MakeCast(std::move(parts), kBigint), false);
+}
+
+bool IsUnnested(std::string_view name) {
+  return name == "unnest" || name == "string_to_table" || name == "regexp_split_to_table";
+}
+
+Status FromBinder::BindUnnest(const ParseNode& item, const ParseNode& call, const std::string& name, NameScope* scope) {
+  const int position = call.location();
+  const ParseNode* list = call.Get(Field::k_args);
+  const Split* split = FindSplit(name);
+  if (name == "unnest") {
+    const ParseNode* array = list != nullptr && list->size() == 1 ? list->first() : nullptr;
+    const bool called = array != nullptr && array->Is(Tag::kFuncCall);
+    split = called ? FindSplit(NameOf(*array)) : nullptr;
+    if (split == nullptr && (array == nullptr || !array->Is(Tag::kA_ArrayExpr))) {
+      return Unsupported(
+          "unnest of anything but ARRAY[...], string_to_array(...) and string_split(...) is not supported", position,
+          "There are no arrays. VALUES makes rows.");
+    }
+    list = array->Get(called ? Field::k_args : Field::k_elements);
+  }
+  if (list == nullptr) return Unsupported(name + " of nothing is not supported", position);
+  if (list->size() > kMostElements)
+    return Unsupported(name + " of more than 256 values is not supported", position, "VALUES makes rows.");
+  NameScope visible;
+  TESSERA_TRY(AddVisible(&visible));
+  if (context_.nesting > kMaxNesting) return NestedTooDeeply(position);
+  QueryBlock inside(context_, &visible);
+  ExpressionBinder binder(&inside.context, &inside.scope, Clause::kValues);
+  std::vector<ExprPtr> args;
+  SqlType type = SqlType::Of(TypeId::kNull);
+  for (const ParseNode& node : *list) {
+    TESSERA_ASSIGN(ExprPtr e, binder.Bind(node));
+    if (split != nullptr) {
+      TESSERA_ASSIGN(e, binder.Resolve(std::move(e), kText));
+    }
+    const std::optional<SqlType> both = UnifyTypes(type, e->type);
+    if (!both || (split != nullptr && e->type.id != TypeId::kText)) {
+      return SqlError(split != nullptr
+                          ? std::string(split->name) + " takes texts"
+                          : "ARRAY types " + type.ToString() + " and " + e->type.ToString() + " cannot be matched",
+                      e->position);
+    }
+    type = *both;
+    args.push_back(std::move(e));
+  }
+  if (type.id == TypeId::kNull) type = kText;
+  for (ExprPtr& e : args) {
+    TESSERA_ASSIGN(e, binder.Resolve(std::move(e), type));
+    TESSERA_ASSIGN(e, binder.Coerce(std::move(e), type, CastContext::kExplicit));
+  }
+
+  ExprPtr times = MakeConstant(Value::Int(kBigint, static_cast<int64_t>(args.size())), position);
+  if (split != nullptr) {
+    const bool has_null = !split->regex && args.size() == 3;
+    if (args.size() != 2 && !has_null) {
+      return SqlError(
+          "function " + std::string(split->name) + " does not take " + std::to_string(args.size()) + " arguments",
+          position, "It takes a text and what stands between its parts.");
+    }
+    ExprPtr& between = args[1];
+    if (IsConstant(*between) && between->constant.null)
+      return Unsupported(std::string(split->name) + " by NULL is not supported", between->position);
+    if (split->regex) {
+      if (!IsConstant(*between))
+        return Unsupported(std::string(split->name) + " with a pattern that is not a constant is not supported",
+                           between->position);
+      const vm::Regex regex(between->constant.text);
+      if (!regex.error().empty())
+        return SqlError("invalid regular expression: " + regex.error(), between->position,
+                        "The syntax is that of RE2.");
+      if (regex.Matches("")) {
+        return Unsupported(std::string(split->name) + " by a pattern that matches an empty text is not supported",
+                           between->position, "Write a + for a *.");
+      }
+      TESSERA_ASSIGN(args[0], Call(Function::kRegexReplace, kText,
+                                   ExprList(std::move(args[0]), std::move(between), Text(kBetween, position),
+                                            Number(1, position))));
+      between = Text(kBetween, position);
+    }
+    TESSERA_ASSIGN(times, CountParts(*args[0], *between, split->empty_is_none));
+  }
+  auto one = std::make_shared<Query>();
+  for (ExprPtr& e : args) one->outputs.push_back({std::move(e), "part"});
+  const auto count = static_cast<int>(args.size());
+  one->outputs.push_back({std::move(times), "times"});
+  one->visible = count;
+  MoveInward(one.get(), 2);
+  auto values = std::make_shared<Query>();
+  std::shared_ptr<Query> numbered = NumberedRows(std::move(one), name);
+  const bool correlated = RefersOutward(*numbered);
+  values->relations.push_back(DerivedTable(std::move(numbered)));
+  values->relations.back().alias = name;
+  values->relations.back().correlated = correlated;
+  const auto column = [&](int i) { return MakeColumn(0, i, type, true, position); };
+  ExprPtr number = MakeColumn(0, count, kBigint, false, position), value;
+  if (split != nullptr) {
+    value = MakeFunction(Function::kSplitPart, kText, position, ExprList(column(0), column(1), number->Clone()));
+    if (count == 3) {
+      ExprPtr equal = MakeFunction(Function::kEq, kBoolean, position, ExprList(value->Clone(), column(2)));
+      value = MakeFunction(Function::kCase, kText, position,
+                           ExprList(std::move(equal), MakeNull(kText, position), std::move(value)));
+    }
+  } else {
+    std::vector<ExprPtr> branches;
+    for (int i = 0; i + 1 < count; ++i) {
+      ExprPtr at = MakeConstant(Value::Int(kBigint, i + 1), position);
+      branches.push_back(MakeFunction(Function::kEq, kBoolean, position, ExprList(number->Clone(), std::move(at))));
+      branches.push_back(column(i));
+    }
+    branches.push_back(column(count - 1));
+    value = count == 1 ? column(0) : MakeFunction(Function::kCase, type, position, std::move(branches));
+  }
+  context_.deepest = std::max(context_.deepest, inside.context.deepest + kLevels);
+  if (context_.deepest > kMaxNesting) return NestedTooDeeply(position);
+  return AddValues(item, name, position, std::move(values), std::move(value), std::move(number), scope);
+}
+
+}  // namespace tessera

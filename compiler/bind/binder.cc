@@ -1,0 +1,314 @@
+// Binding statements: SELECT, INSERT, EXPLAIN, SET, SHOW here; the inside of SELECT in query_binder.cc, tables in
+// table_binder.cc, COPY in copy_binder.cc.
+#include "compiler/bind/binder.h"
+
+#include <string>
+#include <utility>
+
+#include "compiler/bind/catalog_query.h"
+#include "compiler/bind/change_binder.h"
+#include "compiler/bind/copy_binder.h"
+#include "compiler/bind/expression_binder.h"
+#include "compiler/query/fold.h"
+#include "compiler/parse/parser.h"
+#include "compiler/bind/query_binder.h"
+#include "compiler/bind/row_rules.h"
+#include "compiler/parse/sql_scanner.h"
+#include "compiler/parse/statement_option.h"
+#include "compiler/bind/table_binder.h"
+#include "compiler/bind/type_binder.h"
+#include "compiler/parse/unsupported_statement.h"
+#include "tablet/catalog/schema_check.h"
+
+namespace tessera {
+namespace {
+
+/// The position of the statement's first word.
+int FirstWord(std::string_view sql) {
+  Token t = NextToken(sql, 0);
+  while (t.kind == Token::Kind::kSpace || (t.kind == Token::Kind::kSymbol && sql[t.begin] == ';'))
+    t = NextToken(sql, t.end);
+  return static_cast<int>(t.begin);
+}
+
+// ---- INSERT
+
+/// The numbers of the columns that get the values.
+Result<std::vector<int>> InsertColumns(const ParseNode& insert, const TableInfo& table) {
+  std::vector<int> columns;
+  const ParseNode* list = insert.Get(Field::k_cols);
+  if (list == nullptr) {
+    for (size_t i = 0; i < table.schema.columns.size(); ++i) columns.push_back(static_cast<int>(i));
+    return columns;
+  }
+  std::vector<bool> seen(table.schema.columns.size());
+  for (const ParseNode& target : *list) {
+    const std::string_view name = target.Text(Field::k_name);
+    if (target.Get(Field::k_indirection) != nullptr) {
+      return Unsupported("a subscript or field of a column is not supported", target.location());
+    }
+    TESSERA_ASSIGN(const int column, FindTableColumn(table, name, target.location()));
+    if (seen[static_cast<size_t>(column)]) {
+      return SqlError("column \"" + std::string(name) + "\" specified more than once", target.location());
+    }
+    seen[static_cast<size_t>(column)] = true;
+    columns.push_back(column);
+  }
+  return columns;
+}
+
+Status GivenToGenerated(const ColumnSchema& column, int position) {
+  return SqlError("cannot insert a non-DEFAULT value into column \"" + column.name + "\"", position,
+                  "It is a generated column: leave it out.");
+}
+
+Status BindValues(const ParseNode& lists, std::string_view sql, const Dialect& dialect, const std::vector<int>& columns,
+                  bool named, Statement* out) {
+  const TableSchema& schema = out->target->schema;
+  BindContext context;
+  context.sql = sql;
+  context.dialect = &dialect;
+  std::vector<Relation> no_relations;
+  context.relations = &no_relations;
+  ExpressionBinder binder(&context, nullptr, Clause::kValues);
+
+  RowBatch& batch = out->values;
+  batch.columns.resize(schema.columns.size());
+  for (size_t c = 0; c < schema.columns.size(); ++c) batch.columns[c].type = schema.columns[c].type;
+  // The others get their defaults.
+  std::vector<bool> given(schema.columns.size());
+  size_t width = 0;
+  for (const ParseNode& list : lists) {
+    const ParseNode* items = list.Is(Tag::kList) ? list.Get(Field::k_items) : &list;
+    const size_t count = items->size();
+    const int position = items->first()->location();
+    if (batch.rows == 0) {
+      width = count;
+      if (count > columns.size()) {
+        const ParseNode* extra = items->first();
+        for (size_t i = 0; i < columns.size(); ++i) extra = extra->next();
+        return SqlError("INSERT has more expressions than target columns", extra->location());
+      }
+      // As in PostgreSQL, there may be fewer values than columns if no columns are named.
+      if (count < columns.size() && named) return SqlError("INSERT has more target columns than expressions", position);
+      for (size_t i = 0; i < count; ++i) given[static_cast<size_t>(columns[i])] = true;
+    }
+    if (count != width) return SqlError("VALUES lists must all be the same length", position);
+    size_t i = 0;
+    for (const ParseNode& item : *items) {
+      const auto c = static_cast<size_t>(columns[i++]);
+      if (schema.columns[c].generated_text && !item.Is(Tag::kSetToDefault))
+        return GivenToGenerated(schema.columns[c], item.FirstLocation());
+      TESSERA_ASSIGN(const Value value, InsertValue(&binder, item, schema.columns[c]));
+      batch.columns[c].Append(value);
+    }
+    for (size_t c = 0; c < given.size(); ++c) {
+      if (!given[c]) batch.columns[c].Append(DefaultOf(schema.columns[c]));
+    }
+    ++batch.rows;
+  }
+  return {};
+}
+
+Status BindInsert(const ParseNode& insert, std::string_view sql, const Dialect& dialect, const Snapshot& snapshot,
+                  Statement* out) {
+  out->kind = Statement::Kind::kInsert;
+  const ParseNode& relation = *insert.Get(Field::k_relation);
+  if (insert.Get(Field::k_withClause) != nullptr)
+    return Unsupported("WITH is not supported", FindKeyword(sql, 0, "with"));
+  if (insert.Get(Field::k_onConflictClause) != nullptr)
+    return Unsupported("ON CONFLICT is not supported", insert.Get(Field::k_onConflictClause)->location());
+  if (const ParseNode* returning = insert.Get(Field::k_returningList)) {
+    return Unsupported("RETURNING is not supported", returning->first()->location());
+  }
+  TESSERA_ASSIGN(out->target, FindTable(relation, snapshot));
+  out->table = out->target->schema.name;
+  TESSERA_ASSIGN(const std::vector<int> columns, InsertColumns(insert, *out->target));
+  // `count`: of these columns the rows have values for the first so many.
+  const auto make_rules = [&](size_t count) -> Status {
+    TESSERA_ASSIGN(out->rules, MakeRowRules(out->target->schema, {columns.data(), count}, dialect));
+    return Status::Ok();
+  };
+  const ParseNode* select = insert.Get(Field::k_selectStmt);
+  if (select == nullptr) {  // DEFAULT VALUES
+    TESSERA_TRY(make_rules(0));
+    for (const ColumnSchema& column : out->target->schema.columns) {
+      out->values.columns.emplace_back().type = column.type;
+      out->values.columns.back().Append(DefaultOf(column));
+    }
+    out->values.rows = 1;
+    return {};
+  }
+  const ParseNode* values = select->Get(Field::k_valuesLists);
+  const bool plain = select->Get(Field::k_sortClause) == nullptr && select->Get(Field::k_limitCount) == nullptr &&
+                     select->Get(Field::k_limitOffset) == nullptr && select->Get(Field::k_withClause) == nullptr;
+  const bool named = insert.Get(Field::k_cols) != nullptr;
+  std::vector<SqlType> types;
+  for (const int c : columns) {
+    types.push_back(out->target->schema.columns[static_cast<size_t>(c)].type);
+    // A text that is too long is an error when it is stored; a literal of that type would be cut.
+    if (types.back().id == TypeId::kText) types.back().length = 0;
+  }
+  if (values != nullptr && plain) {
+    const Status status = BindValues(*values, sql, dialect, columns, named, out);
+    if (status.ok()) {
+      const ParseNode& first = *values->first();
+      return make_rules((first.Is(Tag::kList) ? first.Get(Field::k_items) : &first)->size());
+    }
+    if (status.code() != ErrorCode::kUnsupported) return status;
+    // What is not constant, as random() or a subquery, is computed as a query.
+    Result<std::unique_ptr<Query>> query = BindQuery(*select, sql, dialect, snapshot, &types);
+    if (!query.ok()) return status;
+    out->values = {};
+    out->query = std::move(query).value();
+  } else {
+    TESSERA_ASSIGN(out->query, BindQuery(*select, sql, dialect, snapshot, &types));
+  }
+  const auto count = static_cast<size_t>(out->query->visible);
+  if (count > columns.size()) {
+    return SqlError("INSERT has more expressions than target columns",
+                    out->query->outputs[columns.size()].expr->position);
+  }
+  if (count < columns.size() && named) {
+    const ParseNode* extra = insert.Get(Field::k_cols)->first();
+    for (size_t i = 0; i < count; ++i) extra = extra->next();
+    return SqlError("INSERT has more target columns than expressions", extra->location());
+  }
+  for (size_t i = 0; i < count; ++i) {
+    const ColumnSchema& column = out->target->schema.columns[static_cast<size_t>(columns[i])];
+    if (column.generated_text) return GivenToGenerated(column, out->query->outputs[i].expr->position);
+  }
+  TESSERA_TRY(make_rules(count));
+  TESSERA_TRY(FitToTable(out->query.get(), *out->target, columns, dialect));
+  return {};
+}
+
+// ---- SET, SHOW, EXPLAIN
+
+Status BindSet(const ParseNode& set, std::string_view sql, Statement* out) {
+  out->kind = Statement::Kind::kSet;
+  const std::string_view kind = set.Text(Field::k_kind);
+  out->setting = set.Text(Field::k_name);
+  if (kind == "VAR_SET_DEFAULT" || kind == "VAR_RESET") {
+    out->value = "default";
+    return {};
+  }
+  if (kind != "VAR_SET_VALUE") {
+    return Unsupported(kind == "VAR_RESET_ALL" ? "RESET ALL is not supported" : "this form of SET is not supported",
+                       FirstWord(sql));
+  }
+  const ParseNode* args = set.Get(Field::k_args);
+  if (args == nullptr || args->first() == nullptr)
+    return SqlError("SET " + out->setting + " takes an argument", FirstWord(sql));
+  const ParseNode& arg = *args->first();
+  if (arg.next() != nullptr)
+    return SqlError("SET " + out->setting + " takes only one argument", arg.next()->location());
+  if (!arg.Is(Tag::kA_Const))
+    return Unsupported("SET to something that is not a constant is not supported", arg.location());
+  if (const ParseNode* s = arg.Get(Field::k_sval)) {
+    out->value = s->Text(Field::k_sval);
+  } else if (const ParseNode* f = arg.Get(Field::k_fval)) {
+    out->value = f->Text(Field::k_fval);
+  } else {
+    out->value = std::to_string(ExpressionBinder::IntegerOfConstant(sql, arg));
+  }
+  return {};
+}
+
+Status BindStatement(const ParseNode& node, std::string_view sql, const Dialect& dialect, const Snapshot& snapshot,
+                     Statement* out);
+
+Status BindExplain(const ParseNode& explain, std::string_view sql, const Dialect& dialect, const Snapshot& snapshot,
+                   Statement* out) {
+  bool analyze = false, summarize = false;
+  if (const ParseNode* options = explain.Get(Field::k_options)) {
+    for (const ParseNode& option : *options) {
+      const std::string_view name = option.Text(Field::k_defname);
+      summarize = name == "summarize";  // what SUMMARIZE becomes, see dialect.cc
+      if (summarize) break;
+      if (name != "analyze")
+        return Unsupported("EXPLAIN option \"" + std::string(name) + "\" is not supported", option.location());
+      TESSERA_ASSIGN(analyze, BooleanOption(option));
+    }
+  }
+  const ParseNode& inner = *explain.Get(Field::k_query);
+  const bool changes = inner.Is(Tag::kDeleteStmt) || inner.Is(Tag::kUpdateStmt);
+  if (!inner.Is(Tag::kSelectStmt) && !inner.Is(Tag::kInsertStmt) && !changes) {
+    return Unsupported("EXPLAIN of this statement is not supported", FirstWord(sql),
+                       "EXPLAIN takes SELECT, INSERT ... SELECT, DELETE and UPDATE.");
+  }
+  if (changes && analyze)
+    return Unsupported("EXPLAIN ANALYZE of DELETE and UPDATE is not supported", FirstWord(sql),
+                       "EXPLAIN shows how their rows are found.");
+  TESSERA_TRY(BindStatement(inner, sql, dialect, snapshot, out));
+  if (summarize && inner.Is(Tag::kSelectStmt)) {
+    out->query = SummarizeQuery(std::move(out->query));
+    return {};
+  }
+  if (out->query == nullptr) return Unsupported("EXPLAIN of INSERT ... VALUES is not supported", FirstWord(sql));
+  out->explain = true;
+  out->explain_analyze = analyze;
+  return {};
+}
+
+Status BindStatement(const ParseNode& node, std::string_view sql, const Dialect& dialect, const Snapshot& snapshot,
+                     Statement* out) {
+  switch (node.tag()) {
+    case Tag::kSelectStmt: {
+      out->kind = Statement::Kind::kSelect;
+      TESSERA_ASSIGN(out->query, BindQuery(node, sql, dialect, snapshot));
+      return {};
+    }
+    case Tag::kInsertStmt:
+      return BindInsert(node, sql, dialect, snapshot, out);
+    case Tag::kDeleteStmt:
+      return BindDelete(node, sql, dialect, snapshot, out);
+    case Tag::kUpdateStmt:
+      return BindUpdate(node, sql, dialect, snapshot, out);
+    case Tag::kCreateStmt:
+      return BindCreateTable(node, sql, dialect, snapshot, out);
+    case Tag::kCreateTableAsStmt:
+      return BindCreateTableAs(node, sql, dialect, snapshot, out);
+    case Tag::kDropStmt:
+      if (node.Text(Field::k_removeType) == "OBJECT_TYPE") return BindDropType(node, FirstWord(sql), snapshot, out);
+      return BindDropTable(node, FirstWord(sql), snapshot, out);
+    case Tag::kVacuumStmt:
+      if (node.Get(Field::k_is_vacuumcmd) == nullptr) return UnsupportedStatement("AnalyzeStmt", FirstWord(sql));
+      return BindVacuum(node, FirstWord(sql), snapshot, out);
+    case Tag::kCreateEnumStmt:
+      return BindCreateType(node, FirstWord(sql), snapshot, out);
+    case Tag::kIndexStmt:
+      return BindCreateIndex(node, FirstWord(sql), snapshot, out);
+    case Tag::kCopyStmt:
+      return BindCopy(node, sql, dialect, snapshot, FirstWord(sql), out);
+    case Tag::kVariableSetStmt:
+      return BindSet(node, sql, out);
+    case Tag::kVariableShowStmt:
+      out->setting = node.Text(Field::k_name);
+      out->kind = out->setting == "tables" ? Statement::Kind::kSelect : Statement::Kind::kShow;
+      if (out->setting == "tables") out->query = TablesQuery(snapshot);
+      return {};
+    case Tag::kExplainStmt:
+      return BindExplain(node, sql, dialect, snapshot, out);
+    default:
+      return UnsupportedStatement(node.text(), FirstWord(sql));
+  }
+}
+
+}  // namespace
+
+Result<Statement> Bind(const ParsedStatement& parsed, std::string_view sql, const Snapshot& snapshot) {
+  Statement statement;
+  TESSERA_TRY(BindStatement(*parsed.statement, sql, parsed.dialect, snapshot, &statement));
+  if (!parsed.dialect.variable.empty()) {
+    if (statement.kind != Statement::Kind::kSelect || statement.query == nullptr || statement.query->visible != 1)
+      return SqlError("SET VARIABLE takes one value", FirstWord(sql), "Write SET VARIABLE x = 5, or x = (SELECT ...).");
+    statement.kind = Statement::Kind::kSetVariable;
+    statement.variable = parsed.dialect.variable;
+    if (parsed.dialect.reset) statement.query = nullptr;
+  }
+  if (parsed.dialect.describe) statement.query = DescribeQuery(*statement.query);
+  return statement;
+}
+
+}  // namespace tessera

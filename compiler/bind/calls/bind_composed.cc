@@ -1,0 +1,340 @@
+// Binding calls that are made of other functions: what SQL has names for and the machine needs no opcodes for.
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <string>
+
+#include "base/version.h"
+#include "compiler/bind/expression_binder.h"
+#include "compiler/query/random_calls.h"
+#include "compiler/parse/statement_option.h"
+#include "tablet/values/value_parser.h"
+#include "vm/meaning/format.h"
+#include "vm/meaning/meaning.h"
+#include "vm/meaning/text_functions.h"
+
+namespace tessera {
+namespace {
+
+const SqlType kBoolean = SqlType::Of(TypeId::kBoolean);
+const SqlType kInteger = SqlType::Of(TypeId::kInteger);
+const SqlType kDouble = SqlType::Of(TypeId::kDouble);
+
+constexpr double kPi = 3.14159265358979323846;
+constexpr double kRadiansPerDegree = 0.0174532925199432957692;  // as PostgreSQL, which divides and multiplies by it
+
+bool IsNumber(const Expr& e) { return (ClassOf(e.type) & kClassNumber) != 0; }
+
+}  // namespace
+
+int64_t MicrosecondsNow() {
+  using namespace std::chrono;
+  return duration_cast<microseconds>(system_clock::now().time_since_epoch()).count();
+}
+
+/// encode(bytes, form) and decode(text, form). Without a value: the first argument has another type.
+Result<ExprPtr> ExpressionBinder::BindByteForm(std::string_view name, std::vector<ExprPtr>* args, int position) {
+  ExprPtr &x = (*args)[0], &form = (*args)[1];
+  const SqlType bytes = SqlType::Of(TypeId::kBytea), text = SqlType::Text();
+  const bool encodes = name == "encode";
+  TESSERA_ASSIGN(x, Resolve(std::move(x), encodes ? bytes : text));
+  if (x->type.id != (encodes ? TypeId::kBytea : TypeId::kText)) return ExprPtr();
+  const std::string spelled = IsConstant(*form) && !form->constant.null ? LowerCase(form->constant.text) : "";
+  if (!IsConstant(*form))
+    return Unsupported(std::string(name) + " with a form that is not a constant is not supported", form->position);
+  if (form->constant.null) return MakeNull(encodes ? text : bytes, position);
+  if (spelled != "hex" && spelled != "base64" && spelled != "escape") {
+    return SqlError("unrecognized encoding: \"" + form->constant.text + "\"", form->position,
+                    "It is 'hex', 'base64' or 'escape'.");
+  }
+  const int64_t number = spelled == "hex"      ? vm::meaning::kHexForm
+                         : spelled == "base64" ? vm::meaning::kBase64Form
+                                               : vm::meaning::kEscapeForm;
+  form = MakeConstant(Value::Int(kInteger, number), form->position);
+  return Folded(MakeFunction(encodes ? Function::kEncode : Function::kDecode, encodes ? text : bytes, position,
+                             std::move(*args)));
+}
+
+Result<ExprPtr> ExpressionBinder::BindComposed(std::string_view name, std::vector<ExprPtr>* args, int position) {
+  std::vector<ExprPtr>& a = *args;
+  if (name.starts_with("regexp_") || (name == "substring" && a.size() == 2))
+    return BindRegexFunction(name, args, position);
+  if (name == "substring" && a.size() == 3) {
+    const auto is_text = [](const ExprPtr& e) { return e->type.id == TypeId::kText || e->type.id == TypeId::kNull; };
+    const bool typed = a[1]->type.id == TypeId::kText || a[2]->type.id == TypeId::kText;
+    const bool written = !a[2]->constant.null;
+    if (std::all_of(a.begin(), a.end(), is_text) && (typed || written)) return BindSimilarPart(std::move(a), position);
+  }
+  if ((name == "printf" || name == "format") && !a.empty()) return BindPrintf(name, args, position);
+  TESSERA_ASSIGN(ExprPtr defined, BindDefined(name, args, position));
+  if (defined != nullptr) return defined;
+  if (name == "concat" && !a.empty()) return BindConcat(std::move(a), position);
+  if (name == "concat_ws" && a.size() > 1) return BindConcatWithSeparator(std::move(a), position);
+  if (a.empty()) {
+    if (name == "pi") return MakeConstant(Value::Float(kDouble, kPi), position);
+    constexpr std::string_view kNow[] = {"now", "transaction_timestamp", "statement_timestamp", "clock_timestamp"};
+    if (std::find(std::begin(kNow), std::end(kNow), name) != std::end(kNow))
+      return Moment(TypeId::kTimestampTz, position);
+    if (name == "random") return MakeRandom(position, 0);
+    if (name == "gen_random_uuid" || name == "uuid") return MakeRandomUuid(position);
+    if (name == "version") return MakeConstant(Value::Text(std::string("Tessera ") + kVersion), position);
+    if (name == "today") return Moment(TypeId::kDate, position);
+  }
+  if (name == "age" && (a.size() == 1 || a.size() == 2)) return BindAge(args, position);
+  if (a.size() == 1) {
+    if (name == "setseed") return BindSetSeed(std::move(a[0]), position);
+    if (name == "dayname" || name == "monthname") {
+      ExprPtr format = MakeConstant(Value::Text(name == "dayname" ? "%A" : "%B"), position);
+      return BindFormat(name, std::move(a[0]), std::move(format), position);
+    }
+    if (name == "last_day") {
+      TESSERA_ASSIGN(a[0], Resolve(std::move(a[0]), SqlType::Of(TypeId::kDate)));
+      if ((ClassOf(a[0]->type) & kClassMoment) == 0) return ExprPtr();
+      return BindLastDay(std::move(a[0]), position);
+    }
+    if (name == "to_timestamp") {
+      TESSERA_ASSIGN(a[0], Resolve(std::move(a[0]), kDouble));
+      return IsNumber(*a[0]) ? BindEpoch(std::move(a[0]), position) : Result<ExprPtr>(ExprPtr());
+    }
+    const bool of_number = name == "sign" || name == "degrees" || name == "radians";
+    if (!of_number) return BindMade(name, args, position);
+    TESSERA_ASSIGN(a[0], Resolve(std::move(a[0]), kDouble));
+    if (!IsNumber(*a[0])) return ExprPtr();
+    if (name == "sign") return BindSign(std::move(a[0]), position);
+    TESSERA_ASSIGN(ExprPtr x, Folded(MakeCast(std::move(a[0]), kDouble)));
+    ExprPtr unit = MakeConstant(Value::Float(kDouble, kRadiansPerDegree), position);
+    return Infix(name == "degrees" ? "/" : "*", std::move(x), std::move(unit), position);
+  }
+  if (a.size() == 2) {
+    if (name == "to_char") return BindFormat(name, std::move(a[0]), std::move(a[1]), position);
+    if (name == "strftime") {
+      const bool format_first = (ClassOf(a[1]->type) & (kClassMoment | kClassTime)) != 0;
+      return BindFormat(name, std::move(a[format_first ? 1 : 0]), std::move(a[format_first ? 0 : 1]), position);
+    }
+    if (name == "to_number") return BindTextNumber(std::move(a[0]), std::move(a[1]), position);
+    if (name == "to_date" || name == "to_timestamp" || name.ends_with("strptime"))
+      return BindTextMoment(name, std::move(a[0]), std::move(a[1]), position);
+    if (name == "date_add" && a[1]->type.id == TypeId::kInterval)
+      return Infix("+", std::move(a[0]), std::move(a[1]), position);
+    if (name == "encode" || name == "decode") return BindByteForm(name, args, position);
+    if (name == "mod") return Infix("%", std::move(a[0]), std::move(a[1]), position);
+    if (name == "div") {
+      TESSERA_ASSIGN(a[0], Resolve(std::move(a[0]), kInteger));
+      TESSERA_ASSIGN(a[1], Resolve(std::move(a[1]), kInteger));
+      if (!a[0]->type.IsInteger() || !a[1]->type.IsInteger()) return ExprPtr();
+      return Infix("/", std::move(a[0]), std::move(a[1]), position);
+    }
+    if (name == "starts_with" || name == "ends_with" || name == "contains") {
+      TESSERA_ASSIGN(a[0], Resolve(std::move(a[0]), SqlType::Text()));
+      TESSERA_ASSIGN(a[1], Resolve(std::move(a[1]), SqlType::Text()));
+      if (a[0]->type.id != TypeId::kText || a[1]->type.id != TypeId::kText) return ExprPtr();
+      return BindPartOf(name, std::move(a[0]), std::move(a[1]), position);
+    }
+  }
+  return BindMade(name, args, position);
+}
+
+Result<ExprPtr> ExpressionBinder::BindIf(const ParseNode& arguments, int position) {
+  ++may_skip_;
+  const ParseNode& condition = *arguments.first();
+  const ParseNode& value = *condition.next();
+  TESSERA_ASSIGN(ExprPtr when, BindBoolean(condition, "first argument of IF"));
+  TESSERA_ASSIGN(ExprPtr then, Bind(value));
+  TESSERA_ASSIGN(ExprPtr otherwise, Bind(*value.next()));
+  --may_skip_;
+  return MakeCase(ExprList(std::move(when), std::move(then), std::move(otherwise)), position);
+}
+
+/// CASE WHEN x > 0 THEN 1 WHEN x < 0 THEN -1 WHEN x IS NOT NULL THEN 0 END. NaN is greater than every number here; its
+/// sign is 0, as in PostgreSQL.
+Result<ExprPtr> ExpressionBinder::BindSign(ExprPtr x, int position) {
+  const bool is_float = x->type.IsFloat();
+  const SqlType type = is_float ? kDouble : kInteger;
+  const auto number = [&](int v) {
+    return MakeConstant(is_float ? Value::Float(type, v) : Value::Int(type, v), position);
+  };
+  const auto compare = [&](Function f, ExprPtr bound) -> Result<ExprPtr> {
+    TESSERA_ASSIGN(ExprPtr again, Copy(*x));
+    return Comparison(f, std::move(again), std::move(bound), position);
+  };
+  TESSERA_ASSIGN(ExprPtr positive, compare(Function::kGt, number(0)));
+  if (is_float) {
+    ExprPtr infinity = MakeConstant(Value::Float(type, std::numeric_limits<double>::infinity()), position);
+    TESSERA_ASSIGN(ExprPtr is_number, compare(Function::kLe, std::move(infinity)));
+    TESSERA_ASSIGN(positive, Folded(MakeFunction(Function::kAnd, kBoolean, position,
+                                                 ExprList(std::move(positive), std::move(is_number)))));
+  }
+  TESSERA_ASSIGN(ExprPtr negative, compare(Function::kLt, number(0)));
+  std::vector<ExprPtr> args = ExprList(std::move(positive), number(1), std::move(negative), number(-1));
+  if (x->nullable) {
+    TESSERA_ASSIGN(ExprPtr present,
+                   Folded(MakeFunction(Function::kIsNotNull, kBoolean, position, ExprList(std::move(x)))));
+    args.push_back(std::move(present));
+    args.push_back(number(0));
+    args.push_back(MakeNull(type, position));
+  } else {
+    args.push_back(number(0));
+  }
+  return Folded(MakeFunction(Function::kCase, type, position, std::move(args)));
+}
+
+/// TRUNC of a float: CASE WHEN x < 0 THEN ceil(x) ELSE floor(x) END.
+Result<ExprPtr> ExpressionBinder::BindTruncated(ExprPtr x, int position) {
+  TESSERA_ASSIGN(ExprPtr again, Copy(*x));
+  TESSERA_ASSIGN(ExprPtr same, Copy(*x));
+  ExprPtr zero = MakeConstant(Value::Float(kDouble, 0), position);
+  TESSERA_ASSIGN(ExprPtr negative, Comparison(Function::kLt, std::move(again), std::move(zero), position));
+  TESSERA_ASSIGN(ExprPtr up, Folded(MakeFunction(Function::kCeil, kDouble, position, ExprList(std::move(same)))));
+  TESSERA_ASSIGN(ExprPtr down, Folded(MakeFunction(Function::kFloor, kDouble, position, ExprList(std::move(x)))));
+  return Folded(
+      MakeFunction(Function::kCase, kDouble, position, ExprList(std::move(negative), std::move(up), std::move(down))));
+}
+
+/// With a constant part it is LIKE, which has conditions of its own; else left(x, length(part)) = part and its kin.
+Result<ExprPtr> ExpressionBinder::BindPartOf(std::string_view name, ExprPtr x, ExprPtr part, int position) {
+  const bool starts = name == "starts_with", ends = name == "ends_with";
+  if (IsConstant(*part) && !part->constant.null) {
+    std::string pattern = starts ? "" : "%";
+    for (const char c : part->constant.text) {
+      if (c == '%' || c == '_' || c == '\\') pattern.push_back('\\');
+      pattern.push_back(c);
+    }
+    if (!ends) pattern.push_back('%');
+    ExprPtr value = MakeConstant(Value::Text(std::move(pattern)), part->position);
+    return Folded(MakeFunction(Function::kLike, kBoolean, position, ExprList(std::move(x), std::move(value))));
+  }
+  if (!starts && !ends) {
+    TESSERA_ASSIGN(ExprPtr at, Folded(MakeFunction(Function::kPosition, kInteger, position,
+                                                   ExprList(std::move(x), std::move(part)))));
+    return Comparison(Function::kGt, std::move(at), MakeConstant(Value::Int(kInteger, 0), position), position);
+  }
+  TESSERA_ASSIGN(ExprPtr again, Copy(*part));
+  TESSERA_ASSIGN(ExprPtr length,
+                 Folded(MakeFunction(Function::kLength, kInteger, position, ExprList(std::move(again)))));
+  TESSERA_ASSIGN(ExprPtr end, Folded(MakeFunction(starts ? Function::kLeft : Function::kRight, SqlType::Text(),
+                                                  position, ExprList(std::move(x), std::move(length)))));
+  return Comparison(Function::kEq, std::move(end), std::move(part), position);
+}
+
+/// The separator stands before each value that is not NULL, and then the first one is cut off.
+Result<ExprPtr> ExpressionBinder::BindConcatWithSeparator(std::vector<ExprPtr> args, int position) {
+  const SqlType text = SqlType::Text();
+  for (ExprPtr& a : args) {
+    TESSERA_ASSIGN(a, Coerce(std::move(a), text, CastContext::kAssignment));
+  }
+  if (IsNullConstant(*args[0])) return MakeNull(text, position);
+  std::vector<ExprPtr> pieces;
+  for (size_t i = 1; i < args.size(); ++i) {
+    TESSERA_ASSIGN(ExprPtr separator, Copy(*args[0]));
+    TESSERA_ASSIGN(ExprPtr piece, Folded(MakeFunction(Function::kConcat, text, position,
+                                                      ExprList(std::move(separator), std::move(args[i])))));
+    pieces.push_back(std::move(piece));
+  }
+  TESSERA_ASSIGN(ExprPtr joined, BindConcat(std::move(pieces), position));
+  const bool nullable = args[0]->nullable;
+  ExprPtr present;
+  if (nullable) {
+    TESSERA_ASSIGN(ExprPtr separator, Copy(*args[0]));
+    TESSERA_ASSIGN(present,
+                   Folded(MakeFunction(Function::kIsNotNull, kBoolean, position, ExprList(std::move(separator)))));
+  }
+  TESSERA_ASSIGN(ExprPtr length,
+                 Folded(MakeFunction(Function::kLength, kInteger, position, ExprList(std::move(args[0])))));
+  TESSERA_ASSIGN(ExprPtr from,
+                 Infix("+", std::move(length), MakeConstant(Value::Int(kInteger, 1), position), position));
+  TESSERA_ASSIGN(ExprPtr rest, Folded(MakeFunction(Function::kSubstring, text, position,
+                                                   ExprList(std::move(joined), std::move(from)))));
+  if (!nullable) return rest;
+  return Folded(MakeFunction(Function::kCase, text, position,
+                             ExprList(std::move(present), std::move(rest), MakeNull(text, position))));
+}
+
+// ---- Formats
+
+/// TO_CHAR(x, format); STRFTIME and its kin.
+Result<ExprPtr> ExpressionBinder::BindFormat(std::string_view name, ExprPtr x, ExprPtr format, int position) {
+  const bool to_char = name == "to_char";
+  const SqlType timestamp = SqlType::Of(TypeId::kTimestamp), text = SqlType::Text();
+  TESSERA_ASSIGN(x, Resolve(std::move(x), timestamp));
+  TESSERA_ASSIGN(format, Resolve(std::move(format), text));
+  const bool zoned = x->type.id == TypeId::kTimestampTz, interval = x->type.id == TypeId::kInterval;
+  if (!vm::IsFormatted(x->type) || ((x->type.IsNumeric() || interval) && !to_char) ||
+      format->type.id != TypeId::kText) {
+    return SqlError("function " + std::string(name) + "(" + x->type.ToString() + ", " + format->type.ToString() +
+                        ") does not exist",
+                    position,
+                    to_char ? "to_char takes a number, a date, a time, a timestamp or an interval, and a format."
+                            : std::string(name) + " takes a date, a time or a timestamp.");
+  }
+  if (!IsConstant(*format))
+    return Unsupported(std::string(name) + " with a format that is not a constant is not supported", format->position);
+  if (format->constant.null) return MakeNull(text, position);
+  const auto language = to_char ? vm::Format::Language::kToChar : vm::Format::Language::kStrftime;
+  const vm::Format read(format->constant.text, zoned ? timestamp : x->type, language);
+  if (zoned && read.HasZone()) {
+    const std::string clocks = zone() == nullptr ? "UTC" : zone()->name();
+    format->constant.text = clocks + vm::Format::kZoneEnd + format->constant.text;
+    const vm::Format with_zone(format->constant.text, x->type, language);
+    if (!with_zone.error().empty()) return SqlError(with_zone.error(), format->position);
+  } else if (zoned) {
+    TESSERA_ASSIGN(x, Cast(std::move(x), timestamp));
+  }
+  if (!read.error().empty()) return SqlError(read.error(), format->position);
+  ExprPtr number = MakeConstant(Value::Int(kInteger, static_cast<int>(language)), position);
+  return Folded(
+      MakeFunction(Function::kFormat, text, position, ExprList(std::move(x), std::move(format), std::move(number))));
+}
+
+// ---- Random numbers
+
+Result<ExprPtr> ExpressionBinder::BindSetSeed(ExprPtr x, int position) {
+  TESSERA_ASSIGN(x, Resolve(std::move(x), kDouble));
+  if (!IsNumber(*x)) return SqlError("function setseed(" + x->type.ToString() + ") does not exist", position);
+  if (!IsConstant(*x)) return Unsupported("setseed of a value that is not a constant is not supported", x->position);
+  TESSERA_ASSIGN(x, Folded(MakeCast(std::move(x), kDouble)));
+  if (x->constant.null) return MakeNull(SqlType::Text(), position);
+  if (!(x->constant.f64 >= -1 && x->constant.f64 <= 1))
+    return SqlError("setseed parameter " + ToText(x->constant) + " is out of allowed range [-1,1]", x->position);
+  ExprPtr e = MakeFunction(Function::kSetSeed, SqlType::Text(), position, ExprList(std::move(x)));
+  e->nullable = true;
+  return e;
+}
+
+// ---- The moment of the statement
+
+Result<ExprPtr> ExpressionBinder::Moment(TypeId type, int position) const {
+  const TimeZone* const zone = ZoneOf(*context_);
+  const int64_t local = zone != nullptr && type != TypeId::kTimestampTz ? zone->LocalOf(context_->now) : context_->now;
+  const int64_t value = type == TypeId::kDate   ? vm::FloorDiv(local, vm::kMicrosPerDay)
+                        : type == TypeId::kTime ? vm::FloorMod(local, vm::kMicrosPerDay)
+                                                : local;
+  return MakeConstant(Value::Int(SqlType::Of(type), value), position);
+}
+
+Result<ExprPtr> ExpressionBinder::BindNamedMoment(std::string_view text, const SqlType& type, int position) const {
+  const bool time = type.id == TypeId::kTime;
+  if (type.id != TypeId::kDate && !type.IsTimestamp() && !time) return ExprPtr();
+  const std::string name = LowerCase(TrimBlanks(text));
+  if (name == "now") return Moment(type.id, position);
+  if (time) return ExprPtr();
+  if (name == "epoch") return MakeConstant(Value::Int(type, 0), position);
+  const int days = name == "yesterday" ? -1 : name == "tomorrow" ? 1 : 0;
+  if (days == 0 && name != "today") return ExprPtr();
+  TESSERA_ASSIGN(ExprPtr day, Moment(TypeId::kDate, position));
+  day->constant.i64 += days;
+  return type.id == TypeId::kDate ? std::move(day) : Cast(std::move(day), type);
+}
+
+Result<ExprPtr> ExpressionBinder::BindMoment(const ParseNode& node) {
+  const std::string_view op = node.Text(Field::k_op);
+  if (op == "SVFOP_CURRENT_DATE") return Moment(TypeId::kDate, node.location());
+  if (op == "SVFOP_CURRENT_TIMESTAMP") return Moment(TypeId::kTimestampTz, node.location());
+  if (op == "SVFOP_LOCALTIMESTAMP") return Moment(TypeId::kTimestamp, node.location());
+  if (op == "SVFOP_CURRENT_TIME" || op == "SVFOP_LOCALTIME") return Moment(TypeId::kTime, node.location());
+  for (const char* user : {"SVFOP_CURRENT_USER", "SVFOP_USER", "SVFOP_SESSION_USER", "SVFOP_CURRENT_ROLE"}) {
+    if (op == user) return UserName(node.location());
+  }
+  return NotSupported(node);
+}
+
+}  // namespace tessera

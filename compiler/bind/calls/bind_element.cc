@@ -1,0 +1,78 @@
+// Binding elements of lists, where other functions give them: (string_to_array(x, y))[n], (regexp_match(x, y))[n] and
+// (array_agg(x ORDER BY y))[1].
+#include <algorithm>
+#include <string>
+
+#include "compiler/bind/expression_binder.h"
+#include "compiler/query/fold.h"
+#include "compiler/bind/from_binder.h"
+#include "vm/meaning/regex.h"
+
+namespace tessera {
+namespace {
+
+const SqlType kInteger = SqlType::Of(TypeId::kInteger);
+const SqlType kText = SqlType::Text();
+
+}  // namespace
+
+Result<ExprPtr> ExpressionBinder::BindElement(const ParseNode& node) {
+  const ParseNode& list = *node.Get(Field::k_arg);
+  const ParseNode& subscripts = *node.Get(Field::k_indirection);
+  const ParseNode& subscript = *subscripts.first();
+  const int position = node.FirstLocation();
+  const auto refused = [&] {
+    return Unsupported(
+        "a subscript or field selection is not supported", position,
+        "There are no arrays. (string_to_array(x, y))[n], (regexp_match(x, y))[n] and (array_agg(x ORDER "
+        "BY y))[1] are taken, with a constant n.");
+  };
+  const bool one =
+      subscripts.size() == 1 && subscript.Get(Field::k_uidx) != nullptr && subscript.Get(Field::k_is_slice) == nullptr;
+  if (!one || !list.Is(Tag::kFuncCall)) return refused();
+  std::string name;
+  for (const ParseNode& n : *list.Get(Field::k_funcname)) name = n.Text(Field::k_sval);
+  TESSERA_ASSIGN(const ExprPtr place, Bind(*subscript.Get(Field::k_uidx)));
+  if (!IsConstant(*place) || place->constant.null || !place->type.IsInteger()) return refused();
+  const int64_t n = place->constant.i64;
+  if (name == "array_agg" && n == 1 && list.Get(Field::k_agg_distinct) == nullptr)
+    return list.Get(Field::k_over) != nullptr ? BindWindow("first", list) : BindAggregate("first", list);
+
+  const ParseNode* arguments = list.Get(Field::k_args);
+  const bool match = name == "regexp_match", array = name == "string_to_array";
+  const bool splits = array || name == "string_split" || name == "str_split" || name == "split";
+  const size_t count = arguments == nullptr ? 0 : arguments->size();
+  if (!(match && (count == 2 || count == 3)) && !(splits && count == 2)) return refused();
+  std::vector<ExprPtr> args;
+  for (const ParseNode& a : *arguments) {
+    TESSERA_ASSIGN(ExprPtr e, Bind(a));
+    TESSERA_ASSIGN(e, Resolve(std::move(e), kText));
+    if (e->type.id != TypeId::kText) return SqlError(name + " takes texts", e->position);
+    args.push_back(std::move(e));
+  }
+  if (n < 1) return MakeNull(kText, position);
+  if (splits) {
+    TESSERA_ASSIGN(ExprPtr parts, CountParts(*args[0], *args[1], array));
+    TESSERA_ASSIGN(ExprPtr has, Comparison(Function::kGe, std::move(parts), place->Clone(), position));
+    args.push_back(place->Clone());
+    TESSERA_ASSIGN(ExprPtr part, Folded(MakeFunction(Function::kSplitPart, kText, position, std::move(args))));
+    return Folded(MakeFunction(Function::kCase, kText, position,
+                               ExprList(std::move(has), std::move(part), MakeNull(kText, position))));
+  }
+  if (!IsConstant(*args[1])) return refused();
+  if (args[1]->constant.null) return MakeNull(kText, position);
+  // Without groups the list has the match alone.
+  const vm::Regex regex(args[1]->constant.text);
+  const int groups = regex.error().empty() ? regex.groups() : 0;
+  if (n > std::max(groups, 1)) return MakeNull(kText, position);
+  const auto number = [&](int64_t v) { return MakeConstant(Value::Int(kInteger, v), position); };
+  ExprPtr flags = args.size() > 2 ? std::move(args[2]) : MakeConstant(Value::Text({}), position);
+  args.resize(2);
+  args.push_back(number(1));
+  args.push_back(number(1));
+  args.push_back(std::move(flags));
+  args.push_back(number(groups == 0 ? 0 : n));
+  return BindRegexFunction("regexp_substr", &args, position);
+}
+
+}  // namespace tessera

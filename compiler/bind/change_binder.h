@@ -1,0 +1,24 @@
+// DELETE and UPDATE -> the query that finds their rows. Private to compiler/.
+//
+// Start at: BindDelete, BindUpdate. Pure functions; any thread.
+#pragma once
+
+#include <string_view>
+
+#include "base/status.h"
+#include "compiler/query/bound_query.h"
+#include "compiler/parse/dialect.h"
+#include "compiler/parse/parse_tree.h"
+#include "tablet/tablet.h"
+
+namespace tessera {
+
+/// `out->query` has one output, the row's number (NumberRows of tablet/files/live_tablet.h): its first relation is `out->target`.
+/// Where other relations are joined, a row may come more than once.
+Status BindDelete(const ParseNode& node, std::string_view sql, const Dialect& dialect, const Snapshot& snapshot,
+                  Statement* out);
+/// The same; before the number come the row's new values, in the order of the table's columns.
+Status BindUpdate(const ParseNode& node, std::string_view sql, const Dialect& dialect, const Snapshot& snapshot,
+                  Statement* out);
+
+}  // namespace tessera

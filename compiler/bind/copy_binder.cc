@@ -1,0 +1,218 @@
+#include "compiler/bind/copy_binder.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "compiler/bind/expression_binder.h"
+#include "compiler/bind/query_binder.h"
+#include "compiler/bind/row_rules.h"
+#include "compiler/parse/sql_scanner.h"
+#include "compiler/parse/statement_option.h"
+#include "compiler/bind/table_binder.h"
+#include "tablet/csv/file_signature.h"
+#include "tablet/values/utf8.h"
+
+namespace tessera {
+namespace {
+
+/// An option of COPY that is one byte.
+Status ByteOption(const ParseNode& option, const char* what, char* out) {
+  std::string text = OptionText(option);
+  if (text == "\\t") text = "\t";  // people type it, although '\t' is no tab in SQL
+  if (text.size() != 1)
+    return SqlError(std::string("COPY ") + what + " must be a single one-byte character", option.location());
+  if (text[0] == '\n' || text[0] == '\r') {
+    return SqlError(std::string("COPY ") + what + " cannot be newline or carriage return", option.location());
+  }
+  *out = text[0];
+  return {};
+}
+
+struct CopyFormat {
+  char delimiter = ',';
+  bool header = false;
+  bool header_matches = false;  ///< an error if it does not
+  std::string null_string;
+  char quote = '"';
+  char escape = '"';
+};
+
+Status BindCopyOptions(const ParseNode* options, bool is_from, CopyFormat* format) {
+  bool has_escape = false;
+  int delimiter_position = -1;
+  if (options != nullptr) {
+    for (const ParseNode& option : *options) {
+      const std::string name = LowerCase(option.Text(Field::k_defname));
+      const int position = option.location();
+      if (name == "format") {
+        const std::string text = LowerCase(OptionText(option));
+        if (text == "text" || text == "binary") {
+          return Unsupported("COPY format \"" + text + "\" is not supported", position,
+                             "The format is csv; DELIMITER and NULL can be chosen.");
+        }
+        if (text != "csv") return SqlError("COPY format \"" + text + "\" not recognized", position);
+      } else if (name == "delimiter" || name == "delim" || name == "sep") {
+        TESSERA_TRY(ByteOption(option, "delimiter", &format->delimiter));
+        delimiter_position = position;
+      } else if (name == "header") {
+        const std::string text = LowerCase(OptionText(option));
+        format->header_matches = text == "match";
+        if (format->header_matches && !is_from)
+          return SqlError("cannot use \"match\" with HEADER in COPY TO", position);
+        format->header = true;
+        if (!format->header_matches) {
+          TESSERA_ASSIGN(format->header, BooleanOption(option));
+        }
+      } else if (name == "null" || name == "nullstr") {
+        format->null_string = OptionText(option);
+        if (format->null_string.find_first_of("\r\n") != std::string::npos) {
+          return SqlError("COPY null representation cannot use newline or carriage return", position);
+        }
+        // At the head of a file it would be taken for the file's own.
+        if (format->null_string.starts_with("\xEF\xBB\xBF")) {
+          return SqlError("COPY null representation cannot begin with a byte order mark", position);
+        }
+      } else if (name == "quote") {
+        TESSERA_TRY(ByteOption(option, "quote", &format->quote));
+      } else if (name == "escape") {
+        TESSERA_TRY(ByteOption(option, "escape", &format->escape));
+        has_escape = true;
+      } else if (name == "encoding") {
+        const std::string text = LowerCase(OptionText(option));
+        if (text != "utf8" && text != "utf-8")
+          return Unsupported("COPY encoding \"" + text + "\" is not supported", position, "Files are UTF-8.");
+      } else {
+        return Unsupported("COPY option \"" + name + "\" is not supported", position);
+      }
+    }
+  }
+  if (!has_escape) format->escape = format->quote;
+  if (format->delimiter == format->quote)
+    return SqlError("COPY delimiter and quote must be different", delimiter_position);
+  if (format->null_string.find(format->delimiter) != std::string::npos) {
+    return SqlError("COPY delimiter character must not appear in the NULL specification", delimiter_position);
+  }
+  if (format->null_string.find(format->quote) != std::string::npos) {
+    return SqlError("CSV quote character must not appear in the NULL specification", delimiter_position);
+  }
+  return {};
+}
+
+/// Refuses a file whose name promises another format than CSV. A file that is read tells by its first bytes whether it is
+/// compressed or binary, so that one that was named wrongly can still be loaded; JSON does not tell.
+Status CheckFileName(const std::string& file, bool is_from, int position) {
+  const FilePromise* const promise = FindPromise(file);
+  if (promise == nullptr || (is_from && !promise->is_text)) return {};
+  std::string hint = "Give the file another name.";
+  if (promise->compress != nullptr) {
+    hint =
+        std::string("Give the file another name, or compress it on the way: tessera DATABASE -c \"COPY ... TO STDOUT") +
+        " ...\" | " + promise->compress + " > FILE";
+  } else if (promise->is_text && is_from) {
+    hint = "Convert it to CSV first.";
+  }
+  return Unsupported("COPY " + std::string(is_from ? "FROM" : "TO") + " of " + promise->what +
+                         " is not supported: " + QuoteForMessage(file) + " has the name of one, and COPY " +
+                         (is_from ? "reads" : "writes") + " CSV",
+                     position, hint);
+}
+
+/// SELECT of these columns of a table: what COPY table TO writes.
+std::unique_ptr<Query> ScanQuery(std::shared_ptr<const TableInfo> table, const std::vector<int>& columns) {
+  auto query = std::make_unique<Query>();
+  Relation relation;
+  relation.alias = table->schema.name;
+  for (const ColumnSchema& c : table->schema.columns) {
+    relation.column_names.push_back(c.name);
+    relation.column_types.push_back(c.type);
+  }
+  relation.table = std::move(table);
+  query->relations.push_back(std::move(relation));
+  BindContext context;
+  context.relations = &query->relations;
+  ExpressionBinder binder(&context, nullptr, Clause::kSelect);
+  for (int c : columns)
+    query->outputs.push_back({binder.Column(0, c, -1), query->relations[0].column_names[static_cast<size_t>(c)]});
+  query->visible = static_cast<int>(columns.size());
+  return query;
+}
+
+}  // namespace
+
+Status BindCopy(const ParseNode& copy, std::string_view sql, const Dialect& dialect, const Snapshot& snapshot,
+                int position, Statement* out) {
+  const bool is_from = copy.Get(Field::k_is_from) != nullptr;
+  out->kind = is_from ? Statement::Kind::kCopyFrom : Statement::Kind::kCopyTo;
+  if (copy.Get(Field::k_is_program) != nullptr)
+    return Unsupported("COPY with PROGRAM is not supported", FindKeyword(sql, position, "program"));
+  if (const ParseNode* where = copy.Get(Field::k_whereClause))
+    return Unsupported("COPY FROM with WHERE is not supported", where->location());
+  out->file = copy.Text(Field::k_filename);
+  if (copy.Get(Field::k_filename) != nullptr && out->file.empty()) return SqlError("COPY needs a file name", position);
+  TESSERA_TRY(CheckFileName(out->file, is_from, FindKeyword(sql, position, is_from ? "from" : "to")));
+  CopyFormat format;
+  TESSERA_TRY(BindCopyOptions(copy.Get(Field::k_options), is_from, &format));
+
+  std::vector<int> columns;
+  const ParseNode* relation = copy.Get(Field::k_relation);
+  if (relation != nullptr) {
+    TESSERA_ASSIGN(out->target, FindTable(*relation, snapshot));
+    out->table = out->target->schema.name;
+    if (const ParseNode* list = copy.Get(Field::k_attlist)) {
+      for (const ParseNode& n : *list) {
+        const std::string_view name = n.Text(Field::k_sval);
+        // The tree has no positions of the names: take the first such word after the table.
+        const int at = FindKeyword(sql, relation->location() + static_cast<int>(out->table.size()), name);
+        TESSERA_ASSIGN(const int column, FindTableColumn(*out->target, name, at));
+        if (std::find(columns.begin(), columns.end(), column) != columns.end()) {
+          return SqlError("column \"" + std::string(name) + "\" specified more than once", at);
+        }
+        if (is_from && out->target->schema.columns[static_cast<size_t>(column)].generated_text)
+          return SqlError("column \"" + std::string(name) + "\" is a generated column", at, "COPY computes it.");
+        columns.push_back(column);
+      }
+    } else {
+      // As in PostgreSQL, without the generated ones.
+      const std::vector<ColumnSchema>& all = out->target->schema.columns;
+      for (size_t c = 0; c < all.size(); ++c) {
+        if (!all[c].generated_text) columns.push_back(static_cast<int>(c));
+      }
+      if (columns.size() == all.size()) columns.clear();
+    }
+  }
+  if (is_from) {
+    std::vector<int> given = columns;
+    for (int c = 0; columns.empty() && c < static_cast<int>(out->target->schema.columns.size()); ++c)
+      given.push_back(c);
+    TESSERA_ASSIGN(out->copy_from.rules, MakeRowRules(out->target->schema, given, dialect));
+    out->copy_from.delimiter = format.delimiter;
+    out->copy_from.header = format.header;
+    if (format.header_matches) out->value = "match";
+    out->copy_from.null_string = format.null_string;
+    out->copy_from.quote = format.quote;
+    out->copy_from.escape = format.escape;
+    out->copy_from.columns = columns;
+    return {};
+  }
+  out->copy_to.delimiter = format.delimiter;
+  out->copy_to.header = format.header;
+  out->copy_to.null_string = format.null_string;
+  out->copy_to.quote = format.quote;
+  out->copy_to.escape = format.escape;
+  if (relation != nullptr) {
+    if (columns.empty()) {
+      for (size_t c = 0; c < out->target->schema.columns.size(); ++c) columns.push_back(static_cast<int>(c));
+    }
+    out->query = ScanQuery(out->target, columns);
+    return {};
+  }
+  const ParseNode& query = *copy.Get(Field::k_query);
+  if (!query.Is(Tag::kSelectStmt))
+    return Unsupported("COPY of a statement other than SELECT is not supported", position);
+  TESSERA_ASSIGN(out->query, BindQuery(query, sql, dialect, snapshot));
+  return {};
+}
+
+}  // namespace tessera

@@ -1,0 +1,602 @@
+#include "compiler/bind/table_binder.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "compiler/query/evaluate.h"
+#include "compiler/query/expr_builder.h"
+#include "compiler/bind/expression_binder.h"
+#include "compiler/query/fold.h"
+#include "compiler/query/nearest_name.h"
+#include "compiler/bind/query_binder.h"
+#include "compiler/query/query_copy.h"
+#include "compiler/bind/row_rules.h"
+#include "compiler/parse/sql_scanner.h"
+#include "compiler/parse/statement_option.h"
+#include "tablet/catalog/schema_check.h"
+#include "tablet/chunk/tablet_format.h"
+#include "tablet/values/value_parser.h"
+
+namespace tessera {
+namespace {
+
+/// The columns that a text names, with commas between: cluster_by and distribute_by.
+Status BindColumns(const ParseNode& option, const TableSchema& schema, std::vector<int>* columns) {
+  const std::string what(option.Text(Field::k_defname)), text = OptionText(option);
+  if (!columns->empty()) return SqlError(what + " is given twice", option.location());
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    std::string name = text.substr(begin, end - begin);
+    begin = end + 1;
+    name.erase(0, name.find_first_not_of(' '));
+    name.erase(name.find_last_not_of(' ') + 1);
+    const int column = schema.Find(name);
+    if (column < 0) {
+      return SqlError(what + " names column \"" + name + "\", which table \"" + schema.name + "\" does not have",
+                      option.location(), "Write " + what + " = a, or " + what + " = 'a, b' for several columns.");
+    }
+    if (schema.columns[static_cast<size_t>(column)].generated_text)
+      return Unsupported(what + " of a generated column is not supported", option.location());
+    if (std::ranges::count(*columns, column) > 0)
+      return SqlError(what + " names column \"" + name + "\" twice", option.location());
+    columns->push_back(column);
+  }
+  return {};
+}
+
+Status BindDistribution(const ParseNode& option, TableSchema* schema) {
+  TESSERA_TRY(BindColumns(option, *schema, &schema->distribute_by));
+  for (const int c : schema->distribute_by) {
+    const ColumnSchema& column = schema->columns[static_cast<size_t>(c)];
+    // (Equal ones may differ as they are stored.)
+    if (!column.type.IsFloat() && column.type.id != TypeId::kInterval) continue;
+    return Unsupported(
+        "distribute_by of column \"" + column.name + "\" of type " + column.type.ToString() + " is not supported",
+        option.location());
+  }
+  return {};
+}
+
+Status BindTableOptions(const ParseNode& options, TableSchema* schema) {
+  for (const ParseNode& option : options) {
+    const std::string_view name = option.Text(Field::k_defname);
+    if (name == "cluster_by") {
+      TESSERA_TRY(BindColumns(option, *schema, &schema->cluster_by));
+      continue;
+    }
+    if (name == "distribute_by") {
+      TESSERA_TRY(BindDistribution(option, schema));
+      continue;
+    }
+    if (name != "tablet_rows") {
+      return SqlError("unrecognized parameter \"" + std::string(name) + "\"", option.location(),
+                      "There are tablet_rows, cluster_by and distribute_by.");
+    }
+    const ParseNode* arg = option.Get(Field::k_arg);
+    const int64_t rows = arg != nullptr && arg->Is(Tag::kInteger) ? arg->Number(Field::k_ival) : 0;
+    if (rows < 1 || rows > kGreatestTabletRows) {
+      return SqlError("tablet_rows must be an integer between 1 and " + std::to_string(kGreatestTabletRows),
+                      option.location());
+    }
+    schema->tablet_rows = static_cast<uint32_t>(rows);
+  }
+  return {};
+}
+
+/// The name of an unsupported constraint; "" for a supported one.
+std::string UnsupportedConstraint(std::string_view type) {
+  struct Row {
+    std::string_view type, name;
+  };
+  constexpr Row kRows[] = {
+      {"CONSTR_FOREIGN", "FOREIGN KEY"}, {"CONSTR_IDENTITY", "GENERATED AS IDENTITY"}, {"CONSTR_EXCLUSION", "EXCLUDE"}};
+  for (const Row& row : kRows) {
+    if (row.type == type) return std::string(row.name);
+  }
+  constexpr std::string_view kKnown[] = {"CONSTR_NOTNULL", "CONSTR_NULL",   "CONSTR_PRIMARY",  "CONSTR_DEFAULT",
+                                         "CONSTR_CHECK",   "CONSTR_UNIQUE", "CONSTR_GENERATED"};
+  if (std::find(std::begin(kKnown), std::end(kKnown), type) != std::end(kKnown)) return {};
+  return "this constraint (" + std::string(type) + ")";
+}
+
+class TableBinder {
+ public:
+  TableBinder(std::string_view sql, const Dialect& dialect, TableSchema* schema) : schema_(schema) {
+    context_.sql = sql;
+    context_.dialect = &dialect;
+    context_.relations = &no_relations_;
+  }
+
+  Status AddColumn(const ParseNode& definition) {
+    const int position = definition.location();
+    if (schema_->columns.size() == kGreatestColumns) {
+      return SqlError("table \"" + schema_->name + "\" has more than " + std::to_string(kGreatestColumns) + " columns",
+                      position);
+    }
+    ColumnSchema column;
+    column.name = definition.Text(Field::k_colname);
+    for (const ColumnSchema& other : schema_->columns) {
+      if (other.name == column.name)
+        return SqlError("column \"" + column.name + "\" specified more than once", position);
+    }
+    const ParseNode* type = definition.Get(Field::k_typeName);
+    if (type == nullptr) return Unsupported("a column without a type is not supported", position);
+    if (definition.Get(Field::k_collClause) != nullptr) return Unsupported("COLLATE is not supported", position);
+    ExpressionBinder types(&context_, nullptr, Clause::kValues);
+    TESSERA_ASSIGN(column.type, types.BindType(*type, type->location()));
+    if (column.type.id == TypeId::kInterval && type->Get(Field::k_typmods) != nullptr)
+      return Unsupported("a column of type INTERVAL with fields is not supported", type->location(), "Write INTERVAL.");
+    bool is_null = false;
+    schema_->columns.push_back(column);
+    if (const ParseNode* constraints = definition.Get(Field::k_constraints)) {
+      for (const ParseNode& c : *constraints) {
+        const std::string_view kind = c.Text(Field::k_contype);
+        if (const std::string name = UnsupportedConstraint(kind); !name.empty()) {
+          return Unsupported(name + " is not supported", c.location());
+        }
+        if (kind == "CONSTR_DEFAULT") TESSERA_TRY(SetDefault(c));
+        bool& not_null = schema_->columns.back().not_null;
+        if (kind == "CONSTR_NULL") is_null = true;
+        if (kind == "CONSTR_NOTNULL") not_null = true;
+        if (is_null && not_null) {
+          return SqlError("conflicting NULL/NOT NULL declarations for column \"" + column.name + "\"", c.location());
+        }
+        const int number = static_cast<int>(schema_->columns.size()) - 1;
+        if (kind == "CONSTR_PRIMARY") TESSERA_TRY(SetPrimaryKey({number}, c.location()));
+        if (kind == "CONSTR_UNIQUE") TESSERA_TRY(AddUnique(c, {number}));
+        if (kind == "CONSTR_CHECK" || kind == "CONSTR_GENERATED") expressions_.push_back({&c, number});
+      }
+    }
+    return {};
+  }
+
+  /// A constraint of the table; its columns are all known.
+  Status AddConstraint(const ParseNode& constraint) {
+    const std::string_view kind = constraint.Text(Field::k_contype);
+    const int position = constraint.location();
+    if (const std::string name = UnsupportedConstraint(kind); !name.empty())
+      return Unsupported(name + " is not supported", position);
+    if (kind == "CONSTR_CHECK") {
+      expressions_.push_back({&constraint, -1});
+      return {};
+    }
+    std::vector<int> key;
+    const ParseNode* keys = constraint.Get(Field::k_keys);
+    const bool unique = kind == "CONSTR_UNIQUE";
+    if ((kind != "CONSTR_PRIMARY" && !unique) || keys == nullptr)
+      return Unsupported("this constraint is not supported", position);
+    for (const ParseNode& k : *keys) {
+      const std::string_view name = k.Text(Field::k_sval);
+      const int column = schema_->Find(name);
+      if (column < 0) return SqlError("column \"" + std::string(name) + "\" named in key does not exist", position);
+      if (std::find(key.begin(), key.end(), column) != key.end()) {
+        return SqlError("column \"" + std::string(name) + "\" appears twice in " + (unique ? "unique" : "primary key") +
+                            " constraint",
+                        position);
+      }
+      key.push_back(column);
+    }
+    return unique ? AddUnique(constraint, std::move(key)) : SetPrimaryKey(key, position);
+  }
+
+  /// CHECK and GENERATED: all columns are known.
+  Status AddExpressions() {
+    const Dialect& dialect = *context_.dialect;
+    for (const auto& [constraint, column] : expressions_) {
+      if (constraint->Text(Field::k_contype) != "CONSTR_GENERATED") continue;
+      ColumnSchema& generated = schema_->columns[static_cast<size_t>(column)];
+      if (generated.HasDefault()) {
+        return SqlError("both default and generation expression specified for column \"" + generated.name + "\"",
+                        constraint->location());
+      }
+      if (generated.generated_text) {
+        return SqlError("multiple generation clauses specified for column \"" + generated.name + "\"",
+                        constraint->location());
+      }
+      generated.generated_text = ExpressionTextOf(*constraint);
+    }
+    for (const auto& [constraint, column] : expressions_) {
+      const ParseNode& expression = *constraint->Get(Field::k_raw_expr);
+      const bool generated = constraint->Text(Field::k_contype) == "CONSTR_GENERATED";
+      const ColumnSchema* of = generated ? &schema_->columns[static_cast<size_t>(column)] : nullptr;
+      TESSERA_TRY(CheckRowExpression(expression, context_.sql, dialect, *schema_, of));
+      if (generated) continue;
+      std::vector<int> named = {column};
+      if (column < 0) {
+        TESSERA_ASSIGN(named, ColumnsOfRowExpression(expression, context_.sql, dialect, *schema_));
+        if (named.size() != 1) named.clear();
+      }
+      TESSERA_ASSIGN(std::string name, NameOf(*constraint, named, "check"));
+      schema_->checks.push_back({std::move(name), ExpressionTextOf(*constraint)});
+    }
+    return {};
+  }
+
+ private:
+  /// The constraint's own name, or one as PostgreSQL makes it: table_column_check, with a number if that is taken.
+  Result<std::string> NameOf(const ParseNode& constraint, const std::vector<int>& columns, const char* kind) {
+    const auto taken = [&](const std::string& name) {
+      const auto same = [&](const auto& other) { return other.name == name; };
+      return std::any_of(schema_->checks.begin(), schema_->checks.end(), same) ||
+             std::any_of(schema_->unique_keys.begin(), schema_->unique_keys.end(), same);
+    };
+    std::string name(constraint.Text(Field::k_conname));
+    if (!name.empty()) {
+      if (taken(name)) return SqlError("constraint \"" + name + "\" already exists", constraint.location());
+      return name;
+    }
+    name = schema_->name;
+    for (const int c : columns) name += "_" + schema_->columns[static_cast<size_t>(c)].name;
+    name += std::string("_") + kind;
+    const std::string base = name;
+    for (int i = 1; taken(name); ++i) name = base + std::to_string(i);
+    return name;
+  }
+
+  Status AddUnique(const ParseNode& constraint, std::vector<int> columns) {
+    const int position = constraint.location();
+    if (constraint.Get(Field::k_nulls_not_distinct) != nullptr)
+      return Unsupported("UNIQUE NULLS NOT DISTINCT is not supported", position, "Declare the columns NOT NULL.");
+    if (constraint.Get(Field::k_deferrable) != nullptr)
+      return Unsupported("a constraint that is DEFERRABLE is not supported", position);
+    TESSERA_ASSIGN(std::string name, NameOf(constraint, columns, "key"));
+    schema_->unique_keys.push_back({std::move(name), std::move(columns)});
+    return {};
+  }
+
+  /// The text between the parentheses of CHECK (...) or AS (...).
+  std::string ExpressionTextOf(const ParseNode& constraint) const {
+    const std::string_view sql = context_.sql;
+    size_t begin = 0, depth = 0;
+    for (Token t = NextToken(sql, static_cast<size_t>(constraint.location())); t.kind != Token::Kind::kEnd;
+         t = NextToken(sql, t.end)) {
+      if (t.kind != Token::Kind::kSymbol) continue;
+      if (sql[t.begin] == '(' && depth++ == 0) begin = t.end;
+      if (sql[t.begin] == ')' && --depth == 0) return std::string(sql.substr(begin, t.begin - begin));
+    }
+    return {};
+  }
+
+  /// Of the last column: a constant as text of its type, or what each row computes.
+  Status SetDefault(const ParseNode& constraint) {
+    ColumnSchema& column = schema_->columns.back();
+    const ParseNode& expression = *constraint.Get(Field::k_raw_expr);
+    const int position = constraint.location();
+    if (column.HasDefault())
+      return SqlError("multiple default values specified for column \"" + column.name + "\"", position);
+    ExpressionBinder binder(&context_, nullptr, Clause::kDefault);
+    TESSERA_ASSIGN(const bool varies, CheckDefault(&binder, expression, column, context_.sql, *context_.dialect));
+    if (varies) {
+      column.default_expression = DefaultTextOf(constraint);
+      return Status::Ok();
+    }
+    TESSERA_ASSIGN(const Value value, InsertValue(&binder, expression, column));
+    if (!value.null) column.default_text = ToText(value);
+    return Status::Ok();
+  }
+
+  /// The text between DEFAULT and the next constraint, the next column or the end.
+  std::string DefaultTextOf(const ParseNode& constraint) const {
+    const std::string_view sql = context_.sql;
+    Token t = NextToken(sql, static_cast<size_t>(constraint.location()));
+    const size_t begin = t.end;
+    size_t end = constraint.next() != nullptr ? static_cast<size_t>(constraint.next()->location()) : sql.size();
+    int depth = 0;
+    for (t = NextToken(sql, begin); t.kind != Token::Kind::kEnd && t.begin < end; t = NextToken(sql, t.end)) {
+      if (t.kind != Token::Kind::kSymbol) continue;
+      if (sql[t.begin] == '(') ++depth;
+      if ((sql[t.begin] == ')' && depth-- == 0) || (sql[t.begin] == ',' && depth == 0)) end = t.begin;
+    }
+    return std::string(TrimBlanks(sql.substr(begin, end - begin)));
+  }
+
+  Status SetPrimaryKey(const std::vector<int>& key, int position) {
+    if (!schema_->primary_key.empty()) {
+      return SqlError("multiple primary keys for table \"" + schema_->name + "\" are not allowed", position);
+    }
+    schema_->primary_key = key;
+    for (int c : key) schema_->columns[static_cast<size_t>(c)].not_null = true;
+    return {};
+  }
+
+  /// CHECK and GENERATED, and the column that has each; -1: the table.
+  std::vector<std::pair<const ParseNode*, int>> expressions_;
+  TableSchema* schema_;
+  std::vector<Relation> no_relations_;  ///< stays empty: a DEFAULT has no columns to speak of
+  BindContext context_;
+};
+
+}  // namespace
+
+namespace {
+constexpr const char* kCatalogHint = "SHOW TABLES lists the tables, DESCRIBE t the columns of one.";
+
+/// The one schema is "main", as in DuckDB and SQLite, and "public", as in PostgreSQL.
+Status CheckSchemaName(const ParseNode& range_var) {
+  const std::string_view schema = range_var.Text(Field::k_schemaname);
+  const bool has_catalog = range_var.Get(Field::k_catalogname) != nullptr;
+  if (!has_catalog && (schema.empty() || schema == "main" || schema == "public")) return {};
+  const bool is_catalog = schema == "information_schema" || schema == "pg_catalog";
+  return Unsupported("a table name with a schema is not supported", range_var.location(),
+                     is_catalog ? kCatalogHint : "There is one schema, main or public; names of tables stand alone.");
+}
+
+}  // namespace
+
+Status TableNotFound(std::string_view name, int position, const Snapshot& snapshot) {
+  std::vector<std::string_view> names;
+  for (const auto& t : snapshot.tables) names.push_back(t->schema.name);
+  const std::string nearest = NearestName(name, names);
+  const bool is_catalog = name.starts_with("sqlite_") || name.starts_with("pg_") || name.starts_with("duckdb_");
+  return SqlError("table \"" + std::string(name) + "\" does not exist", position,
+                  is_catalog        ? kCatalogHint
+                  : nearest.empty() ? ""
+                                    : "Perhaps you meant table \"" + nearest + "\".");
+}
+
+Result<std::shared_ptr<const TableInfo>> FindTable(const ParseNode& range_var, const Snapshot& snapshot) {
+  const std::string_view name = range_var.Text(Field::k_relname);
+  TESSERA_TRY(CheckSchemaName(range_var));
+  std::shared_ptr<const TableInfo> table = snapshot.Find(name);
+  if (table == nullptr) return TableNotFound(name, range_var.location(), snapshot);
+  return table;
+}
+
+Result<int> FindTableColumn(const TableInfo& table, std::string_view name, int position) {
+  const int column = table.schema.Find(name);
+  if (column >= 0) return column;
+  std::vector<std::string_view> names;
+  for (const ColumnSchema& c : table.schema.columns) names.push_back(c.name);
+  const std::string nearest = NearestName(name, names);
+  return SqlError("column \"" + std::string(name) + "\" of table \"" + table.schema.name + "\" does not exist",
+                  position, nearest.empty() ? "" : "Perhaps you meant column \"" + nearest + "\".");
+}
+
+namespace {
+
+/// The name of a new table, and what is in its place.
+Status BindNewTable(const ParseNode& relation, bool if_not_exists, const Dialect& dialect, const Snapshot& snapshot,
+                    Statement* out) {
+  out->kind = Statement::Kind::kCreateTable;
+  const int position = relation.location();
+  TESSERA_TRY(CheckSchemaName(relation));
+  const std::string_view persistence = relation.Text(Field::k_relpersistence);
+  if (persistence == "t") return Unsupported("a temporary table is not supported", position);
+  if (persistence == "u") return Unsupported("an unlogged table is not supported", position);
+  out->table = relation.Text(Field::k_relname);
+  out->schema.name = out->table;
+  out->if_exists = if_not_exists;
+  out->or_replace = dialect.or_replace;
+  if (out->or_replace && out->if_exists)
+    return SqlError("CREATE OR REPLACE TABLE with IF NOT EXISTS is not valid", position, "Leave out one of them.");
+  if (!out->if_exists && !out->or_replace && snapshot.Find(out->table) != nullptr)
+    return SqlError("table \"" + out->table + "\" already exists", position);
+  return {};
+}
+
+}  // namespace
+
+Status BindCreateTable(const ParseNode& create, std::string_view sql, const Dialect& dialect, const Snapshot& snapshot,
+                       Statement* out) {
+  const ParseNode& relation = *create.Get(Field::k_relation);
+  const int position = relation.location();
+  TESSERA_TRY(BindNewTable(relation, create.Get(Field::k_if_not_exists) != nullptr, dialect, snapshot, out));
+  if (create.Get(Field::k_inhRelations) != nullptr) return Unsupported("INHERITS is not supported", position);
+  if (create.Get(Field::k_partspec) != nullptr) return Unsupported("PARTITION BY is not supported", position);
+  if (create.Get(Field::k_ofTypename) != nullptr) return Unsupported("CREATE TABLE OF is not supported", position);
+  if (create.Get(Field::k_tablespacename) != nullptr) return Unsupported("TABLESPACE is not supported", position);
+  if (create.Text(Field::k_oncommit) != "ONCOMMIT_NOOP") return Unsupported("ON COMMIT is not supported", position);
+
+  TableBinder binder(sql, dialect, &out->schema);
+  const ParseNode* elements = create.Get(Field::k_tableElts);
+  if (elements == nullptr) return SqlError("table \"" + out->table + "\" must have at least one column", position);
+  for (const ParseNode& e : *elements) {
+    if (e.Is(Tag::kColumnDef)) {
+      TESSERA_TRY(binder.AddColumn(e));
+    } else if (!e.Is(Tag::kConstraint)) {
+      return Unsupported("LIKE in CREATE TABLE is not supported", position);
+    }
+  }
+  for (const ParseNode& e : *elements) {
+    if (e.Is(Tag::kConstraint)) TESSERA_TRY(binder.AddConstraint(e));
+  }
+  TESSERA_TRY(binder.AddExpressions());
+  if (out->schema.columns.empty())
+    return SqlError("table \"" + out->table + "\" must have at least one column", position);
+  if (const ParseNode* options = create.Get(Field::k_options)) TESSERA_TRY(BindTableOptions(*options, &out->schema));
+  return {};
+}
+
+Status BindCreateTableAs(const ParseNode& create, std::string_view sql, const Dialect& dialect,
+                         const Snapshot& snapshot, Statement* out) {
+  const ParseNode& into = *create.Get(Field::k_into);
+  const ParseNode& relation = *into.Get(Field::k_rel);
+  const int position = relation.location();
+  if (create.Text(Field::k_objtype) != "OBJECT_TABLE")
+    return Unsupported("CREATE MATERIALIZED VIEW is not supported", position, "Write CREATE TABLE ... AS SELECT.");
+  const ParseNode& select = *create.Get(Field::k_query);
+  if (!select.Is(Tag::kSelectStmt))
+    return Unsupported("CREATE TABLE AS of a statement other than SELECT is not supported", position);
+  TESSERA_TRY(BindNewTable(relation, create.Get(Field::k_if_not_exists) != nullptr, dialect, snapshot, out));
+  if (into.Get(Field::k_tableSpaceName) != nullptr) return Unsupported("TABLESPACE is not supported", position);
+  if (into.Text(Field::k_onCommit) != "ONCOMMIT_NOOP") return Unsupported("ON COMMIT is not supported", position);
+  TESSERA_ASSIGN(std::unique_ptr<Query> query, BindQuery(select, sql, dialect, snapshot));
+  const auto count = static_cast<size_t>(query->visible);
+  const ParseNode* name = nullptr;
+  if (const ParseNode* names = into.Get(Field::k_colNames)) {
+    if (names->size() > count) {
+      return SqlError("too many column names were specified: the query has " + std::to_string(count) + " columns",
+                      position);
+    }
+    name = names->first();
+  }
+  for (size_t i = 0; i < count; ++i) {
+    Output& o = query->outputs[i];
+    if (name != nullptr) {
+      o.name = name->Text(Field::k_sval);
+      name = name->next();
+    }
+    ColumnSchema& column = out->schema.columns.emplace_back();
+    column.name = o.name;
+    column.type = o.expr->type;
+    const auto same = [&](const ColumnSchema& c) { return &c != &column && c.name == o.name; };
+    if (std::any_of(out->schema.columns.begin(), out->schema.columns.end(), same)) {
+      return SqlError("column \"" + o.name + "\" specified more than once", o.expr->position,
+                      "Name it in the query: SELECT x AS name.");
+    }
+  }
+  if (const ParseNode* options = into.Get(Field::k_options)) TESSERA_TRY(BindTableOptions(*options, &out->schema));
+  const bool is_there = out->if_exists && snapshot.Find(out->table) != nullptr;
+  if (!is_there && into.Get(Field::k_skipData) == nullptr) out->query = std::move(query);
+  return {};
+}
+
+Status BindDropTable(const ParseNode& drop, int position, const Snapshot& snapshot, Statement* out) {
+  out->kind = Statement::Kind::kDropTable;
+  const std::string_view type = drop.Text(Field::k_removeType);
+  if (type != "OBJECT_TABLE") {
+    std::string name(type.starts_with("OBJECT_") ? type.substr(7) : type);
+    return Unsupported("DROP " + name + " is not supported", position);
+  }
+  const ParseNode* objects = drop.Get(Field::k_objects);
+  if (objects->first()->next() != nullptr)
+    return Unsupported("DROP TABLE of several tables is not supported", position);
+  const ParseNode* names = objects->first()->Get(Field::k_items);
+  if (names->first()->next() != nullptr) return Unsupported("a table name with a schema is not supported", position);
+  out->table = names->first()->Text(Field::k_sval);
+  out->if_exists = drop.Get(Field::k_missing_ok) != nullptr;
+  if (!out->if_exists && snapshot.Find(out->table) == nullptr) return TableNotFound(out->table, -1, snapshot);
+  return {};
+}
+
+Status BindVacuum(const ParseNode& vacuum, int position, const Snapshot& snapshot, Statement* out) {
+  out->kind = Statement::Kind::kVacuum;
+  if (const ParseNode* options = vacuum.Get(Field::k_options)) {
+    for (const ParseNode& option : *options) {
+      const std::string_view name = option.Text(Field::k_defname);
+      if (name == "compression") {
+        out->value = OptionText(option);
+      } else if (name != "full" && name != "analyze" && name != "verbose" && name != "freeze") {
+        return SqlError("unrecognized VACUUM option \"" + std::string(name) + "\"", option.location(),
+                        "There is compression: VACUUM (compression ratio) t.");
+      }
+    }
+  }
+  if (const ParseNode* tables = vacuum.Get(Field::k_rels)) {
+    for (const ParseNode& entry : *tables) {
+      if (entry.Get(Field::k_va_cols) != nullptr)
+        return Unsupported("VACUUM of columns is not supported", position, "Name the table alone.");
+      TESSERA_ASSIGN(const std::shared_ptr<const TableInfo> table, FindTable(*entry.Get(Field::k_relation), snapshot));
+      out->tables.push_back(table->schema.name);
+    }
+    return {};
+  }
+  for (const auto& table : snapshot.tables) out->tables.push_back(table->schema.name);
+  return {};
+}
+
+Status BindCreateIndex(const ParseNode& create, int position, const Snapshot& snapshot, Statement* out) {
+  if (create.Get(Field::k_unique) != nullptr)
+    return Unsupported("CREATE UNIQUE INDEX is not supported", position, "Give the table a PRIMARY KEY.");
+  TESSERA_ASSIGN(const std::shared_ptr<const TableInfo> table, FindTable(*create.Get(Field::k_relation), snapshot));
+  for (const ParseNode& element : *create.Get(Field::k_indexParams)) {
+    if (element.Get(Field::k_name) == nullptr) continue;  // an expression
+    TESSERA_ASSIGN(const int column, FindTableColumn(*table, element.Text(Field::k_name), -1));
+    (void)column;
+  }
+  out->kind = Statement::Kind::kNotice;
+  out->notice = "CREATE INDEX: no effect, scans need no index";
+  return {};
+}
+
+Result<Value> InsertValue(ExpressionBinder* binder, const ParseNode& node, const ColumnSchema& column) {
+  if (node.Is(Tag::kSetToDefault)) return DefaultValue(column, binder->dialect());
+  TESSERA_ASSIGN(ExprPtr e, binder->Bind(node));
+  const int position = e->position;
+  const bool untyped = e->type.id == TypeId::kNull;
+  if (!untyped && FindCast(e->type, column.type) > CastContext::kAssignment) {
+    return SqlError("column \"" + column.name + "\" is of type " + column.type.ToString() +
+                        " but expression is of type " + e->type.ToString(),
+                    position, "You will need to rewrite or cast the expression.");
+  }
+  if (!IsConstant(*e))
+    return Unsupported("VALUES with an expression that is not a constant is not supported", position);
+  // Text that is longer than VARCHAR(n) is an error here; CAST would cut it. A text literal is read as the column's
+  // type.
+  if (!e->constant.null && (untyped || (e->type.id == TypeId::kText && column.type.id == TypeId::kText))) {
+    Result<Value> value = ParseValue(e->constant.text, column.type, binder->zone());
+    if (!value.ok()) return value.status().At(position);
+    return value;
+  }
+  if (e->constant.null) return Value::Null(column.type);
+  SqlType type = column.type;
+  if (type.id == TypeId::kText) type.length = 0;
+  TESSERA_ASSIGN(e, binder->Cast(std::move(e), type));
+  if (type.id == TypeId::kText) return ParseValue(e->constant.text, column.type);
+  return std::move(e->constant);
+}
+
+Status FitToTable(Query* query, const TableInfo& target, const std::vector<int>& columns, const Dialect& dialect) {
+  BindContext context;
+  context.dialect = &dialect;
+  context.relations = &query->relations;
+  ExpressionBinder binder(&context, nullptr, Clause::kSelect);
+  const size_t count = target.schema.columns.size();
+  std::vector<Output> fitted(count);
+  // Where each old output is now, for ORDER BY, which sorts by the value before its cast.
+  std::vector<int> place(query->outputs.size(), -1);
+  std::vector<Output> hidden;
+  for (size_t i = 0; i < query->outputs.size(); ++i) {
+    Output& old = query->outputs[i];
+    const auto sorted = [&](const OrderKey& k) { return k.output == static_cast<int>(i); };
+    const bool is_sorted = std::any_of(query->order_by.begin(), query->order_by.end(), sorted);
+    if (static_cast<int>(i) >= query->visible) {
+      place[i] = static_cast<int>(count + hidden.size());
+      hidden.push_back(std::move(old));
+      continue;
+    }
+    const auto to = static_cast<size_t>(columns[i]);
+    const ColumnSchema& column = target.schema.columns[to];
+    const int position = old.expr->position;
+    const SqlType from = old.expr->type;
+    SqlType type = column.type;
+    // A text that is too long is an error when it is stored; a cast would cut it.
+    if (type.id == TypeId::kText) type.length = 0;
+    const bool same = from == type || (from.id == TypeId::kText && type.id == TypeId::kText);
+    if (!same && FindCast(from, type) > CastContext::kAssignment) {
+      return SqlError("column \"" + column.name + "\" is of type " + column.type.ToString() +
+                          " but expression is of type " + from.ToString(),
+                      position, "You will need to rewrite or cast the expression.");
+    }
+    place[i] = static_cast<int>(to);
+    if (!same && is_sorted) {
+      place[i] = static_cast<int>(count + hidden.size());
+      hidden.push_back({old.expr->Clone(), ""});
+    }
+    // Distinct values may be equal after a cast. DISTINCT applies to what is selected, not to what is stored.
+    if (!same && query->distinct && FindCast(from, type) != CastContext::kImplicit) {
+      return Unsupported("INSERT of SELECT DISTINCT with a narrowing cast is not supported", position,
+                         "Cast in the select list.");
+    }
+    if (!same) {
+      TESSERA_ASSIGN(old.expr, binder.Cast(std::move(old.expr), type));
+    }
+    fitted[to] = {std::move(old.expr), column.name};
+  }
+  if (query->distinct && !hidden.empty()) {
+    return Unsupported("INSERT of SELECT DISTINCT with a cast and ORDER BY is not supported", -1,
+                       "Cast in the select list.");
+  }
+  for (size_t c = 0; c < count; ++c) {
+    if (fitted[c].expr == nullptr)
+      fitted[c] = {MakeConstant(DefaultOf(target.schema.columns[c]), -1), target.schema.columns[c].name};
+  }
+  for (OrderKey& k : query->order_by) k.output = place[static_cast<size_t>(k.output)];
+  for (Output& h : hidden) fitted.push_back(std::move(h));
+  query->outputs = std::move(fitted);
+  query->visible = static_cast<int>(count);
+  return {};
+}
+
+}  // namespace tessera

@@ -1,0 +1,48 @@
+// Tables: CREATE and DROP, names of tables and columns, and rows that are to be stored in one. Private to compiler/.
+//
+// Start at: FindTable, BindCreateTable, FitToTable. Pure functions; any thread.
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "compiler/query/bound_query.h"
+#include "compiler/parse/dialect.h"
+#include "compiler/parse/parse_tree.h"
+#include "tablet/tablet.h"
+
+namespace tessera {
+
+class ExpressionBinder;
+
+Status BindCreateTable(const ParseNode& create, std::string_view sql, const Dialect& dialect, const Snapshot& snapshot,
+                       Statement* out);
+/// The table is made of the outputs of Statement::query, which there is none of if nothing is to be stored.
+Status BindCreateTableAs(const ParseNode& create, std::string_view sql, const Dialect& dialect,
+                         const Snapshot& snapshot, Statement* out);
+/// `position` is where the statement starts, because the tree has no positions of the names.
+Status BindDropTable(const ParseNode& drop, int position, const Snapshot& snapshot, Statement* out);
+
+/// The table that a RangeVar node names. Errors: it does not exist (with a hint), it has a schema.
+Result<std::shared_ptr<const TableInfo>> FindTable(const ParseNode& range_var, const Snapshot& snapshot);
+Status TableNotFound(std::string_view name, int position, const Snapshot& snapshot);
+/// The column `name` of the table, or an error with a hint.
+Result<int> FindTableColumn(const TableInfo& table, std::string_view name, int position);
+
+/// An expression of VALUES or DEFAULT as a value of the column's type. Errors: it is not a constant, or not of that type.
+Result<Value> InsertValue(ExpressionBinder* binder, const ParseNode& node, const ColumnSchema& column);
+
+/// The visible outputs of `query` are for the columns `columns` of `target`, in this order. Replaces them by one output
+/// for each column of the target, in its order and of its types; missing ones are their defaults. Outputs that ORDER BY needs
+/// stay. Errors: a type that cannot be stored.
+Status FitToTable(Query* query, const TableInfo& target, const std::vector<int>& columns, const Dialect& dialect);
+
+/// VACUUM of some tables, or of all. Errors: an unknown table or option.
+Status BindVacuum(const ParseNode& vacuum, int position, const Snapshot& snapshot, Statement* out);
+
+/// CREATE INDEX, which has no effect. Errors: UNIQUE, which would have one; an unknown table or column.
+Status BindCreateIndex(const ParseNode& create, int position, const Snapshot& snapshot, Statement* out);
+
+}  // namespace tessera

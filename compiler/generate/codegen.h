@@ -1,0 +1,24 @@
+// From a plan to a program. Private to compiler/.
+//
+// Start at: Generate. Pure functions; any thread.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/status.h"
+#include "compiler/plan/plan.h"
+#include "compiler/plan/plan_options.h"
+#include "vm/program/program.h"
+
+namespace tessera {
+
+struct Code {
+  std::unique_ptr<vm::Program> program;
+  std::vector<double> estimates;  ///< per section: rows that the planner expects from it; -1: no estimate
+};
+
+/// The program that answers the query of `plan`. Errors: kUnsupported, the query needs more than the machine has.
+Result<Code> Generate(const Plan& plan, const PlanOptions& options);
+
+}  // namespace tessera

@@ -1,0 +1,124 @@
+// What other engines write and PostgreSQL's grammar lacks -> text that the grammar takes, and marks for the binder.
+// Private to compiler/.
+//
+// Works on tokens. Offsets of the new text are mapped back, so that all after the parser sees offsets in the user's
+// text only: those of the parse tree and of the marks. A text that has none of these forms is not copied; reading its
+// tokens takes some 6 us per KB.
+//
+// Start at: DialectText::Read. One thread.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "tablet/chunk/cache_report.h"
+#include "tablet/values/enum_type.h"
+#include "tablet/values/row_batch.h"
+#include "tablet/values/time_zone.h"
+
+namespace tessera {
+
+/// What the parse tree of the new text does not say.
+struct Dialect {
+  struct Name {
+    std::string text;
+    int position = -1;
+  };
+  struct Mark {
+    enum class Kind : uint8_t {
+      kAll,          ///< the name stands for ALL of GROUP BY ALL and ORDER BY ALL
+      kEmptyList,    ///< the NULL stands for the list of IN ()
+      kTryCast,      ///< the CAST is a TRY_CAST
+      kStar,         ///< the * has EXCLUDE, RENAME or REPLACE
+      kIgnoreNulls,  ///< the call has IGNORE NULLS
+      kPercent,      ///< the number of LIMIT is a percentage
+      kQualify,      ///< the last window of WINDOW is the condition of QUALIFY, in its PARTITION BY
+      kGlob,         ///< the LIKE is a GLOB
+    };
+    Kind kind = Kind::kAll;
+    int position = -1;  ///< of the parse tree's node
+    std::vector<Name> excluded;
+    /// Outputs of the select list that begin here and before `replaced_end` replace columns of the star.
+    int replaced_begin = 0, replaced_end = 0;
+    std::vector<std::pair<Name, std::string>> renamed = {};
+    bool lenient = false;  ///< names in `excluded` need not be columns
+  };
+
+  const Mark* Find(Mark::Kind kind, int position) const {
+    auto m =
+        std::lower_bound(marks.begin(), marks.end(), position, [](const Mark& a, int at) { return a.position < at; });
+    while (m != marks.end() && m->position == position && m->kind != kind) ++m;
+    return m != marks.end() && m->position == position ? &*m : nullptr;
+  }
+
+  const TimeZone* zone = nullptr;  ///< the session's: that of texts which do not say their own; nullptr: UTC
+  const std::vector<EnumType>* types = nullptr;  ///< those of CREATE TYPE; nullptr: there are none
+  /// See PlanOptions; nullptr: there is nothing to show.
+  const std::function<std::vector<CacheReport>()>* caches = nullptr;
+  /// Values of SET VARIABLE; nullptr: there are none.
+  const std::map<std::string, Value, std::less<>>* variables = nullptr;
+  std::string variable;     ///< SET VARIABLE: the statement is the query of its value; "": it is another statement
+  bool reset = false;       ///< RESET VARIABLE
+  bool describe = false;    ///< DESCRIBE: the statement is the query to describe
+  bool or_replace = false;  ///< CREATE OR REPLACE
+  std::vector<Mark> marks;  ///< sorted by position: a statement may have a million
+};
+
+/// Runs a query and gives the texts of its first column that are not NULL. What columns PIVOT makes depends on the rows.
+using QueryRunner = std::function<Result<std::vector<std::string>>(const std::string& sql)>;
+
+/// A statement's text as the grammar takes it.
+class DialectText {
+ public:
+  /// `run` may be empty. Errors: a statement of another engine, with what to write instead; EXCLUDE without names; those of
+  /// the queries that PIVOT and UNPIVOT need.
+  static Result<DialectText> Read(std::string_view sql, const QueryRunner& run = {});
+
+  const std::string& text() const { return text_; }
+  /// The offset in the user's text; of what was put in, where it was put.
+  int ToOriginal(int offset) const;
+  /// Names the derived table that begins at `position` of the user's text. False if that cannot be.
+  bool NameDerivedTable(int position);
+
+  Dialect dialect;
+
+ private:
+  friend class DialectReader;
+  struct Edit {
+    size_t begin = 0, end = 0;  ///< what is left out of the user's text
+    std::string text;           ///< what is put there
+    size_t from = 0, to = 0;    ///< and then this part of the user's text, if it is not empty
+  };
+  /// Characters of the new text that are those of the user's, or came from an edit.
+  struct Piece {
+    size_t begin = 0, original = 0;
+    bool copied = false;
+  };
+  void Apply();
+  void Emit(size_t begin, size_t end, const Edit* cut);
+  void Append(std::string_view text, size_t original, bool copied);
+
+  std::string_view sql_;
+  std::vector<Edit> edits_;  ///< sorted by begin
+  std::string text_;
+  std::vector<Piece> pieces_;  ///< empty: the text is the user's
+};
+
+/// The alias that a derived table without one gets for the grammar. No name can be empty, so this one is as good: a
+/// control character.
+inline constexpr std::string_view kNoAlias = "\x01";
+/// The aliases of a query that DESCRIBE and SUMMARIZE in FROM are about.
+inline constexpr std::string_view kDescribed = "\x02", kSummarized = "\x03";
+/// The table of an arm that stands for BY NAME before the next arm.
+inline constexpr std::string_view kByName = "\x04";
+/// What the condition of an ASOF JOIN begins with: "\x05" OR condition, USING ("\x05", a, b).
+inline constexpr std::string_view kAsOf = "\x05";
+
+}  // namespace tessera

@@ -1,0 +1,150 @@
+#include "compiler/parse/unsupported_statement.h"
+
+#include <string>
+
+namespace tessera {
+namespace {
+
+// Each is one statement, so that an error leaves the table as it was.
+constexpr const char* kMerge =
+    "Write CREATE OR REPLACE TABLE t AS SELECT * FROM u UNION ALL SELECT * FROM t WHERE NOT EXISTS (SELECT 1 FROM u "
+    "WHERE "
+    "u.k = t.k). Keys, CHECKs and defaults of t are not taken over.";
+constexpr const char* kAlter =
+    "Write CREATE OR REPLACE TABLE t AS SELECT ... FROM t. Keys, CHECKs and defaults of t are not taken over.";
+constexpr const char* kRename =
+    "Write CREATE TABLE u AS SELECT * FROM t. Keys, CHECKs and defaults of t are not taken over.";
+constexpr const char* kOneDatabase = "A session has one database, the directory that tessera is started with.";
+constexpr const char* kCommits = "Each statement is a transaction of its own, and kept when it ends.";
+constexpr const char* kNoUsers = "There are no users: who may read the directory may read the tables.";
+constexpr const char* kNoServer = "There are no other sessions to talk to.";
+constexpr const char* kNoExtensions = "There are no extensions.";
+
+struct Known {
+  std::string_view tag;  ///< libpg_query's
+  const char* name;
+  const char* hint;
+};
+constexpr Known kKnown[] = {
+    {"MergeStmt", "MERGE", kMerge},
+    {"TruncateStmt", "TRUNCATE", "Write DELETE FROM t."},
+    {"TransactionStmt", "BEGIN, COMMIT or ROLLBACK", kCommits},
+    {"ViewStmt", "CREATE VIEW", "Write WITH v AS (SELECT ...) in front of each query."},
+    {"AlterTableStmt", "ALTER TABLE", kAlter},
+    {"RenameStmt", "ALTER ... RENAME", kRename},
+    {"CreateSchemaStmt", "CREATE SCHEMA", "There is one schema; names of tables stand alone."},
+    {"CreateSeqStmt", "CREATE SEQUENCE", ""},
+    {"CreateFunctionStmt", "CREATE FUNCTION", ""},
+    {"CreatedbStmt", "CREATE DATABASE", kOneDatabase},
+    {"DropdbStmt", "DROP DATABASE", kOneDatabase},
+    {"CreateTrigStmt", "CREATE TRIGGER", ""},
+    {"CreateExtensionStmt", "CREATE EXTENSION", kNoExtensions},
+    {"CreateDomainStmt", "CREATE DOMAIN", ""},
+    {"CompositeTypeStmt", "CREATE TYPE of rows", "CREATE TYPE t AS ENUM ('a', 'b') is."},
+    {"CreateRangeStmt", "CREATE TYPE of ranges", "CREATE TYPE t AS ENUM ('a', 'b') is."},
+    {"AlterEnumStmt", "ALTER TYPE", "Make a new type and a new table with it."},
+    {"DefineStmt", "this CREATE statement", ""},
+    {"AnalyzeStmt", "ANALYZE", "Nothing is to be done: each load keeps the statistics."},
+    {"PrepareStmt", "PREPARE", "Compiling a query takes less than a millisecond."},
+    {"ExecuteStmt", "EXECUTE", ""},
+    {"DeallocateStmt", "DEALLOCATE", ""},
+    {"DeclareCursorStmt", "DECLARE CURSOR", ""},
+    {"FetchStmt", "FETCH", ""},
+    {"ClosePortalStmt", "CLOSE", ""},
+    {"LockStmt", "LOCK", kCommits},
+    {"GrantStmt", "GRANT or REVOKE", kNoUsers},
+    {"GrantRoleStmt", "GRANT or REVOKE", kNoUsers},
+    {"CreateRoleStmt", "CREATE ROLE", kNoUsers},
+    {"CommentStmt", "COMMENT", ""},
+    {"ListenStmt", "LISTEN", kNoServer},
+    {"NotifyStmt", "NOTIFY", kNoServer},
+    {"UnlistenStmt", "UNLISTEN", kNoServer},
+    {"DiscardStmt", "DISCARD", ""},
+    {"CheckPointStmt", "CHECKPOINT", "Each statement is on disk when it ends."},
+    {"ReindexStmt", "REINDEX", "There are no indexes."},
+    {"ClusterStmt", "CLUSTER", "Load the rows in the wanted order: INSERT INTO ... SELECT ... ORDER BY."},
+    {"CallStmt", "CALL", ""},
+    {"DoStmt", "DO", ""},
+    {"LoadStmt", "LOAD", kNoExtensions},
+    {"RefreshMatViewStmt", "REFRESH MATERIALIZED VIEW", ""},
+};
+
+struct Foreign {
+  std::string_view first, second;  ///< second: "" is any word
+  const char* name;
+  const char* hint;
+};
+constexpr Foreign kForeign[] = {
+    {"pragma", "", "PRAGMA",
+     "SHOW ALL lists the settings and SET name = value changes one; SHOW TABLES and DESCRIBE t show the tables."},
+    {"attach", "", "ATTACH", kOneDatabase},
+    {"detach", "", "DETACH", kOneDatabase},
+    {"use", "", "USE", kOneDatabase},
+    {"install", "", "INSTALL", kNoExtensions},
+    {"load", "", "LOAD", kNoExtensions},
+    {"explain", "query", "EXPLAIN QUERY PLAN", "Write EXPLAIN."},
+    {"export", "", "EXPORT DATABASE", "Write COPY t TO 'file' for each table."},
+    {"import", "database", "IMPORT DATABASE", "Write CREATE TABLE and COPY t FROM 'file' for each table."},
+    {"replace", "into", "REPLACE INTO", kMerge},
+    {"upsert", "", "UPSERT", kMerge},
+    {"insert", "or", "INSERT OR REPLACE or IGNORE", kMerge},
+    {"insert", "overwrite", "INSERT OVERWRITE", "Write CREATE OR REPLACE TABLE t AS SELECT ..."},
+    {"rename", "", "RENAME", kRename},
+    {"optimize", "", "OPTIMIZE", "Nothing is to be done: each load keeps the tablets in order."},
+    {"create", "macro", "CREATE MACRO", ""},
+    {"create", "secret", "CREATE SECRET", ""},
+    {"show", "columns", "SHOW COLUMNS", "Write DESCRIBE t."},
+    {"show", "databases", "SHOW DATABASES", kOneDatabase},
+    {"show", "schemas", "SHOW SCHEMAS", "There is one schema; SHOW TABLES lists its tables."},
+    {"show", "create", "SHOW CREATE TABLE", "Write DESCRIBE t, or .schema t in the shell."},
+    {"show", "index", "SHOW INDEX", "There are no indexes."},
+    {"show", "indexes", "SHOW INDEXES", "There are no indexes."},
+};
+
+constexpr const char* kByRegex = "Write x ~ 'expression'.";
+
+struct ForeignWords {
+  std::string_view word, next;  ///< as ForeignForm takes them
+  bool behind_operand;
+  const char* name;
+  const char* hint;
+};
+constexpr ForeignWords kForeignForms[] = {
+    {"semi", "join", true, "SEMI JOIN", "Write WHERE EXISTS (SELECT ...) or x IN (SELECT ...)."},
+    {"anti", "join", true, "ANTI JOIN", "Write WHERE NOT EXISTS (SELECT ...)."},
+    {"positional", "join", true, "POSITIONAL JOIN", "Join by row_number() OVER (ORDER BY ...)."},
+    {"ignore", "nulls", true, "IGNORE NULLS here", "lag(x IGNORE NULLS) OVER (...)"},
+    {"regexp", "'", true, "REGEXP", kByRegex},
+    {"rlike", "'", true, "RLIKE", kByRegex},
+    {"top", "1", false, "SELECT TOP", "Write LIMIT n at the end of the query."},
+};
+
+Status Refused(std::string_view name, const char* hint, int position) {
+  return Unsupported(std::string(name) + " is not supported", position, hint);
+}
+
+}  // namespace
+
+Status UnsupportedStatement(std::string_view tag, int position) {
+  for (const Known& k : kKnown) {
+    if (k.tag == tag) return Refused(k.name, k.hint, position);
+  }
+  return Refused("this statement (" + std::string(tag) + ")", "", position);
+}
+
+std::optional<Status> ForeignForm(std::string_view word, std::string_view next, bool behind_operand, int position) {
+  for (const ForeignWords& f : kForeignForms) {
+    if (f.word == word && f.next == next && f.behind_operand == behind_operand)
+      return Refused(f.name, f.hint, position);
+  }
+  return std::nullopt;
+}
+
+std::optional<Status> ForeignStatement(std::string_view first, std::string_view second, int position) {
+  for (const Foreign& f : kForeign) {
+    if (f.first == first && (f.second.empty() || f.second == second)) return Refused(f.name, f.hint, position);
+  }
+  return std::nullopt;
+}
+
+}  // namespace tessera

@@ -1,0 +1,96 @@
+// Which expressions move out of a grid's loop.
+
+#include "compiler/plan/hoist.h"
+
+#include <map>
+
+#include "compiler/generate/section_builder.h"
+
+namespace tessera {
+namespace {
+
+class Hoister {
+ public:
+  explicit Hoister(Plan* plan)
+      : plan_(plan),
+        driver_(Bit(plan->driver)),
+        inner_(Bit(plan->joins[0].relation)),
+        scope_(*plan->query),
+        machine_(nullptr, nullptr, &scope_) {}
+
+  /// `condition`: `e` only narrows the mask; its value is not needed.
+  void Visit(const Expr& e, bool condition) {
+    if (e.kind != Expr::Kind::kFunction) return;
+    const Known& known = About(e);
+    const bool one_side = known.relations == driver_ || known.relations == inner_;
+    if (one_side && known.movable && IsWorthIt(e, condition)) {
+      auto& list = plan_->computed[static_cast<size_t>(__builtin_ctzll(known.relations))];
+      if (FindSame(list, e) >= 0) return;
+      if (list.size() < kMaxComputed) {
+        list.push_back(&e);
+        return;
+      }
+    }
+    const bool logic = e.function == Function::kAnd || e.function == Function::kOr || e.function == Function::kNot;
+    for (size_t i = 0; i < e.args.size(); ++i) {
+      const bool when = e.function == Function::kCase && i % 2 == 0 && i + 1 < e.args.size();
+      Visit(*e.args[i], logic || when);
+    }
+  }
+
+ private:
+  struct Known {
+    uint64_t relations = 0;
+    bool movable = true;
+  };
+  static uint64_t Bit(int relation) { return uint64_t{1} << relation; }
+
+  /// Cached, so that a chain of n operators is not walked n times.
+  const Known& About(const Expr& e) {
+    auto [it, added] = known_.try_emplace(&e);
+    Known& known = it->second;
+    if (!added) return known;
+    if (e.kind == Expr::Kind::kColumn) known.relations = Bit(e.relation);
+    for (const ExprPtr& a : e.args) {
+      const Known& of_argument = About(*a);
+      known.relations |= of_argument.relations;
+      known.movable &= of_argument.movable;
+    }
+    known.movable = known.movable && e.type.storage() != StorageClass::kText && e.column != kMarkColumn &&
+                    Info(e.function).translation != Translation::kRandom && !machine_.ranges().CanFail(e);
+    return known;
+  }
+
+  /// Whether an expression of one side costs more than loading a column instead.
+  bool IsWorthIt(const Expr& e, bool condition) const {
+    if (IsWide(e.type) || e.type.id == TypeId::kNull || machine_.IsNoOp(e)) return false;
+    if (!condition) return true;
+    switch (e.function) {
+      case Function::kAnd:
+      case Function::kOr:
+      case Function::kIn:
+      case Function::kCase:
+      case Function::kCast:
+        return true;
+      default:
+        return false;  // it is one filter on its arguments
+    }
+  }
+
+  Plan* plan_;
+  const uint64_t driver_, inner_;
+  RangeScope scope_;
+  const SectionBuilder machine_;
+  std::map<const Expr*, Known> known_;
+};
+
+}  // namespace
+
+void HoistFromGrid(const PlanOptions& options, Plan* plan) {
+  // With a single row on the built side there is no loop to move an expression out of.
+  if (options.join == JoinChoice::kAuto && plan->rows[static_cast<size_t>(plan->joins[0].relation)] < 2) return;
+  Hoister hoister(plan);
+  ForEachJoinedRoot(*plan, [&](const Expr& e, bool condition) { hoister.Visit(e, condition); });
+}
+
+}  // namespace tessera

@@ -1,0 +1,116 @@
+// functions.def as arrays.
+#include "compiler/query/functions.h"
+
+#include "vm/meaning/math_meaning.h"
+#include "vm/program/program.h"
+
+namespace tessera {
+namespace {
+
+using vm::Opcode;
+
+/// Opcodes as functions.def names them.
+namespace op {
+using enum vm::Opcode;
+constexpr Opcode None = kNoOpcode;
+}  // namespace op
+
+constexpr FunctionInfo kFunctions[] = {
+#define FUNCTION(Name, Group, Form, Text, Binding, Translated, I, IX, F, W, T, Operands, Range, Errors, Nulls, \
+                 Entries, Description, ...)                                                                    \
+  {Notation::k##Form,                                                                                          \
+   Text,                                                                                                       \
+   Binding,                                                                                                    \
+   Translation::k##Translated,                                                                                 \
+   {op::I, op::IX, op::F, op::W, op::T},                                                                       \
+   OperandOrder::k##Operands,                                                                                  \
+   RangeRule::k##Range,                                                                                        \
+   ErrorRule::k##Errors,                                                                                       \
+   NullRule::k##Nulls,                                                                                         \
+   EntryRule::k##Entries},
+#include "compiler/query/functions.def"
+};
+
+constexpr const char* kDateFields[] = {
+#define DATE_FIELD(Name, text, Description) text,
+#include "compiler/query/functions.def"
+};
+// vm::DatePart numbers the same fields.
+#define DATE_FIELD(Name, ...) \
+  static_assert(static_cast<int>(DateField::k##Name) == static_cast<int>(vm::DatePart::k##Name));
+#include "compiler/query/functions.def"
+
+// Flags of the rows of AGGREGATE.
+constexpr bool kCounted = true, kUncounted = false, kDuplicatesIgnored = true, kDuplicatesCount = false,
+               kEmptyZero = true, kEmptyNull = false;
+
+constexpr AggregateInfo kAggregates[] = {
+#define AGGREGATE(Name, Text, I, F, W, T, State, Count, Final, Duplicates, Empty, Description, ...) \
+  {Text,                                                                                            \
+   {op::I, op::None, op::F, op::W, op::T},                                                          \
+   StateRule::k##State,                                                                             \
+   k##Count,                                                                                        \
+   FinalRule::k##Final,                                                                             \
+   kDuplicates##Duplicates,                                                                         \
+   kEmpty##Empty},
+#include "compiler/query/functions.def"
+};
+
+static_assert(kNoOpcode == Opcode::End);
+
+// A reversible operation is followed in opcodes.def by the one with its operands swapped.
+constexpr bool Follows(Opcode reversed, Opcode op) { return static_cast<int>(reversed) == static_cast<int>(op) + 1; }
+static_assert(Follows(Opcode::RSubI, Opcode::SubI) && Follows(Opcode::RSubIX, Opcode::SubIX) &&
+              Follows(Opcode::RSubF, Opcode::SubF) && Follows(Opcode::RSubW, Opcode::SubW));
+
+}  // namespace
+
+const FunctionInfo& Info(Function function) { return kFunctions[static_cast<size_t>(function)]; }
+const AggregateInfo& Info(AggregateFunction function) { return kAggregates[static_cast<size_t>(function)]; }
+const char* NameOf(DateField field) { return kDateFields[static_cast<size_t>(field)]; }
+
+vm::MathFunction MathOf(Function function) {
+  switch (function) {
+#define MATH_FUNCTION(Name, ...) \
+  case Function::k##Name:        \
+    return vm::MathFunction::k##Name;
+#define MATH_PAIR MATH_FUNCTION
+#include "vm/program/math_functions.def"
+    default:
+      return vm::MathFunction::kSqrt;
+  }
+}
+
+Function Mirrored(Function f) {
+  switch (f) {
+    case Function::kLt:
+      return Function::kGt;
+    case Function::kLe:
+      return Function::kGe;
+    case Function::kGt:
+      return Function::kLt;
+    case Function::kGe:
+      return Function::kLe;
+    default:
+      return f;
+  }
+}
+
+Function Negated(Function f) {
+  switch (f) {
+    case Function::kEq:
+      return Function::kNe;
+    case Function::kNe:
+      return Function::kEq;
+    case Function::kLt:
+      return Function::kGe;
+    case Function::kLe:
+      return Function::kGt;
+    case Function::kGt:
+      return Function::kLe;
+    default:
+      return Function::kLt;
+  }
+}
+
+}  // namespace tessera

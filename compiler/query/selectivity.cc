@@ -1,0 +1,162 @@
+#include "compiler/query/selectivity.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "compiler/query/equal_columns.h"
+#include "compiler/query/expr_builder.h"
+#include "tablet/values/ordered_float.h"
+
+namespace tessera {
+namespace {
+
+const ColumnStatistics* StatisticsOf(const Query& q, const Expr& e) {
+  if (e.kind != Expr::Kind::kColumn) return nullptr;
+  const Relation& r = q.relations[static_cast<size_t>(e.relation)];
+  if (r.table == nullptr || static_cast<size_t>(e.column) >= r.table->statistics.size()) return nullptr;
+  return &r.table->statistics[static_cast<size_t>(e.column)];
+}
+
+double NumberOf(const Value& v) {
+  switch (v.type.storage()) {
+    case StorageClass::kInt:
+      return static_cast<double>(v.i64);
+    case StorageClass::kWide:
+      return static_cast<double>(v.wide);
+    case StorageClass::kFloat:
+      return v.f64;
+    case StorageClass::kText:
+      return 0;
+  }
+  return 0;
+}
+/// ColumnStatistics::min or max of a column as a number: floats are kept in their ordered form, in which differences
+/// are no distances.
+double NumberOf(int128_t bound, const SqlType& type) {
+  if (!type.IsFloat()) return static_cast<double>(bound);
+  if (type.id == TypeId::kReal) return static_cast<double>(FromOrderedFloat32(static_cast<uint32_t>(bound)));
+  return FromOrderedFloat(static_cast<uint64_t>(bound));
+}
+
+/// The column that `e` bounds by a constant, from above or from below; nullptr if it does not, or if nothing is known of
+/// the column.
+const Expr* BoundedColumn(const Query& q, const Expr& e, bool* upper) {
+  if (e.kind != Expr::Kind::kFunction || e.function < Function::kLt || e.function > Function::kGe) return nullptr;
+  const bool flipped = IsConstant(*e.args[0]);
+  const Expr &column = *e.args[flipped ? 1 : 0], &bound = *e.args[flipped ? 0 : 1];
+  const ColumnStatistics* const s = StatisticsOf(q, column);
+  if (!IsConstant(bound) || bound.constant.null || s == nullptr || !s->has_range) return nullptr;
+  *upper = (e.function == Function::kLt || e.function == Function::kLe) != flipped;
+  return &column;
+}
+
+}  // namespace
+
+double DistinctOf(const Query& q, const Expr& e) {
+  constexpr double kUnknown = 100;
+  if (const ColumnStatistics* s = StatisticsOf(q, e)) return std::max<double>(1, static_cast<double>(s->distinct));
+  if (IsFunction(e, Function::kCast)) return DistinctOf(q, *e.args[0]);
+  if (e.kind == Expr::Kind::kGroup) return DistinctOf(q, *q.group_by[static_cast<size_t>(e.index)]);
+  if (e.kind != Expr::Kind::kColumn || e.column == kMarkColumn) return kUnknown;
+  // An output of a derived table has at most as many values as what it is made of.
+  const Relation& r = q.relations[static_cast<size_t>(e.relation)];
+  if (r.query == nullptr || !r.query->union_all.empty()) return kUnknown;
+  return DistinctOf(*r.query, *r.query->outputs[static_cast<size_t>(e.column)].expr);
+}
+
+double Selectivity(const Query& q, const Expr& e) {
+  constexpr double kUnknown = 1.0 / 3, kRange = 1.0 / 4, kColumns = 1.0 / 2, kLike = 1.0 / 10, kGroups = 1.0 / 20;
+  if (e.kind == Expr::Kind::kConstant) return !e.constant.null && e.constant.i64 != 0 ? 1 : 0;
+  if (e.kind != Expr::Kind::kFunction) return kUnknown;
+  switch (e.function) {
+    case Function::kAnd: {
+      std::vector<const Expr*> all;
+      for (const ExprPtr& a : e.args) all.push_back(a.get());
+      return SelectivityOfAll(q, all);
+    }
+    case Function::kOr: {
+      double miss = 1;
+      for (const ExprPtr& a : e.args) miss *= 1 - Selectivity(q, *a);
+      return 1 - miss;
+    }
+    case Function::kNot:
+      return 1 - Selectivity(q, *e.args[0]);
+    case Function::kIn:
+      return std::min(1.0, static_cast<double>(e.args.size() - 1) / DistinctOf(q, *e.args[0]));
+    case Function::kLike:
+    case Function::kRegexMatch:
+      return kLike;
+    case Function::kEq:
+      return 1 / std::max(DistinctOf(q, *e.args[0]),
+                          e.args[1]->kind == Expr::Kind::kConstant ? 1 : DistinctOf(q, *e.args[1]));
+    case Function::kNe:
+      return 1 - 1 / DistinctOf(q, *e.args[0]);
+    case Function::kLt:
+    case Function::kLe:
+    case Function::kGt:
+    case Function::kGe: {
+      const auto is_column = [](const ExprPtr& a) { return a->kind == Expr::Kind::kColumn; };
+      if (std::all_of(e.args.begin(), e.args.end(), is_column)) return kColumns;
+      // HAVING is asked for the few groups that stand out.
+      const auto is_aggregate = [](const ExprPtr& a) { return a->kind == Expr::Kind::kAggregate; };
+      if (std::any_of(e.args.begin(), e.args.end(), is_aggregate)) return kGroups;
+      const bool flipped = e.args[0]->kind == Expr::Kind::kConstant;
+      const Expr& column = *e.args[flipped ? 1 : 0];
+      const Expr& bound = *e.args[flipped ? 0 : 1];
+      const ColumnStatistics* s = StatisticsOf(q, column);
+      if (s == nullptr || !s->has_range || bound.kind != Expr::Kind::kConstant || bound.constant.null) return kRange;
+      // An integer covers an interval of width 1, a float a point.
+      const double step = column.type.IsFloat() ? 0 : 1;
+      const double low = NumberOf(s->min, column.type), width = NumberOf(s->max, column.type) - low + step;
+      const double position = (NumberOf(bound.constant) - low + step / 2) / width;
+      if (!(width > 0) || !std::isfinite(width) || !std::isfinite(position)) return kRange;
+      const double below = std::clamp(position, 0.0, 1.0);
+      const bool less = (e.function == Function::kLt || e.function == Function::kLe) != flipped;
+      return less ? below : 1 - below;
+    }
+    default:
+      return kUnknown;
+  }
+}
+
+double SelectivityOfAll(const Query& q, const std::vector<const Expr*>& conditions) {
+  double s = 1;
+  std::map<ColumnNumber, double> bounds[2];  // lower, upper: the fraction of the strongest one
+  for (const Expr* e : conditions) {
+    bool upper = false;
+    const Expr* const column = BoundedColumn(q, *e, &upper);
+    if (column == nullptr) {
+      s *= Selectivity(q, *e);
+      continue;
+    }
+    const auto [known, added] = bounds[upper ? 1 : 0].emplace(NumberOf(*column), 1);
+    known->second = std::min(known->second, Selectivity(q, *e));
+  }
+  for (const auto& [column, below] : bounds[1]) {
+    const auto lower = bounds[0].find(column);
+    if (lower == bounds[0].end()) {
+      s *= below;
+      continue;
+    }
+    s *= std::max(below + lower->second - 1, std::min(below * lower->second, 1e-4));
+    bounds[0].erase(lower);
+  }
+  for (const auto& [column, above] : bounds[0]) s *= above;
+  return s;
+}
+
+double EstimateMade(const Query& q, double joined) {
+  if (!q.grouped && !q.distinct) return joined;
+  double groups = 1;
+  if (q.grouped) {
+    for (const ExprPtr& e : q.group_by) groups *= DistinctOf(q, *e);
+  } else {
+    for (int i = 0; i < q.visible; ++i) groups *= DistinctOf(q, *q.outputs[static_cast<size_t>(i)].expr);
+  }
+  double made = std::min(joined, groups);
+  for (const ExprPtr& h : q.having) made *= Selectivity(q, *h);
+  return made;
+}
+
+}  // namespace tessera

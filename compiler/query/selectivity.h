@@ -1,0 +1,26 @@
+// How many rows pass a predicate, and how many groups there are: estimates from column statistics, or textbook guesses
+// where there are none. Private to compiler/.
+//
+// Start at: Selectivity. Pure functions; any thread.
+#pragma once
+
+#include <vector>
+
+#include "compiler/query/bound_query.h"
+
+namespace tessera {
+
+/// The fraction of rows for which `e` is true, from 0 to 1.
+double Selectivity(const Query& q, const Expr& e);
+
+/// The fraction of rows for which all of them are true. A lower and an upper bound of one column are an interval, and
+/// other conditions are taken as independent of each other.
+double SelectivityOfAll(const Query& q, const std::vector<const Expr*>& conditions);
+
+/// Distinct values of `e`, at least 1; 100 if it is not a column of a stored table.
+double DistinctOf(const Query& q, const Expr& e);
+
+/// Rows or groups that the block makes from `joined` rows after its joins, before LIMIT and UNION ALL.
+double EstimateMade(const Query& q, double joined);
+
+}  // namespace tessera

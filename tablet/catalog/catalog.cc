@@ -1,0 +1,884 @@
+// The catalog's SQL.
+#include "tablet/catalog/catalog.h"
+
+#include <fcntl.h>
+#include <sqlite3.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cstring>
+#include <random>
+#include <thread>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "base/interrupt.h"
+#include "tablet/catalog/catalog_checksum.h"
+#include "tablet/catalog/catalog_statement.h"
+#include "tablet/catalog/constraint_row.h"
+#include "tablet/values/enum_type.h"
+#include "tablet/files/regular_file.h"
+#include "tablet/catalog/schema_check.h"
+#include "tablet/chunk/tablet_format.h"
+#include "tablet/values/utf8.h"
+
+namespace tessera {
+namespace {
+
+constexpr int kApplicationId = 0x54534352;  // "TSCR"
+/// Without and with the table of defaults, with that of constraints, with types or what is computed for each row, with
+/// clustered tables, with distributed ones, and with deleted rows. Each is made with the first entry.
+constexpr int kUserVersion = 1, kVersionWithDefaults = 2, kVersionWithConstraints = 3, kVersionWithTypes = 4,
+              kVersionWithClusters = 5, kVersionWithBuckets = 6, kVersionWithDeletedRows = 7,
+              kNewestVersion = kVersionWithDeletedRows;
+/// Of tables, tablets and versions: whoever counts on from here does not come to the end of an int64_t.
+constexpr int64_t kGreatestId = int64_t{1} << 62;
+constexpr int64_t kGreatestFileBytes = int64_t{1} << 50;
+
+// FORMAT.md repeats this text.
+constexpr char kSchema[] = R"(
+CREATE TABLE database (
+  one             INTEGER PRIMARY KEY CHECK (one = 1),
+  id              BLOB NOT NULL,
+  next_table_id   INTEGER NOT NULL,
+  next_tablet_id  INTEGER NOT NULL,
+  checksum        INTEGER NOT NULL
+);
+CREATE TABLE tables (
+  id                    INTEGER PRIMARY KEY,
+  name                  TEXT NOT NULL UNIQUE,
+  version               INTEGER NOT NULL,
+  declared_tablet_rows  INTEGER NOT NULL,
+  tablet_rows           INTEGER NOT NULL,
+  checksum              INTEGER NOT NULL
+);
+CREATE TABLE columns (
+  table_id        INTEGER NOT NULL REFERENCES tables (id),
+  position        INTEGER NOT NULL,
+  name            TEXT NOT NULL,
+  type            INTEGER NOT NULL,
+  precision       INTEGER NOT NULL,
+  scale           INTEGER NOT NULL,
+  length          INTEGER NOT NULL,
+  not_null        INTEGER NOT NULL,
+  key_position    INTEGER,
+  min             TEXT,
+  max             TEXT,
+  null_count      INTEGER NOT NULL,
+  distinct_count  INTEGER NOT NULL,
+  encoded_bytes   INTEGER NOT NULL,
+  sketch          BLOB,
+  PRIMARY KEY (table_id, position)
+);
+CREATE TABLE tablets (
+  id               INTEGER PRIMARY KEY,
+  table_id         INTEGER NOT NULL REFERENCES tables (id),
+  position         INTEGER NOT NULL,
+  rows             INTEGER NOT NULL,
+  file_bytes       INTEGER NOT NULL,
+  header_checksum  INTEGER NOT NULL,
+  UNIQUE (table_id, position)
+);
+)";
+constexpr char kDefaultsSchema[] = R"(
+CREATE TABLE defaults (
+  table_id  INTEGER NOT NULL REFERENCES tables (id),
+  position  INTEGER NOT NULL,
+  value     TEXT NOT NULL,
+  PRIMARY KEY (table_id, position)
+);
+)";
+
+constexpr char kConstraintsSchema[] = R"(
+CREATE TABLE constraints (
+  table_id  INTEGER NOT NULL REFERENCES tables (id),
+  position  INTEGER NOT NULL,
+  kind      TEXT NOT NULL,
+  name      TEXT NOT NULL,
+  value     TEXT NOT NULL,
+  PRIMARY KEY (table_id, position)
+);
+)";
+
+constexpr char kTypesSchema[] = R"(
+CREATE TABLE types (
+  name    TEXT PRIMARY KEY,
+  labels  TEXT NOT NULL
+);
+)";
+
+constexpr char kDeletedRowsSchema[] = R"(
+CREATE TABLE deleted_rows (
+  tablet_id  INTEGER PRIMARY KEY REFERENCES tablets (id),
+  rows       BLOB NOT NULL
+);
+)";
+
+std::string ToDecimal(int128_t v) { return ToText(Value::Wide(SqlType::Decimal(38, 0), v)); }
+
+bool FromDecimal(std::string_view text, int128_t* out) {
+  const bool negative = text.starts_with('-');
+  if (negative) text.remove_prefix(1);
+  int128_t value = 0;
+  bool overflow = text.empty();
+  for (char c : text) {
+    if (c < '0' || c > '9') return false;
+    overflow |= __builtin_mul_overflow(value, int128_t{10}, &value);
+    // Toward the sign, as the least number has no positive one.
+    overflow |= __builtin_add_overflow(value, int128_t{negative ? '0' - c : c - '0'}, &value);
+  }
+  *out = value;
+  return !overflow;
+}
+
+/// What the statistics of a table say must be possible: plans, and on a GPU the sizes of tables, are made from them.
+Status CheckStatistics(const TableRecord& table) {
+  const uint64_t rows = table.rows();
+  for (size_t c = 0; c < table.statistics.size(); ++c) {
+    const ColumnSchema& column = table.schema.columns[c];
+    const ColumnStatistics& s = table.statistics[c];
+    const bool text = column.type.storage() == StorageClass::kText;
+    bool possible =
+        s.null_count <= rows && s.distinct <= rows - s.null_count && (!column.not_null || s.null_count == 0);
+    possible &= s.has_range == (!text && s.null_count < rows);
+    if (s.has_range) {
+      const StoredRange range = StoredRangeOf(column.type);
+      possible &= range.least <= s.min && s.min <= s.max && s.max <= range.greatest;
+    }
+    if (!possible) return {ErrorCode::kCorrupt, "impossible statistics of column " + std::to_string(c + 1)};
+  }
+  return {};
+}
+
+bool NameLess(const std::shared_ptr<const TableRecord>& a, std::string_view b) { return a->schema.name < b; }
+
+}  // namespace
+
+std::shared_ptr<const TableRecord> CatalogContents::Find(std::string_view name) const {
+  const auto at = std::lower_bound(tables.begin(), tables.end(), name, NameLess);
+  return at != tables.end() && (*at)->schema.name == name ? *at : nullptr;
+}
+
+/// Rolls back unless committed.
+class Catalog::Transaction {
+ public:
+  explicit Transaction(Catalog* catalog) : catalog_(catalog) {}
+  ~Transaction() {
+    // (Execute() would make a message, and there may be no memory for it.)
+    if (begun_) sqlite3_exec(catalog_->db_, "ROLLBACK", nullptr, nullptr, nullptr);
+  }
+  Status Begin(const char* sql) {
+    TESSERA_TRY(catalog_->Execute(sql));
+    begun_ = true;
+    return {};
+  }
+  Status BeginChange(const char* sql) {
+    TESSERA_TRY(catalog_->ChooseJournal());
+    return Begin(sql);
+  }
+  Status Commit() {
+    TESSERA_TRY(catalog_->Execute("COMMIT"));
+    begun_ = false;
+    return {};
+  }
+  /// The same for a change that gives the database row this checksum. An error of COMMIT does not say whether it took
+  /// effect (it does if the journal is gone and only the directory cannot be synced), so the catalog is asked then.
+  Result<Durability> CommitChange(uint64_t checksum) {
+    // Made now: after the commit nothing that can be done before may fail.
+    const Status uncertain(ErrorCode::kIo,
+                           "catalog \"" + catalog_->path_ + "\" cannot be read after an error at its commit",
+                           "The change may have been made or not: look before you repeat it.");
+    Statement query(catalog_, "SELECT checksum FROM database");
+    const int code = sqlite3_exec(catalog_->db_, "COMMIT", nullptr, nullptr, nullptr);
+    if (code == SQLITE_OK) {
+      begun_ = false;
+      return Durability::kDurable;
+    }
+    if (sqlite3_get_autocommit(catalog_->db_) == 0) return catalog_->Error(code);
+    begun_ = false;
+    constexpr int kAttempts = 3;  // what failed once may have been the machine's memory at its end
+    for (int i = 0; i < kAttempts; ++i) {
+      const bool row = query.StepAgain();
+      if (row && static_cast<uint64_t>(query.Integer(0)) == checksum) return Durability::kUntilPowerFails;
+      if (row) return catalog_->Error(code, sqlite3_errstr(code));
+    }
+    return uncertain;
+  }
+
+ private:
+  Catalog* const catalog_;
+  bool begun_ = false;
+};
+
+Status Catalog::Corrupt(const std::string& reason) const {
+  return {ErrorCode::kCorrupt, "catalog \"" + path_ + "\" is corrupt: " + reason};
+}
+
+bool Catalog::Wait(int calls) {
+  const auto now = std::chrono::steady_clock::now();
+  if (calls == 0) patience_ends_ = now + std::chrono::milliseconds(lock_timeout_ms_);
+  if (Interrupted() || now >= patience_ends_) return false;
+  std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  return true;
+}
+
+Status Catalog::Error(int code) const { return Error(code, sqlite3_errmsg(db_)); }
+
+Status Catalog::Error(int code, const std::string& message) const {
+  switch (code & 0xFF) {
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+      if (Interrupted()) return Cancelled();
+      return {ErrorCode::kBusy, "database \"" + name_ + "\" is locked by another process"};
+    case SQLITE_FULL:
+    case SQLITE_NOMEM:
+      return {ErrorCode::kResource, "catalog \"" + path_ + "\": " + message};
+    case SQLITE_READONLY:
+      if (code == SQLITE_READONLY_ROLLBACK || code == SQLITE_READONLY_RECOVERY) {
+        return {ErrorCode::kIo, "database \"" + name_ + "\" was left by a process that died while it wrote",
+                "Open it once for writing; that restores the last committed state."};
+      }
+      return {ErrorCode::kIo, "catalog \"" + path_ + "\": " + message};
+    case SQLITE_IOERR:
+      // The file lacks pages that it should have.
+      if (code == SQLITE_IOERR_SHORT_READ) return Corrupt(message);
+      return {ErrorCode::kIo, "catalog \"" + path_ + "\": " + message};
+    case SQLITE_PERM:
+    case SQLITE_CANTOPEN:
+    case SQLITE_AUTH:
+      return {ErrorCode::kIo, "cannot open \"" + path_ + "\": " + message};
+    default:
+      return Corrupt(message);
+  }
+}
+
+Status Catalog::Execute(const char* sql) {
+  const int code = sqlite3_exec(db_, sql, nullptr, nullptr, nullptr);
+  return code == SQLITE_OK ? Status() : Error(code);
+}
+
+Result<int64_t> Catalog::QueryInteger(const char* sql) {
+  Statement query(this, sql);
+  TESSERA_ASSIGN(bool row, query.Step());
+  return row ? query.Integer(0) : 0;
+}
+
+Result<std::unique_ptr<Catalog>> Catalog::Open(const std::string& path, const std::string& name, Access access,
+                                               bool durable) {
+  std::unique_ptr<Catalog> catalog(new Catalog(path, name, durable));
+  int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE;
+  flags |= access == Access::kReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
+  if (access == Access::kCreate) flags |= SQLITE_OPEN_CREATE;
+  const int code = sqlite3_open_v2(path.c_str(), &catalog->db_, flags, nullptr);
+  if (code != SQLITE_OK) return catalog->Error(code);
+  sqlite3_extended_result_codes(catalog->db_, 1);
+  sqlite3_busy_handler(
+      catalog->db_, [](void* self, int calls) { return static_cast<Catalog*>(self)->Wait(calls) ? 1 : 0; },
+      catalog.get());
+  // A damaged or hostile file must not run SQL of its own.
+  sqlite3_db_config(catalog->db_, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+  sqlite3_db_config(catalog->db_, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+  sqlite3_db_config(catalog->db_, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
+  sqlite3_db_config(catalog->db_, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
+
+  // After a crash the journal comes first: it may be what makes the file a database again. In a database that is
+  // opened for reading only it is an error that says so.
+  TESSERA_ASSIGN(const bool journal, catalog->HasJournal());
+  if (journal) TESSERA_TRY(catalog->QueryInteger("PRAGMA schema_version").status());
+  // The two version bytes at 18 decide whether SQLite would use a write-ahead log, which means writing files even to
+  // read. They are read through SQLite's own handle: closing another one would drop the POSIX locks of this process.
+  sqlite3_file* file = nullptr;
+  sqlite3_file_control(catalog->db_, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+  sqlite3_int64 size = 0;
+  if (file != nullptr && file->pMethods != nullptr && file->pMethods->xFileSize(file, &size) == SQLITE_OK &&
+      size >= 100) {
+    uint8_t header[20];
+    if (file->pMethods->xRead(file, header, sizeof header, 0) == SQLITE_OK &&
+        (memcmp(header, "SQLite format 3", 16) != 0 || header[18] != 1 || header[19] != 1)) {
+      return catalog->Corrupt("it is not a database of this program");
+    }
+  }
+  // EXTRA is FULL and, where a journal is removed at the end, one more sync of the directory. Without it a power failure
+  // could bring back the old catalog, whose tablet files were removed right after the commit.
+  TESSERA_TRY(catalog->Execute(durable ? "PRAGMA synchronous = EXTRA" : "PRAGMA synchronous = OFF"));
+  // No other process has a temporary one. (Locks are 40 calls of the system for each INSERT.)
+  if (!durable) TESSERA_TRY(catalog->Execute("PRAGMA locking_mode = EXCLUSIVE"));
+  return catalog;
+}
+
+/// A commit ends with a synced header of zeros in a journal that stays: its blocks are written again, and the file system
+/// has nothing to note of its own, which it would have of a journal that is made and removed each time (30 ms instead of 34
+/// for an INSERT of one row). A temporary catalog needs a journal only to roll back.
+Status Catalog::ChooseJournal() {
+  if (std::exchange(has_chosen_journal_, true)) return {};
+  return Execute(durable_ ? "PRAGMA journal_mode = PERSIST" : "PRAGMA journal_mode = MEMORY");
+}
+
+Result<bool> Catalog::HasJournal() const {
+  const std::string journal = path_ + "-journal";
+  struct stat info;
+  if (stat(journal.c_str(), &info) != 0 || info.st_size == 0) return false;
+  TESSERA_ASSIGN(const FileDescriptor file, OpenRegularFile(journal, O_RDONLY));
+  // A journal of several databases ends with the name of another journal and this magic number. SQLite would remove the
+  // file of that name, wherever it is. Ours are of one database.
+  constexpr uint8_t kMagic[] = {0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7};
+  uint8_t end[sizeof kMagic];
+  const off_t at = info.st_size - static_cast<off_t>(sizeof end);
+  if (at > 0 && pread(file.get(), end, sizeof end, at) == sizeof end && memcmp(end, kMagic, sizeof end) == 0) {
+    return Corrupt("its journal is not this program's");
+  }
+  return true;
+}
+
+Catalog::~Catalog() {
+  for (const auto& [sql, statement] : prepared_) sqlite3_finalize(statement);
+  sqlite3_finalize(data_version_);
+  sqlite3_close(db_);
+}
+
+Result<Catalog::State> Catalog::Check() {
+  TESSERA_ASSIGN(const int64_t application, QueryInteger("PRAGMA application_id"));
+  TESSERA_ASSIGN(const int64_t version, QueryInteger("PRAGMA user_version"));
+  if (application != kApplicationId) {
+    TESSERA_ASSIGN(const int64_t pages, QueryInteger("PRAGMA page_count"));
+    if (application == 0 && version == 0 && pages == 0) return State::kEmpty;
+    return Corrupt("it is not a database of this program");
+  }
+  if (version < kUserVersion || version > kNewestVersion) {
+    return Status(ErrorCode::kCorrupt,
+                  "database \"" + name_ + "\" has format version " + std::to_string(version) +
+                      ", this program reads version " + std::to_string(kNewestVersion),
+                  version > kNewestVersion ? "Use the newer program that wrote it." : "");
+  }
+  // Another schema could make a SELECT or an INSERT run expressions of its own.
+  Statement query(this, "SELECT type, sql FROM sqlite_schema");
+  for (;;) {
+    TESSERA_ASSIGN(bool row, query.Step());
+    if (!row) break;
+    const bool index = query.Text(0) == "index" && query.IsNull(1);
+    const std::string sql = query.Text(1) + ";\n";
+    if (!index && std::string_view(kSchema).find(sql) == std::string_view::npos &&
+        std::string_view(kDefaultsSchema).find(sql) == std::string_view::npos &&
+        std::string_view(kConstraintsSchema).find(sql) == std::string_view::npos &&
+        std::string_view(kTypesSchema).find(sql) == std::string_view::npos &&
+        std::string_view(kDeletedRowsSchema).find(sql) == std::string_view::npos) {
+      return Corrupt("it has tables that are not this program's");
+    }
+  }
+  return State::kInitialised;
+}
+
+Status Catalog::Initialise() {
+  Transaction transaction(this);
+  TESSERA_TRY(transaction.BeginChange("BEGIN EXCLUSIVE"));
+  TESSERA_TRY(Execute(kSchema));
+  TESSERA_TRY(Execute(("PRAGMA application_id = " + std::to_string(kApplicationId)).c_str()));
+  TESSERA_TRY(Execute(("PRAGMA user_version = " + std::to_string(kUserVersion)).c_str()));
+  CatalogContents contents;
+  std::random_device random;
+  for (uint8_t& byte : contents.database) byte = static_cast<uint8_t>(random());
+  Statement insert(this, "INSERT INTO database VALUES (1, ?, 1, 1, ?)");
+  insert.BindBlob({reinterpret_cast<const char*>(contents.database.data()), contents.database.size()});
+  TESSERA_TRY(insert.Bind(DatabaseChecksum(contents)).Run());
+  return transaction.Commit();
+}
+
+Result<bool> Catalog::Changed() {
+  if (data_version_ == nullptr) {
+    const int code =
+        sqlite3_prepare_v3(db_, "PRAGMA data_version", -1, SQLITE_PREPARE_PERSISTENT, &data_version_, nullptr);
+    if (code != SQLITE_OK) return Error(code);
+  }
+  const int code = sqlite3_step(data_version_);
+  const int64_t version = code == SQLITE_ROW ? sqlite3_column_int64(data_version_, 0) : 0;
+  sqlite3_reset(data_version_);
+  if (code != SQLITE_ROW) return Error(code);
+  const bool changed = version != last_data_version_;
+  last_data_version_ = others_version_ = version;
+  return changed;
+}
+
+Result<CatalogContents> Catalog::Load(const CatalogContents* before) {
+  Transaction transaction(this);
+  TESSERA_TRY(transaction.Begin("BEGIN"));
+  TESSERA_ASSIGN(CatalogContents contents, LoadInTransaction(before));
+  TESSERA_TRY(transaction.Commit());
+  return contents;
+}
+
+Result<CatalogContents> Catalog::LoadInTransaction(const CatalogContents* before) {
+  CatalogContents contents;
+  uint64_t checksum = 0;
+  {
+    Statement query(this, "SELECT id, next_table_id, next_tablet_id, checksum FROM database");
+    TESSERA_ASSIGN(bool row, query.Step());
+    if (!row) return Corrupt("the database's own row is missing");
+    const std::string id = query.Blob(0);
+    if (id.size() != contents.database.size()) return Corrupt("the database's identifier is damaged");
+    memcpy(contents.database.data(), id.data(), id.size());
+    contents.next_table_id = query.Integer(1, 1, kGreatestId);
+    contents.next_tablet_id = query.Integer(2, 1, kGreatestId);
+    checksum = static_cast<uint64_t>(query.Integer(3));
+    if (!query.wrong().empty()) return Corrupt("the database's own row has " + query.wrong());
+  }
+  // NOT INDEXED: a damaged index could hide rows that the table has.
+  Statement query(this,
+                  "SELECT id, name, version, declared_tablet_rows, tablet_rows, checksum FROM tables NOT INDEXED");
+  for (;;) {
+    TESSERA_ASSIGN(bool row, query.Step());
+    if (!row) break;
+    TableRecord table;
+    table.id = query.Integer(0, 1, contents.next_table_id - 1);
+    table.schema.name = query.Text(1);
+    table.version = query.Integer(2, 1, kGreatestId);
+    table.schema.tablet_rows = static_cast<uint32_t>(query.Integer(3, 0, kGreatestTabletRows));
+    table.tablet_rows = static_cast<uint32_t>(query.Integer(4, 0, kGreatestTabletRows));
+    table.checksum = static_cast<uint64_t>(query.Integer(5));
+    if (!query.wrong().empty()) return Corrupt("a table has " + query.wrong());
+    if (before != nullptr) {
+      const auto known = before->Find(table.schema.name);
+      if (known != nullptr && known->id == table.id && known->checksum == table.checksum) {
+        contents.tables.push_back(known);
+        continue;
+      }
+    }
+    TESSERA_ASSIGN(auto loaded, LoadTable(std::move(table), contents.next_tablet_id));
+    contents.tables.push_back(std::move(loaded));
+  }
+  std::sort(contents.tables.begin(), contents.tables.end(),
+            [](const auto& a, const auto& b) { return a->schema.name < b->schema.name; });
+  TESSERA_TRY(LoadTypes(&contents.types));
+  if (DatabaseChecksum(contents) != checksum) return Corrupt("the checksum of the tables is wrong");
+  // SQLite's indexes say so already, but they are the file's too.
+  std::unordered_set<int64_t> tables, tablets;
+  int64_t columns = 0, defaults = 0, constraints = 0, with_deleted = 0;
+  for (size_t t = 0; t < contents.tables.size(); ++t) {
+    const TableRecord& table = *contents.tables[t];
+    const bool same_name = t > 0 && contents.tables[t - 1]->schema.name == table.schema.name;
+    if (same_name || !tables.insert(table.id).second) return Corrupt("two tables are one");
+    for (const TabletRecord& tablet : table.tablets) {
+      if (!tablets.insert(tablet.id).second) return Corrupt("two tablets are one");
+      with_deleted += tablet.live != nullptr ? 1 : 0;
+    }
+    columns += static_cast<int64_t>(table.schema.columns.size());
+    for (const ColumnSchema& column : table.schema.columns) defaults += column.default_text ? 1 : 0;
+    constraints += static_cast<int64_t>(ConstraintsOf(table).size());
+  }
+  // Rows of a table that is not there would become those of the next one that gets its number.
+  TESSERA_ASSIGN(const int64_t all_columns, QueryInteger("SELECT count(*) FROM columns NOT INDEXED"));
+  TESSERA_ASSIGN(const int64_t all_tablets, QueryInteger("SELECT count(*) FROM tablets NOT INDEXED"));
+  TESSERA_ASSIGN(const bool has_defaults, HasTable("defaults"));
+  int64_t all_defaults = 0, all_constraints = 0, all_with_deleted = 0;
+  if (has_defaults) {
+    TESSERA_ASSIGN(all_defaults, QueryInteger("SELECT count(*) FROM defaults NOT INDEXED"));
+  }
+  TESSERA_ASSIGN(const bool has_constraints, HasTable("constraints"));
+  if (has_constraints) {
+    TESSERA_ASSIGN(all_constraints, QueryInteger("SELECT count(*) FROM constraints NOT INDEXED"));
+  }
+  TESSERA_ASSIGN(const bool has_deleted, HasTable("deleted_rows"));
+  if (has_deleted) {
+    TESSERA_ASSIGN(all_with_deleted, QueryInteger("SELECT count(*) FROM deleted_rows NOT INDEXED"));
+  }
+  if (all_with_deleted != with_deleted || all_constraints != constraints || all_defaults != defaults ||
+      all_columns != columns || all_tablets != static_cast<int64_t>(tablets.size())) {
+    return Corrupt("it has columns, defaults, constraints, tablets or deleted rows of a table that is missing");
+  }
+  return contents;
+}
+
+Status Catalog::LoadTypes(std::vector<EnumType>* types) {
+  TESSERA_ASSIGN(const bool has_types, HasTable("types"));
+  if (!has_types) return Status::Ok();
+  Statement query(this, "SELECT name, labels FROM types NOT INDEXED");
+  for (;;) {
+    TESSERA_ASSIGN(bool row, query.Step());
+    if (!row) break;
+    EnumType type;
+    if (!ReadEnum(query.Text(1), &type) || type.name != query.Text(0)) return Corrupt("a damaged type");
+    types->push_back(std::move(type));
+  }
+  if (!query.wrong().empty()) return Corrupt("a type has " + query.wrong());
+  std::sort(types->begin(), types->end(), [](const EnumType& a, const EnumType& b) { return a.name < b.name; });
+  return Status::Ok();
+}
+
+Result<std::shared_ptr<const TableRecord>> Catalog::LoadTable(TableRecord table, int64_t next_tablet_id) {
+  const std::string of_table = " in table " + QuoteForMessage(table.schema.name);
+  std::vector<std::pair<int64_t, int>> key;  // (key position, column)
+  {
+    Statement query(this,
+                    "SELECT name, type, precision, scale, length, not_null, key_position, min, max, null_count, "
+                    "distinct_count, encoded_bytes, position FROM columns WHERE table_id = ? ORDER BY position");
+    query.Bind(table.id);
+    for (;;) {
+      TESSERA_ASSIGN(bool row, query.Step());
+      if (!row) break;
+      const int64_t number = static_cast<int64_t>(table.schema.columns.size());
+      ColumnSchema column;
+      column.name = query.Text(0);
+      column.type = {static_cast<TypeId>(query.Integer(1, 0, UINT8_MAX)), static_cast<uint8_t>(query.Integer(2, 0, 38)),
+                     static_cast<uint8_t>(query.Integer(3, 0, 38)),
+                     static_cast<int32_t>(query.Integer(4, 0, INT32_MAX))};
+      column.not_null = query.Integer(5, 0, 1) != 0;
+      if (!query.IsNull(6)) key.emplace_back(query.Integer(6), static_cast<int>(number));
+      ColumnStatistics statistics;
+      statistics.has_range = !query.IsNull(7) && !query.IsNull(8);
+      if (statistics.has_range &&
+          (!FromDecimal(query.Text(7), &statistics.min) || !FromDecimal(query.Text(8), &statistics.max))) {
+        return Corrupt("damaged statistics" + of_table);
+      }
+      statistics.null_count = static_cast<uint64_t>(query.Integer(9, 0));
+      statistics.distinct = static_cast<uint64_t>(query.Integer(10, 0));
+      statistics.encoded_bytes = static_cast<uint64_t>(query.Integer(11, 0));
+      (void)query.Integer(12, number, number);
+      if (!query.wrong().empty()) return Corrupt(query.wrong() + " of column " + std::to_string(number + 1) + of_table);
+      table.schema.columns.push_back(std::move(column));
+      table.statistics.push_back(statistics);
+    }
+  }
+  TESSERA_ASSIGN(const bool has_defaults, HasTable("defaults"));
+  if (has_defaults) {
+    Statement query(this, "SELECT position, value FROM defaults WHERE table_id = ? ORDER BY position");
+    query.Bind(table.id);
+    for (;;) {
+      TESSERA_ASSIGN(bool row, query.Step());
+      if (!row) break;
+      const int64_t column = query.Integer(0, 0, static_cast<int64_t>(table.schema.columns.size()) - 1);
+      if (!query.wrong().empty()) return Corrupt(query.wrong() + " of a default" + of_table);
+      table.schema.columns[static_cast<size_t>(column)].default_text = query.Text(1);
+    }
+  }
+  TESSERA_ASSIGN(const bool has_constraints, HasTable("constraints"));
+  std::string buckets;
+  if (has_constraints) {
+    Statement query(this, "SELECT kind, name, value FROM constraints WHERE table_id = ? ORDER BY position");
+    query.Bind(table.id);
+    for (;;) {
+      TESSERA_ASSIGN(bool row, query.Step());
+      if (!row) break;
+      if (query.Text(0) == kBucketsRow) {
+        buckets = query.Text(2);
+        continue;
+      }
+      if (!AddConstraint({query.Text(0), query.Text(1), query.Text(2)}, &table.schema))
+        return Corrupt("a wrong constraint" + of_table);
+    }
+  }
+  std::sort(key.begin(), key.end());
+  for (size_t i = 0; i < key.size(); ++i) {
+    const auto& [position, column] = key[i];
+    if (position != static_cast<int64_t>(i) || !table.schema.columns[static_cast<size_t>(column)].not_null) {
+      return Corrupt("a wrong primary key" + of_table);
+    }
+    table.schema.primary_key.push_back(column);
+  }
+  Statement query(this,
+                  "SELECT id, rows, file_bytes, header_checksum, position FROM tablets WHERE table_id = ? ORDER BY "
+                  "position");
+  query.Bind(table.id);
+  for (;;) {
+    TESSERA_ASSIGN(bool row, query.Step());
+    if (!row) break;
+    const int64_t number = static_cast<int64_t>(table.tablets.size());
+    TabletRecord tablet;
+    tablet.id = query.Integer(0, 1, next_tablet_id - 1);
+    tablet.rows = static_cast<uint32_t>(query.Integer(1, 1, table.tablet_rows));
+    tablet.file_bytes = static_cast<uint64_t>(query.Integer(2, 1, kGreatestFileBytes));
+    tablet.header_checksum = static_cast<uint64_t>(query.Integer(3));
+    (void)query.Integer(4, number, number);
+    if (!query.wrong().empty()) return Corrupt(query.wrong() + " of tablet " + std::to_string(number + 1) + of_table);
+    if (number > 0 && table.tablets.back().rows != table.tablet_rows && table.schema.distribute_by.empty())
+      return Corrupt("a short tablet" + of_table);
+    table.tablets.push_back(tablet);
+  }
+  TESSERA_TRY(LoadDeletedRows(&table));
+  if (!SetBuckets(buckets, &table)) return Corrupt("wrong buckets of tablets" + of_table);
+  if (TableChecksum(table) != table.checksum) return Corrupt("a wrong checksum" + of_table);
+  if (Status status = CheckSchema(table.schema); !status.ok()) return Corrupt(status.message());
+  if (Status status = CheckStatistics(table); !status.ok()) return Corrupt(status.message() + of_table);
+  return std::make_shared<const TableRecord>(std::move(table));
+}
+
+Status Catalog::LoadDeletedRows(TableRecord* table) {
+  TESSERA_ASSIGN(const bool has_deleted, HasTable("deleted_rows"));
+  if (!has_deleted) return {};
+  Statement query(this, "SELECT rows FROM deleted_rows WHERE tablet_id = ?");
+  for (TabletRecord& tablet : table->tablets) {
+    query.Bind(tablet.id);
+    TESSERA_ASSIGN(const bool row, query.Step());
+    if (row) {
+      tablet.live = LiveRows::Unpack(tablet.rows, query.Blob(0));
+      if (tablet.live == nullptr || !query.wrong().empty())
+        return Corrupt("damaged deleted rows in table " + QuoteForMessage(table->schema.name));
+    }
+    query.Reset();
+  }
+  return {};
+}
+
+Status Catalog::WriteDeletedRows(const TableRecord& before, const TableRecord& after) {
+  TESSERA_ASSIGN(bool has_deleted, HasTable("deleted_rows"));
+  std::unordered_map<int64_t, const LiveRows*> old;
+  for (const TabletRecord& tablet : before.tablets) {
+    if (tablet.live != nullptr) old[tablet.id] = tablet.live.get();
+  }
+  for (const TabletRecord& tablet : after.tablets) {
+    const auto known = old.find(tablet.id);
+    const bool same = known == old.end() ? tablet.live == nullptr : known->second == tablet.live.get();
+    if (known != old.end() && tablet.live != nullptr) old.erase(known);
+    if (same) continue;
+    if (!std::exchange(has_deleted, true)) {
+      TESSERA_TRY(Execute(kDeletedRowsSchema));
+      TESSERA_TRY(RaiseVersion(kVersionWithDeletedRows));
+    }
+    Statement insert(this, "INSERT OR REPLACE INTO deleted_rows VALUES (?, ?)");
+    const std::string packed = tablet.live->Pack();
+    TESSERA_TRY(insert.Bind(tablet.id).BindBlob(packed).Run());
+  }
+  for (const auto& [tablet, live] : old) {  // these tablets are gone
+    Statement remove(this, "DELETE FROM deleted_rows WHERE tablet_id = ?");
+    TESSERA_TRY(remove.Bind(tablet).Run());
+  }
+  return {};
+}
+
+Status Catalog::WriteTable(const TableRecord& table, const std::vector<std::string>& sketches) {
+  Statement insert(this, "INSERT INTO tables VALUES (?, ?, ?, ?, ?, ?)");
+  TESSERA_TRY(insert.Bind(table.id)
+                  .Bind(std::string_view(table.schema.name))
+                  .Bind(table.version)
+                  .Bind(int64_t{table.schema.tablet_rows})
+                  .Bind(int64_t{table.tablet_rows})
+                  .Bind(table.checksum)
+                  .Run());
+  Statement insert_column(this, "INSERT INTO columns VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  for (size_t c = 0; c < table.schema.columns.size(); ++c) {
+    const ColumnSchema& column = table.schema.columns[c];
+    const ColumnStatistics& statistics = table.statistics[c];
+    insert_column.Bind(table.id)
+        .Bind(static_cast<int64_t>(c))
+        .Bind(std::string_view(column.name))
+        .Bind(static_cast<int64_t>(column.type.id))
+        .Bind(int64_t{column.type.precision})
+        .Bind(int64_t{column.type.scale})
+        .Bind(int64_t{StoredLength(column.type)})
+        .Bind(int64_t{column.not_null});
+    const auto& key = table.schema.primary_key;
+    const auto position = std::find(key.begin(), key.end(), static_cast<int>(c));
+    if (position != key.end()) {
+      insert_column.Bind(int64_t{position - key.begin()});
+    } else {
+      insert_column.BindNull();
+    }
+    if (statistics.has_range) {
+      insert_column.Bind(std::string_view(ToDecimal(statistics.min))).Bind(std::string_view(ToDecimal(statistics.max)));
+    } else {
+      insert_column.BindNull().BindNull();
+    }
+    insert_column.Bind(statistics.null_count).Bind(statistics.distinct).Bind(statistics.encoded_bytes);
+    if (c < sketches.size()) {
+      insert_column.BindBlob(sketches[c]);
+    } else {
+      insert_column.BindNull();
+    }
+    TESSERA_TRY(insert_column.Run());
+  }
+  for (size_t c = 0; c < table.schema.columns.size(); ++c) {
+    const ColumnSchema& column = table.schema.columns[c];
+    if (!column.default_text) continue;
+    TESSERA_ASSIGN(const bool has_defaults, HasTable("defaults"));
+    if (!has_defaults) {
+      TESSERA_TRY(Execute(kDefaultsSchema));
+      TESSERA_TRY(RaiseVersion(kVersionWithDefaults));
+    }
+    Statement insert_default(this, "INSERT INTO defaults VALUES (?, ?, ?)");
+    TESSERA_TRY(
+        insert_default.Bind(table.id).Bind(static_cast<int64_t>(c)).Bind(std::string_view(*column.default_text)).Run());
+  }
+  const std::vector<ConstraintRow> constraints = ConstraintsOf(table);
+  if (constraints.empty()) return {};
+  TESSERA_ASSIGN(const bool has_constraints, HasTable("constraints"));
+  if (!has_constraints) {
+    TESSERA_TRY(Execute(kConstraintsSchema));
+    TESSERA_TRY(RaiseVersion(kVersionWithConstraints));
+  }
+  const auto is_newer = [](const ConstraintRow& row) { return row.kind == "default" || row.kind == "enum"; };
+  if (std::any_of(constraints.begin(), constraints.end(), is_newer)) TESSERA_TRY(RaiseVersion(kVersionWithTypes));
+  if (!table.schema.cluster_by.empty()) TESSERA_TRY(RaiseVersion(kVersionWithClusters));
+  if (!table.schema.distribute_by.empty()) TESSERA_TRY(RaiseVersion(kVersionWithBuckets));
+  Statement insert_constraint(this, "INSERT INTO constraints VALUES (?, ?, ?, ?, ?)");
+  for (size_t i = 0; i < constraints.size(); ++i) {
+    insert_constraint.Bind(table.id).Bind(static_cast<int64_t>(i));
+    for (const std::string* text : {&constraints[i].kind, &constraints[i].name, &constraints[i].value})
+      insert_constraint.Bind(std::string_view(*text));
+    TESSERA_TRY(insert_constraint.Run());
+  }
+  return {};
+}
+
+Status Catalog::RaiseVersion(int version) {
+  TESSERA_ASSIGN(const int64_t before, QueryInteger("PRAGMA user_version"));
+  return before >= version ? Status::Ok() : Execute(("PRAGMA user_version = " + std::to_string(version)).c_str());
+}
+
+Result<bool> Catalog::HasTable(const char* name) {
+  Statement query(this, "SELECT 1 FROM sqlite_schema WHERE name = ?");
+  return query.Bind(std::string_view(name)).Step();
+}
+
+Status Catalog::DeleteTablets(int64_t table_id) {
+  TESSERA_ASSIGN(const bool has_deleted, HasTable("deleted_rows"));
+  if (has_deleted) {
+    Statement deleted(this, "DELETE FROM deleted_rows WHERE tablet_id IN (SELECT id FROM tablets WHERE table_id = ?)");
+    TESSERA_TRY(deleted.Bind(table_id).Run());
+  }
+  Statement tablets(this, "DELETE FROM tablets WHERE table_id = ?");
+  return tablets.Bind(table_id).Run();
+}
+
+Status Catalog::DeleteTable(int64_t table_id) {
+  Statement columns(this, "DELETE FROM columns WHERE table_id = ?");
+  TESSERA_TRY(columns.Bind(table_id).Run());
+  TESSERA_ASSIGN(const bool has_defaults, HasTable("defaults"));
+  if (has_defaults) {
+    Statement defaults(this, "DELETE FROM defaults WHERE table_id = ?");
+    TESSERA_TRY(defaults.Bind(table_id).Run());
+  }
+  TESSERA_ASSIGN(const bool has_constraints, HasTable("constraints"));
+  if (has_constraints) {
+    Statement constraints(this, "DELETE FROM constraints WHERE table_id = ?");
+    TESSERA_TRY(constraints.Bind(table_id).Run());
+  }
+  Statement table(this, "DELETE FROM tables WHERE id = ?");
+  return table.Bind(table_id).Run();
+}
+
+Result<Durability> Catalog::Commit(Transaction* transaction, const CatalogContents& after) {
+  const uint64_t checksum = DatabaseChecksum(after);
+  Statement update(this, "UPDATE database SET next_table_id = ?, next_tablet_id = ?, checksum = ?");
+  TESSERA_TRY(update.Bind(after.next_table_id).Bind(after.next_tablet_id).Bind(checksum).Run());
+  last_data_version_ = -1;  // SQLite reports only the transactions of other connections
+  return transaction->CommitChange(checksum);
+}
+
+Result<Durability> Catalog::InsertTable(const CatalogContents& state, TableRecord table, const TableRecord* replaced,
+                                        const std::vector<std::string>& sketches, int64_t next_tablet_id) {
+  for (const ColumnSchema& column : table.schema.columns) {
+    // Another process may have dropped it since the statement was compiled.
+    if (column.type.id != TypeId::kEnum) continue;
+    if (std::find(state.types.begin(), state.types.end(), EnumOf(column.type)) == state.types.end())
+      return SqlError("type \"" + column.type.ToString() + "\" does not exist");
+  }
+  table.version = 1;
+  table.checksum = TableChecksum(table);
+  CatalogContents after = state;
+  after.next_table_id = table.id + 1;
+  after.next_tablet_id = next_tablet_id;
+  if (replaced != nullptr) std::erase_if(after.tables, [&](const auto& t) { return t->id == replaced->id; });
+  after.tables.push_back(std::make_shared<const TableRecord>(table));
+  Transaction transaction(this);
+  TESSERA_TRY(transaction.BeginChange("BEGIN IMMEDIATE"));
+  if (replaced != nullptr) {
+    TESSERA_TRY(DeleteTablets(replaced->id));
+    TESSERA_TRY(DeleteTable(replaced->id));
+  }
+  TESSERA_TRY(WriteTable(table, sketches));
+  TESSERA_TRY(InsertTablets(table, 0));
+  return Commit(&transaction, after);
+}
+
+Result<Durability> Catalog::DropTable(const CatalogContents& state, const TableRecord& table) {
+  CatalogContents after = state;
+  std::erase_if(after.tables, [&](const auto& t) { return t->id == table.id; });
+  Transaction transaction(this);
+  TESSERA_TRY(transaction.BeginChange("BEGIN IMMEDIATE"));
+  TESSERA_TRY(DeleteTablets(table.id));
+  TESSERA_TRY(DeleteTable(table.id));
+  return Commit(&transaction, after);
+}
+
+Result<Durability> Catalog::SetTypes(const CatalogContents& state, std::vector<EnumType> types) {
+  CatalogContents after = state;
+  after.types = std::move(types);
+  Transaction transaction(this);
+  TESSERA_TRY(transaction.BeginChange("BEGIN IMMEDIATE"));
+  TESSERA_ASSIGN(const bool has_types, HasTable("types"));
+  if (!has_types) {
+    TESSERA_TRY(Execute(kTypesSchema));
+    TESSERA_TRY(RaiseVersion(kVersionWithTypes));
+  }
+  TESSERA_TRY(Execute("DELETE FROM types"));
+  Statement insert(this, "INSERT INTO types VALUES (?, ?)");
+  for (const EnumType& type : after.types)
+    TESSERA_TRY(insert.Bind(std::string_view(type.name)).Bind(std::string_view(EnumText(type))).Run());
+  return Commit(&transaction, after);
+}
+
+/// The tablets of the table from number `first` on.
+Status Catalog::InsertTablets(const TableRecord& table, size_t first) {
+  Statement insert(this, "INSERT INTO tablets VALUES (?, ?, ?, ?, ?, ?)");
+  for (size_t t = first; t < table.tablets.size(); ++t) {
+    const TabletRecord& tablet = table.tablets[t];
+    TESSERA_TRY(insert.Bind(tablet.id)
+                    .Bind(table.id)
+                    .Bind(static_cast<int64_t>(t))
+                    .Bind(int64_t{tablet.rows})
+                    .Bind(tablet.file_bytes)
+                    .Bind(tablet.header_checksum)
+                    .Run());
+  }
+  return {};
+}
+
+Result<Durability> Catalog::UpdateTable(const CatalogContents& state, const TableRecord& before, TableRecord after,
+                                        const std::vector<std::string>& sketches, int64_t next_tablet_id,
+                                        CatalogContents* made) {
+  after.version = before.version + 1;
+  after.checksum = TableChecksum(after);
+  CatalogContents contents = state;
+  contents.next_tablet_id = next_tablet_id;
+  for (auto& table : contents.tables) {
+    if (table->id == after.id) table = std::make_shared<const TableRecord>(after);
+  }
+  Transaction transaction(this);
+  TESSERA_TRY(transaction.BeginChange("BEGIN IMMEDIATE"));
+  TESSERA_TRY(DeleteTable(after.id));
+  TESSERA_TRY(WriteTable(after, sketches));
+  // Tablets before the first that differs stay: an append to a large table writes few rows.
+  size_t same = 0;
+  while (same < before.tablets.size() && same < after.tablets.size() &&
+         before.tablets[same].id == after.tablets[same].id) {
+    ++same;
+  }
+  Statement remove(this, "DELETE FROM tablets WHERE table_id = ? AND position >= ?");
+  TESSERA_TRY(remove.Bind(after.id).Bind(static_cast<int64_t>(same)).Run());
+  TESSERA_TRY(InsertTablets(after, same));
+  TESSERA_TRY(WriteDeletedRows(before, after));
+  const Result<Durability> committed = Commit(&transaction, contents);
+  if (committed.ok() && *committed == Durability::kDurable) {
+    *made = std::move(contents);
+    last_data_version_ = others_version_;
+  }
+  return committed;
+}
+
+Result<std::vector<std::string>> Catalog::Sketches(const TableRecord& table) {
+  std::vector<std::string> sketches;
+  Statement query(this, "SELECT sketch FROM columns WHERE table_id = ? ORDER BY position");
+  query.Bind(table.id);
+  for (;;) {
+    TESSERA_ASSIGN(bool row, query.Step());
+    if (!row) break;
+    sketches.push_back(query.IsNull(0) ? std::string() : query.Blob(0));
+  }
+  if (!query.wrong().empty()) return Corrupt(query.wrong());
+  if (sketches.size() != table.schema.columns.size()) return Corrupt("a column is missing");
+  return sketches;
+}
+
+}  // namespace tessera

@@ -1,0 +1,166 @@
+// The catalog: tables, columns, tablets and statistics of a database, in SQLite. FORMAT.md gives its schema.
+//
+// SQLite finds most damage to its file, but not a changed digit in a row; so every table carries a checksum of all its
+// rows in the catalog, and the database one of all tables. What Load() returns has passed them.
+//
+// Start at: Catalog::Open, Catalog::Load. Thread-compatible: DatabaseDirectory guards the one it has with a mutex.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "tablet/files/live_rows.h"
+#include "tablet/tablet.h"
+#include "tablet/files/tablet_file.h"
+
+struct sqlite3;
+struct sqlite3_stmt;
+
+namespace tessera {
+
+struct TabletRecord {
+  int64_t id = 0;
+  uint32_t rows = 0;
+  uint64_t file_bytes = 0;
+  uint64_t header_checksum = 0;
+  uint8_t bucket = 0;                              ///< of a distributed table
+  std::shared_ptr<const LiveRows> live = nullptr;  ///< nullptr: no row has been deleted
+};
+
+struct TableRecord {
+  int64_t id = 0;
+  int64_t version = 0;       ///< 1 at CREATE TABLE, one more with each change of the rows
+  TableSchema schema;        ///< tablet_rows as declared
+  uint32_t tablet_rows = 0;  ///< as chosen; 0 before the first load
+  std::vector<ColumnStatistics> statistics;
+  std::vector<TabletRecord> tablets;  ///< in the order of the rows
+  uint64_t checksum = 0;              ///< of all the above
+
+  /// With those that have been deleted.
+  uint64_t rows() const {
+    uint64_t sum = 0;
+    for (const TabletRecord& tablet : tablets) sum += tablet.rows;
+    return sum;
+  }
+};
+
+struct CatalogContents {
+  DatabaseId database{};
+  int64_t next_table_id = 1;
+  int64_t next_tablet_id = 1;
+  std::vector<std::shared_ptr<const TableRecord>> tables;  ///< by name
+  std::vector<EnumType> types;                             ///< by name
+
+  std::shared_ptr<const TableRecord> Find(std::string_view name) const;
+};
+
+/// The record of a new table of that schema, without rows.
+inline TableRecord NewTable(const CatalogContents& contents, const TableSchema& schema) {
+  TableRecord table;
+  table.id = contents.next_table_id;
+  table.schema = schema;
+  table.statistics.resize(schema.columns.size());
+  return table;
+}
+
+/// Of a change that was made.
+enum class Durability {
+  kDurable,
+  kUntilPowerFails,  ///< it is visible, but SQLite could not make sure of the disk: a power failure may undo it
+};
+
+class Catalog {
+ public:
+  enum class Access { kReadOnly, kReadWrite, kCreate };
+  /// `name` is the database's name for messages; `durable`: commits wait for the disk. Does not look into the file yet;
+  /// see Check().
+  static Result<std::unique_ptr<Catalog>> Open(const std::string& path, const std::string& name, Access access,
+                                               bool durable);
+  ~Catalog();
+  Catalog(const Catalog&) = delete;
+  Catalog& operator=(const Catalog&) = delete;
+
+  /// How long to wait for another process that has the catalog locked.
+  void SetLockTimeout(int milliseconds) { lock_timeout_ms_ = milliseconds; }
+
+  enum class State { kEmpty, kInitialised };
+  /// Empty (a creation was interrupted) or ours; anything else is kCorrupt.
+  Result<State> Check();
+  /// Makes the tables.
+  Status Initialise();
+
+  /// True at the first call and whenever a transaction of any process was committed since the last call.
+  Result<bool> Changed();
+  /// As of the last call of Changed(): another number once another process has committed something. Not 0.
+  int64_t others_version() const { return others_version_; }
+  /// The committed state; takes over the tables of `before` (may be nullptr) that have not changed.
+  Result<CatalogContents> Load(const CatalogContents* before);
+
+  // Transactions. `state` is what Load() returned under the writer lock that is still held. After an error the change
+  // was not made, unless the message says that this cannot be known.
+  /// Adds `table` (its version and checksum are set here), in place of `replaced` if that is not nullptr. `sketches` and
+  /// `next_tablet_id` as in UpdateTable; a table without rows has no sketches.
+  Result<Durability> InsertTable(const CatalogContents& state, TableRecord table, const TableRecord* replaced,
+                                 const std::vector<std::string>& sketches, int64_t next_tablet_id);
+  Result<Durability> DropTable(const CatalogContents& state, const TableRecord& table);
+  /// The types are `types` from now on.
+  Result<Durability> SetTypes(const CatalogContents& state, std::vector<EnumType> types);
+  /// Replaces a table's record by `after` (its version and checksum are set here) and its sketches, one per column. `made` becomes what
+  /// Load() would return, if the disk has it.
+  Result<Durability> UpdateTable(const CatalogContents& state, const TableRecord& before, TableRecord after,
+                                 const std::vector<std::string>& sketches, int64_t next_tablet_id,
+                                 CatalogContents* made);
+
+  /// The serialised DistinctCount of each column; empty strings before the first load.
+  Result<std::vector<std::string>> Sketches(const TableRecord& table);
+
+ private:
+  class Statement;
+  class Transaction;
+  Catalog(std::string path, std::string name, bool durable)
+      : path_(std::move(path)), name_(std::move(name)), durable_(durable) {}
+  Status Error(int code) const;
+  Status Error(int code, const std::string& message) const;
+  /// Whether to try again where another process has the catalog locked; waits a little. `calls`: how often it has.
+  bool Wait(int calls);
+  Status Execute(const char* sql);
+  Result<int64_t> QueryInteger(const char* sql);
+  /// Whether SQLite may have to undo a transaction of a process that died.
+  Result<bool> HasJournal() const;
+  /// Whether the table of defaults or that of constraints is there.
+  Result<bool> HasTable(const char* name);
+  /// Before the first change: how transactions are rolled back.
+  Status ChooseJournal();
+  /// So that programs that do not know what is new refuse the catalog.
+  Status RaiseVersion(int version);
+  Status Corrupt(const std::string& reason) const;
+  Result<CatalogContents> LoadInTransaction(const CatalogContents* before);
+  Status LoadTypes(std::vector<EnumType>* types);
+  Result<std::shared_ptr<const TableRecord>> LoadTable(TableRecord table, int64_t next_tablet_id);
+  Status WriteTable(const TableRecord& table, const std::vector<std::string>& sketches);
+  Status InsertTablets(const TableRecord& table, size_t first);
+  Status LoadDeletedRows(TableRecord* table);
+  /// Brings the rows that are kept as deleted from those of `before` to those of `after`.
+  Status WriteDeletedRows(const TableRecord& before, const TableRecord& after);
+  Status DeleteTablets(int64_t table_id);
+  Status DeleteTable(int64_t table_id);
+  Result<Durability> Commit(Transaction* transaction, const CatalogContents& after);
+
+  const std::string path_;
+  const std::string name_;
+  const bool durable_;
+  sqlite3* db_ = nullptr;
+  int lock_timeout_ms_ = 5000;
+  std::chrono::steady_clock::time_point patience_ends_;
+  std::unordered_map<std::string, sqlite3_stmt*> prepared_;  ///< by their SQL, those not in use
+  sqlite3_stmt* data_version_ = nullptr;                     ///< prepared once: Changed() is called for every statement
+  int64_t last_data_version_ = -1, others_version_ = 0;
+  bool has_chosen_journal_ = false;
+};
+
+}  // namespace tessera

@@ -1,0 +1,104 @@
+#include "tablet/catalog/catalog_checksum.h"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tablet/catalog/constraint_row.h"
+#include "tablet/values/enum_type.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+namespace tessera {
+namespace {
+
+/// The bytes that a checksum of the catalog covers: integers as 8 bytes, texts after their length.
+class CheckedBytes {
+ public:
+  void Add(int64_t v) { bytes_.append(reinterpret_cast<const char*>(&v), sizeof v); }
+  void Add(uint64_t v) { Add(static_cast<int64_t>(v)); }
+  void Add(int128_t v) {
+    Add(Low64(v));
+    Add(High64(v));
+  }
+  void Add(std::string_view text) {
+    Add(static_cast<int64_t>(text.size()));
+    bytes_.append(text);
+  }
+  uint64_t Checksum() const { return XXH3_64bits(bytes_.data(), bytes_.size()); }
+
+ private:
+  std::string bytes_;
+};
+
+}  // namespace
+
+uint64_t TableChecksum(const TableRecord& table) {
+  CheckedBytes bytes;
+  bytes.Add(table.id);
+  bytes.Add(std::string_view(table.schema.name));
+  bytes.Add(table.version);
+  bytes.Add(int64_t{table.schema.tablet_rows});
+  bytes.Add(int64_t{table.tablet_rows});
+  bytes.Add(static_cast<int64_t>(table.schema.columns.size()));
+  for (size_t c = 0; c < table.schema.columns.size(); ++c) {
+    const ColumnSchema& column = table.schema.columns[c];
+    const ColumnStatistics& statistics = table.statistics[c];
+    bytes.Add(std::string_view(column.name));
+    bytes.Add(static_cast<int64_t>(column.type.id));
+    bytes.Add(int64_t{column.type.precision});
+    bytes.Add(int64_t{column.type.scale});
+    bytes.Add(int64_t{StoredLength(column.type)});
+    bytes.Add(int64_t{column.not_null});
+    bytes.Add(int64_t{statistics.has_range});
+    bytes.Add(statistics.has_range ? statistics.min : int128_t{0});
+    bytes.Add(statistics.has_range ? statistics.max : int128_t{0});
+    bytes.Add(statistics.null_count);
+    bytes.Add(statistics.distinct);
+    bytes.Add(statistics.encoded_bytes);
+  }
+  for (size_t c = 0; c < table.schema.columns.size(); ++c) {
+    const ColumnSchema& column = table.schema.columns[c];
+    if (!column.default_text) continue;
+    bytes.Add(static_cast<int64_t>(c));
+    bytes.Add(std::string_view(*column.default_text));
+  }
+  for (const ConstraintRow& row : ConstraintsOf(table)) {
+    for (const std::string* text : {&row.kind, &row.name, &row.value}) bytes.Add(std::string_view(*text));
+  }
+  bytes.Add(static_cast<int64_t>(table.schema.primary_key.size()));
+  for (int column : table.schema.primary_key) bytes.Add(int64_t{column});
+  bytes.Add(static_cast<int64_t>(table.tablets.size()));
+  for (const TabletRecord& tablet : table.tablets) {
+    bytes.Add(tablet.id);
+    bytes.Add(int64_t{tablet.rows});
+    bytes.Add(tablet.file_bytes);
+    bytes.Add(tablet.header_checksum);
+  }
+  for (const TabletRecord& tablet : table.tablets) {
+    if (tablet.live == nullptr) continue;
+    bytes.Add(tablet.id);
+    bytes.Add(tablet.live->checksum());
+  }
+  return bytes.Checksum();
+}
+
+uint64_t DatabaseChecksum(const CatalogContents& contents) {
+  CheckedBytes bytes;
+  bytes.Add(std::string_view(reinterpret_cast<const char*>(contents.database.data()), contents.database.size()));
+  bytes.Add(contents.next_table_id);
+  bytes.Add(contents.next_tablet_id);
+  std::vector<const TableRecord*> tables;
+  for (const auto& table : contents.tables) tables.push_back(table.get());
+  std::sort(tables.begin(), tables.end(), [](auto* a, auto* b) { return a->id < b->id; });
+  for (const TableRecord* table : tables) {
+    bytes.Add(table->id);
+    bytes.Add(table->checksum);
+  }
+  for (const EnumType& type : contents.types) bytes.Add(std::string_view(EnumText(type)));
+  return bytes.Checksum();
+}
+
+}  // namespace tessera

@@ -1,0 +1,15 @@
+// The checksums of the catalog: FORMAT.md says what they cover. Private to tablet/.
+//
+// Start at: TableChecksum. Pure functions; any thread.
+#pragma once
+
+#include <cstdint>
+
+#include "tablet/catalog/catalog.h"
+
+namespace tessera {
+
+uint64_t TableChecksum(const TableRecord& table);
+uint64_t DatabaseChecksum(const CatalogContents& contents);
+
+}  // namespace tessera

@@ -1,0 +1,436 @@
+// Opening and creating databases, snapshots, and the removal of files.
+#include "tablet/catalog/database_directory.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <unordered_set>
+
+#include "tablet/files/io_error.h"
+#include "tablet/files/live_tablet.h"
+#include "tablet/files/regular_file.h"
+
+namespace tessera {
+namespace {
+
+constexpr char kCatalogFile[] = "catalog.sqlite";
+
+/// Names in a directory, without "." and "..".
+Result<std::vector<std::string>> ListDirectory(const std::string& path) {
+  DIR* const directory = opendir(path.c_str());
+  if (directory == nullptr) return IoError("cannot read", path, errno);
+  std::vector<std::string> names;
+  while (const dirent* entry = readdir(directory)) {
+    const std::string name = entry->d_name;
+    if (name != "." && name != "..") names.push_back(name);
+  }
+  closedir(directory);
+  return names;
+}
+
+Status SyncEntries(const std::string& path) {
+  FileDescriptor fd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.valid()) return IoError("cannot open", path, errno);
+  // Some file systems cannot sync directories and say EINVAL; they have nothing to wait for.
+  if (fsync(fd.get()) != 0 && errno != EINVAL) return IoError("cannot sync", path, errno);
+  return {};
+}
+
+/// Of a new database's directory. A slash at the end of its name means nothing.
+std::string ParentOf(std::string_view path) {
+  while (path.size() > 1 && path.back() == '/') path.remove_suffix(1);
+  return std::filesystem::path(path).parent_path().string();
+}
+
+Status NotWritable(const std::string& name, int error) {
+  const Status status = IoError("cannot write to database", name, error);
+  return {status.code(), status.message(), "Open it read-only."};
+}
+
+}  // namespace
+
+bool IsDatabaseFile(const std::string& name) {
+  return name == "writer.lock" || name == "readers.lock" || name == "owner.lock" || name.rfind(kCatalogFile, 0) == 0 ||
+         name.rfind(kTemporaryPrefix, 0) == 0 || TabletIdOfFileName(name) >= 0;
+}
+
+bool DatabaseDirectory::IsWritten(const std::string& directory) {
+  return access((directory + "/" + kCatalogFile).c_str(), F_OK) == 0;
+}
+
+Result<std::unique_ptr<Catalog>> DatabaseDirectory::FindCatalog() const {
+  const std::string file = FilePath(kCatalogFile);
+  const bool read_only = mode_ == OpenMode::kReadOnly;
+  // SQLite opens them as they are, and would wait for the other end of a FIFO.
+  for (const char* suffix : {"", "-journal", "-wal", "-shm"}) TESSERA_TRY(CheckRegularFile(file + suffix));
+  struct stat info;
+  if (stat(file.c_str(), &info) == 0) {
+    const Catalog::Access access = read_only ? Catalog::Access::kReadOnly : Catalog::Access::kReadWrite;
+    TESSERA_ASSIGN(std::unique_ptr<Catalog> catalog, Catalog::Open(file, name_, access, durable()));
+    TESSERA_ASSIGN(const Catalog::State state, catalog->Check());
+    if (state == Catalog::State::kInitialised) return catalog;
+  }
+
+  // The directory is empty or its creation was interrupted. If there are tablets, there was a catalog.
+  TESSERA_ASSIGN(const std::vector<std::string> names, ListDirectory(path_));
+  for (const std::string& other : names) {
+    if (TabletIdOfFileName(other) >= 0) {
+      return Status(ErrorCode::kCorrupt, "database \"" + name_ + "\" has lost its catalog \"" + file + "\"",
+                    "Restore the file from a copy.");
+    }
+  }
+  if (read_only) return Status(ErrorCode::kIo, "there is no database in \"" + name_ + "\"");
+  // Our files are not put among others: the name is most likely a mistake.
+  for (const std::string& other : names) {
+    if (!IsDatabaseFile(other)) {
+      return Status(ErrorCode::kIo, "directory \"" + name_ + "\" holds no database, but other files",
+                    "Name a new or an empty directory.");
+    }
+  }
+  return std::unique_ptr<Catalog>();
+}
+
+Result<std::unique_ptr<Catalog>> DatabaseDirectory::CreateCatalog() const {
+  TESSERA_ASSIGN(const WriterLock lock, WriterLock::Acquire(path_, name_, lock_timeout_ms_.load()));
+  TESSERA_ASSIGN(std::unique_ptr<Catalog> catalog,
+                 Catalog::Open(FilePath(kCatalogFile), name_, Catalog::Access::kCreate, durable()));
+  TESSERA_ASSIGN(const Catalog::State state, catalog->Check());
+  // Another process may have been faster.
+  if (state == Catalog::State::kEmpty) {
+    if (durable()) {
+      // Without the entry of the directory itself a power failure takes all that is in it. Now, so that a database that
+      // is found has one. A parent that cannot be read cannot be synced either.
+      const std::string parent = path_ + "/..";
+      if (access(parent.c_str(), R_OK) == 0) TESSERA_TRY(SyncEntries(parent));
+    }
+    TESSERA_TRY(catalog->Initialise());
+  }
+  return catalog;
+}
+
+Status DatabaseDirectory::CheckParent() const {
+  const bool possible = access(ParentOf(path_).c_str(), W_OK | X_OK) == 0;
+  return possible ? Status() : IoError("cannot create database", name_, errno);
+}
+
+Status DatabaseDirectory::Use(std::unique_ptr<Catalog> catalog) {
+  TESSERA_ASSIGN(reader_lock_, ReaderLock::Open(path_, mode_ == OpenMode::kReadOnly));
+  if (mode_ == OpenMode::kReadWrite && durable()) TESSERA_TRY(SyncDirectory());
+  catalog->SetLockTimeout(lock_timeout_ms_.load());
+  catalog_ = std::move(catalog);
+  return {};
+}
+
+Status DatabaseDirectory::Attach() {
+  if (catalog_ != nullptr || !IsWritten(path_)) return {};
+  TESSERA_ASSIGN(std::unique_ptr<Catalog> catalog, FindCatalog());
+  return catalog == nullptr ? Status() : Use(std::move(catalog));
+}
+
+Status DatabaseDirectory::Create() {
+  TESSERA_TRY(Attach());
+  if (catalog_ != nullptr) return {};
+  const bool made = mkdir(path_.c_str(), 0777) == 0;
+  if (!made && errno != EEXIST) return IoError("cannot create database", name_, errno);
+  const auto write = [&]() -> Status {
+    TESSERA_ASSIGN(std::unique_ptr<Catalog> catalog, FindCatalog());
+    if (catalog == nullptr) {
+      TESSERA_ASSIGN(catalog, CreateCatalog());
+    }
+    return Use(std::move(catalog));
+  };
+  Status status = write();
+  if (!status.ok() && made) rmdir(path_.c_str());  // unless there is something in it already
+  return status;
+}
+
+Result<std::shared_ptr<DatabaseDirectory>> DatabaseDirectory::Open(const std::string& directory, OpenMode mode) {
+  std::shared_ptr<DatabaseDirectory> self(new DatabaseDirectory);
+  self->name_ = directory;
+  self->mode_ = mode;
+  if (directory.empty()) {
+    if (mode == OpenMode::kReadOnly) return Status(ErrorCode::kIo, "a temporary database cannot be read-only");
+    TESSERA_ASSIGN(self->temporary_, TemporaryDirectory::Make());
+    self->name_ = self->temporary_->path();
+  }
+  std::error_code error;
+  self->path_ = std::filesystem::absolute(self->name_, error).string();
+  if (error) return IoError("cannot open", self->name_, error.value());
+
+  struct stat info;
+  if (stat(self->path_.c_str(), &info) != 0) {
+    if (errno != ENOENT || mode == OpenMode::kReadOnly) return IoError("cannot open database", self->name_, errno);
+    TESSERA_TRY(self->CheckParent());
+    return self;
+  }
+  if (!S_ISDIR(info.st_mode)) return IoError("cannot open database", self->name_, ENOTDIR);
+  if (mode == OpenMode::kReadWrite && access(self->path_.c_str(), W_OK | X_OK) != 0)
+    return NotWritable(self->name_, errno);
+  const std::lock_guard guard(self->mutex_);
+  TESSERA_ASSIGN(std::unique_ptr<Catalog> catalog, self->FindCatalog());
+  if (catalog != nullptr) TESSERA_TRY(self->Use(std::move(catalog)));
+  // Ranks are told the directory of a temporary one when it is opened.
+  if (self->temporary_ != nullptr) TESSERA_TRY(self->Create());
+  return self;
+}
+
+DatabaseDirectory::~DatabaseDirectory() {
+  try {
+    if (!durable()) {
+      catalog_.reset();
+      infos_.clear();
+      temporary_.reset();
+      return;
+    }
+    // Files that could not be removed before, because a reader of this process might use them.
+    if (garbage_ && catalog_ != nullptr) {
+      Result<WriterLock> lock = WriterLock::Acquire(path_, name_, 0);
+      std::lock_guard guard(mutex_);
+      if (lock.ok() && Refresh().ok()) Sweep();
+    }
+  } catch (...) {  // no memory: the next writer sweeps
+  }
+}
+
+Status DatabaseDirectory::SyncDirectory() const { return durable() ? SyncEntries(path_) : Status(); }
+
+/// A commit ends in the journal, which was there before or not (catalog.cc).
+Status DatabaseDirectory::SyncCommit() const {
+  if (!durable()) return {};
+  const std::string journal = path_ + "/" + kCatalogFile + "-journal";
+  const Result<FileDescriptor> file = OpenRegularFile(journal, O_RDONLY);
+  if (file.ok() ? fsync(file->get()) != 0 : access(journal.c_str(), F_OK) == 0)
+    return IoError("cannot sync", journal, errno);
+  return SyncDirectory();
+}
+
+std::unordered_set<int64_t> DatabaseDirectory::UsedTablets() const {
+  std::unordered_set<int64_t> used;
+  for (const auto& table : contents_.tables) {
+    for (const TabletRecord& tablet : table->tablets) used.insert(tablet.id);
+  }
+  return used;
+}
+
+std::unordered_set<int64_t> DatabaseDirectory::ForgetTablets(const std::unordered_set<int64_t>& used) {
+  std::erase_if(infos_, [&](const auto& info) { return std::ranges::count(contents_.tables, info.first) == 0; });
+  for (auto& [id, tablet] : tablets_) {
+    if (!used.contains(id)) replaced_.emplace_back(id, std::exchange(tablet, nullptr));
+  }
+  std::erase_if(tablets_, [](const auto& tablet) { return tablet.second == nullptr; });
+  std::erase_if(replaced_, [](const auto& tablet) { return tablet.second.expired(); });
+  std::unordered_set<int64_t> in_use;
+  for (const auto& [id, tablet] : replaced_) in_use.insert(id);
+  return in_use;
+}
+
+TabletIdentity DatabaseDirectory::IdentityOf(const CatalogContents& contents, const TableRecord& table,
+                                             const TabletRecord& tablet) const {
+  return {contents.database, table.id, tablet.id, tablet.rows, tablet.file_bytes, tablet.header_checksum};
+}
+
+void DatabaseDirectory::SetLockTimeout(int milliseconds) {
+  lock_timeout_ms_.store(milliseconds);
+  std::lock_guard lock(mutex_);
+  if (catalog_ != nullptr) catalog_->SetLockTimeout(milliseconds);
+}
+
+Status DatabaseDirectory::Refresh() {
+  TESSERA_ASSIGN(const bool changed, catalog_->Changed());
+  if (!changed && loaded_) return {};
+  // Forget the old state first: if this fails, it must not be taken for the current one.
+  const bool was_loaded = std::exchange(loaded_, false);
+  infos_current_ = false;
+  TESSERA_ASSIGN(contents_, catalog_->Load(was_loaded ? &contents_ : nullptr));
+  loaded_ = true;
+  return {};
+}
+
+std::shared_ptr<const TableInfo> DatabaseDirectory::MakeInfo(const CatalogContents& contents,
+                                                             const std::shared_ptr<const TableRecord>& record) {
+  auto info = std::make_shared<TableInfo>();
+  info->id = record->id;
+  info->version = record->version;
+  info->schema = record->schema;
+  if (record->tablet_rows != 0) info->schema.tablet_rows = record->tablet_rows;
+  info->rows = info->stored_rows = record->rows();
+  info->statistics = record->statistics;
+  auto types = std::make_shared<TabletFile::Types>();
+  for (const ColumnSchema& column : record->schema.columns) types->push_back(column.type);
+
+  std::vector<std::shared_ptr<const LiveRows>> live;
+  for (const TabletRecord& tablet : record->tablets) {
+    // A tablet that an earlier snapshot had keeps its object, with its mapping and its verified chunks.
+    std::shared_ptr<const Tablet>& known = tablets_[tablet.id];
+    if (known == nullptr) {
+      known = std::make_shared<const TabletFile>(FilePath(TabletFileName(tablet.id)),
+                                                 IdentityOf(contents, *record, tablet), types);
+    }
+    info->tablets.push_back(known);
+    live.push_back(tablet.live);
+    if (!record->schema.distribute_by.empty()) info->buckets.push_back(tablet.bucket);
+  }
+  MarkLive(live, info.get());
+  return info;
+}
+
+Result<std::shared_ptr<const Snapshot>> DatabaseDirectory::Read() {
+  std::shared_ptr<ReaderLock> reader;
+  {
+    std::lock_guard guard(mutex_);
+    TESSERA_TRY(Attach());
+    reader = reader_lock_;
+    if (catalog_ == nullptr) return std::make_shared<const Snapshot>();
+  }
+  // Take the lock first. A process that removes files after this sees a reader; files that were removed before are no
+  // longer in the catalog, which is read next.
+  TESSERA_ASSIGN(std::shared_ptr<const void> hold, reader->Hold());
+  std::lock_guard guard(mutex_);
+  TESSERA_TRY(Refresh());
+  if (infos_current_) {
+    if (std::shared_ptr<const Snapshot> snapshot = snapshot_.lock()) return snapshot;
+  } else {
+    std::vector<std::pair<std::shared_ptr<const TableRecord>, std::shared_ptr<const TableInfo>>> infos;
+    for (const auto& record : contents_.tables) {
+      const auto same = std::find_if(infos_.begin(), infos_.end(), [&](const auto& i) { return i.first == record; });
+      infos.emplace_back(record, same != infos_.end() ? same->second : MakeInfo(contents_, record));
+    }
+    infos_ = std::move(infos);
+    infos_current_ = true;
+    size_t tablets = 0;
+    for (const auto& record : contents_.tables) tablets += record->tablets.size();
+    if (tablets_.size() > tablets) (void)ForgetTablets(UsedTablets());
+  }
+  // Every pointer to a table also holds the lock, through the one control block that they share.
+  struct Held {
+    std::shared_ptr<const void> hold;
+    std::vector<std::shared_ptr<const TableInfo>> infos;
+  };
+  auto held = std::make_shared<Held>();
+  held->hold = std::move(hold);
+  auto tables = std::make_shared<Snapshot>();
+  for (const auto& [record, info] : infos_) {
+    held->infos.push_back(info);
+    tables->tables.push_back(std::shared_ptr<const TableInfo>(held, info.get()));
+  }
+  tables->types = contents_.types;
+  snapshot_ = tables;
+  return std::shared_ptr<const Snapshot>(std::move(tables));
+}
+
+Result<DatabaseDirectory::Write> DatabaseDirectory::BeginWrite() {
+  if (mode_ == OpenMode::kReadOnly) {
+    return Status(ErrorCode::kIo, "database \"" + name_ + "\" is open for reading only");
+  }
+  {
+    std::lock_guard guard(mutex_);
+    TESSERA_TRY(Create());
+  }
+  TESSERA_ASSIGN(WriterLock lock, WriterLock::Acquire(path_, name_, lock_timeout_ms_.load()));
+  std::lock_guard guard(mutex_);
+  TESSERA_TRY(Refresh());
+  // Removes what a dead process left, which may have died before it had synced its commit.
+  undurable_ |= durable() && catalog_->others_version() != durable_version_;
+  Sweep();
+  return Write{std::move(lock), contents_};
+}
+
+Status DatabaseDirectory::InsertTable(const Write& write, TableRecord table, const TableRecord* replaced,
+                                      const std::vector<std::string>& sketches, int64_t next_tablet_id) {
+  std::lock_guard guard(mutex_);
+  const Result<Durability> committed =
+      catalog_->InsertTable(write.contents, std::move(table), replaced, sketches, next_tablet_id);
+  AfterCommit(committed);
+  return committed.status();
+}
+
+Status DatabaseDirectory::DropTable(const Write& write, const TableRecord& table) {
+  std::lock_guard guard(mutex_);
+  const Result<Durability> committed = catalog_->DropTable(write.contents, table);
+  AfterCommit(committed);
+  return committed.status();
+}
+
+Status DatabaseDirectory::SetTypes(const Write& write, std::vector<EnumType> types) {
+  std::lock_guard guard(mutex_);
+  const Result<Durability> committed = catalog_->SetTypes(write.contents, std::move(types));
+  AfterCommit(committed);
+  return committed.status();
+}
+
+Status DatabaseDirectory::UpdateTable(const Write& write, const TableRecord& before, TableRecord after,
+                                      const std::vector<std::string>& sketches, int64_t next_tablet_id) {
+  std::lock_guard guard(mutex_);
+  CatalogContents made;
+  const Result<Durability> committed =
+      catalog_->UpdateTable(write.contents, before, std::move(after), sketches, next_tablet_id, &made);
+  if (committed.ok() && *committed == Durability::kDurable) {
+    contents_ = std::move(made);
+    loaded_ = true;
+    infos_current_ = false;
+  }
+  AfterCommit(committed);
+  return committed.status();
+}
+
+void DatabaseDirectory::AfterCommit(const Result<Durability>& committed) noexcept {
+  const bool uncertain = committed.ok() && *committed != Durability::kDurable && durable();
+  warn_ |= uncertain;
+  garbage_ |= uncertain;
+  undurable_ = durable() && (uncertain || !committed.ok());
+  if (!undurable_) durable_version_ = catalog_->others_version();
+  try {
+    // The old catalog may come back, and with it the files that it names: then they stay for the next writer, who syncs
+    // first. (A second sync right here would say nothing: the system reports an error once.)
+    if (Refresh().ok() && !uncertain) Sweep();
+  } catch (...) {  // what is not done here is done by the next writer
+  }
+}
+
+std::string DatabaseDirectory::TakeWarning() {
+  std::lock_guard guard(mutex_);
+  if (!std::exchange(warn_, false)) return {};
+  return "the change is made, but directory \"" + path_ +
+         "\" cannot be synced: if the machine loses power, it may be lost";
+}
+
+Result<std::vector<std::string>> DatabaseDirectory::Sketches(const TableRecord& table) {
+  std::lock_guard guard(mutex_);
+  return catalog_->Sketches(table);
+}
+
+void DatabaseDirectory::Sweep() {
+  garbage_ = false;
+  Result<std::vector<std::string>> names = ListDirectory(path_);
+  if (!names.ok()) return;
+  const std::unordered_set<int64_t> used = UsedTablets();
+  std::erase_if(*names, [&](const std::string& name) {
+    const int64_t id = TabletIdOfFileName(name);
+    return id >= 0 ? used.contains(id) : name.rfind(kTemporaryPrefix, 0) != 0;
+  });
+  if (names->empty()) return;
+  // (Under its own lock this process may remove files, but for those that a snapshot may open yet.)
+  const std::unordered_set<int64_t> in_use = ForgetTablets(used);
+  const auto left =
+      std::erase_if(*names, [&](const std::string& name) { return in_use.contains(TabletIdOfFileName(name)); });
+  garbage_ = left > 0;
+  if (names->empty()) return;
+  if (undurable_ && !SyncCommit().ok()) {
+    garbage_ = true;
+    return;
+  }
+  undurable_ = false;
+  durable_version_ = catalog_->others_version();
+  const bool removed = reader_lock_->WhileAlone([&] {
+    for (const std::string& name : *names) unlink(FilePath(name).c_str());
+  });
+  garbage_ |= !removed;
+}
+
+}  // namespace tessera

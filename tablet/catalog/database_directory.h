@@ -1,0 +1,130 @@
+// The directory of one open database: its catalog connection, its locks, its cached snapshot, its files.
+//
+// Shared by the Database object, its writers and nothing else; it lives until the last of them is gone.
+// Start at: DatabaseDirectory::Open, Read, BeginWrite. Any thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "tablet/catalog/catalog.h"
+#include "tablet/files/directory_lock.h"
+#include "tablet/tablet.h"
+#include "tablet/files/tablet_file.h"
+#include "tablet/catalog/temporary_directory.h"
+
+namespace tessera {
+
+/// Whether a file of that name is a database's own.
+bool IsDatabaseFile(const std::string& name);
+
+/// A directory that is not there yet, or is empty, is a database without tables; the first change makes it one on disk.
+class DatabaseDirectory : public std::enable_shared_from_this<DatabaseDirectory> {
+ public:
+  /// As Database::Open().
+  static Result<std::shared_ptr<DatabaseDirectory>> Open(const std::string& directory, OpenMode mode);
+  /// Whether a database has been written there.
+  static bool IsWritten(const std::string& directory);
+  ~DatabaseDirectory();
+
+  /// As the user named it (for a temporary database its path).
+  const std::string& name() const { return name_; }
+  /// Absolute: the process may change its working directory.
+  const std::string& path() const { return path_; }
+  std::string FilePath(const std::string& file) const { return path_ + "/" + file; }
+  /// False for a temporary database: nobody reads it after a crash, so nothing waits for the disk.
+  bool durable() const { return temporary_ == nullptr; }
+  void SetLockTimeout(int milliseconds);
+  /// Of the tablets that are written from now on.
+  void SetCompression(CompressionGoal goal) { compression_ = goal; }
+  CompressionGoal compression() const { return compression_; }
+
+  Result<std::shared_ptr<const Snapshot>> Read();
+
+  /// The exclusive writer lock and the catalog as it is under it.
+  struct Write {
+    WriterLock lock;
+    CatalogContents contents;
+  };
+  Result<Write> BeginWrite();
+
+  // The catalog's transactions; each ends with the removal of files that no table has any more. After an error the
+  // change was not made, unless the message says that this cannot be known.
+  /// `replaced`: the table whose place it takes; nullptr: none.
+  Status InsertTable(const Write& write, TableRecord table, const TableRecord* replaced,
+                     const std::vector<std::string>& sketches, int64_t next_tablet_id);
+  Status DropTable(const Write& write, const TableRecord& table);
+  Status SetTypes(const Write& write, std::vector<EnumType> types);
+  Status UpdateTable(const Write& write, const TableRecord& before, TableRecord after,
+                     const std::vector<std::string>& sketches, int64_t next_tablet_id);
+  Result<std::vector<std::string>> Sketches(const TableRecord& table);
+
+  TabletIdentity IdentityOf(const CatalogContents& contents, const TableRecord& table,
+                            const TabletRecord& tablet) const;
+  /// What is in doubt about the changes since the last call; empty if nothing is.
+  std::string TakeWarning();
+  /// Waits until the directory's entries are on disk.
+  Status SyncDirectory() const;
+
+ private:
+  DatabaseDirectory() = default;
+  /// The catalog that there is; nullptr if none is.
+  Result<std::unique_ptr<Catalog>> FindCatalog() const;
+  Result<std::unique_ptr<Catalog>> CreateCatalog() const;
+  /// Whether the directory could be made: a wrong path is an error before anything is changed there.
+  Status CheckParent() const;
+  /// REQUIRES: mutex_ held. Takes over a catalog that there is now.
+  Status Attach();
+  /// REQUIRES: mutex_ held. Writes the database if that has not been done.
+  Status Create();
+  Status Use(std::unique_ptr<Catalog> catalog);
+  std::shared_ptr<const TableInfo> MakeInfo(const CatalogContents& contents,
+                                            const std::shared_ptr<const TableRecord>& record);
+  /// REQUIRES: mutex_ held. Brings contents_ up to date.
+  Status Refresh();
+  /// REQUIRES: the writer lock and mutex_ are held. Nothing of it can fail a change that was made.
+  void AfterCommit(const Result<Durability>& committed) noexcept;
+  /// Waits until the disk has the latest commit, whichever process made it.
+  Status SyncCommit() const;
+  /// By the catalog.
+  std::unordered_set<int64_t> UsedTablets() const;
+  /// Forgets the objects of all but the tablets that are `used` by the catalog. Returns the others that a
+  /// snapshot has, which may open them yet.
+  std::unordered_set<int64_t> ForgetTablets(const std::unordered_set<int64_t>& used);
+  /// Removes every file that is neither of a tablet in contents_ nor of the database itself, unless a reader might use
+  /// it. REQUIRES: the writer lock and mutex_ are held and contents_ is up to date.
+  void Sweep();
+
+  std::string name_;
+  std::string path_;
+  OpenMode mode_ = OpenMode::kReadOnly;
+  std::unique_ptr<TemporaryDirectory> temporary_;  ///< nullptr if the user named a directory
+  std::atomic<int> lock_timeout_ms_{5000};
+  std::atomic<CompressionGoal> compression_{CompressionGoal::kBalanced};
+
+  std::mutex mutex_;                         ///< guards what follows
+  std::unique_ptr<Catalog> catalog_;         ///< nullptr as long as nothing is written
+  std::shared_ptr<ReaderLock> reader_lock_;  ///< likewise; then it stays
+  bool loaded_ = false;
+  CatalogContents contents_;
+  bool infos_current_ = false;
+  /// What snapshots are made of, without a hold on the reader lock: kept from one Read() to the next so that mappings
+  /// and verified chunks survive, and handed out again only under a new hold and an unchanged catalog.
+  std::vector<std::pair<std::shared_ptr<const TableRecord>, std::shared_ptr<const TableInfo>>> infos_;
+  std::weak_ptr<const Snapshot> snapshot_;
+  std::map<int64_t, std::shared_ptr<const Tablet>>
+      tablets_;  ///< of the catalog, by identifier, as far as they were asked for
+  std::vector<std::pair<int64_t, std::weak_ptr<const Tablet>>> replaced_;  ///< of earlier catalogs
+  bool garbage_ = false;         ///< the last Sweep() left files that a reader might use
+  bool undurable_ = false;       ///< a power failure may undo the latest change
+  int64_t durable_version_ = 0;  ///< of the catalog, as other processes have left it: the disk has that; 0: none
+  bool warn_ = false;            ///< TakeWarning() has something to say
+};
+
+}  // namespace tessera

@@ -1,0 +1,132 @@
+// The rules of names, types and keys.
+#include "tablet/catalog/schema_check.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "tablet/values/enum_type.h"
+#include "tablet/values/interval.h"
+#include "tablet/chunk/tablet_format.h"
+#include "tablet/values/utf8.h"
+
+namespace tessera {
+namespace {
+
+/// Empty if it is one.
+std::string WhyNotAName(const std::string& name) {
+  if (name.empty()) return "needs a name";
+  if (name.find('\0') != std::string::npos) return "has a NUL byte in its name";
+  if (FindInvalidUtf8(name) != std::string_view::npos) return "has a name that is not UTF-8";
+  return {};
+}
+
+bool IsStorable(const SqlType& type) {
+  if (type.id <= TypeId::kNull || type.id > TypeId::kEnum) return false;
+  if (type.id == TypeId::kEnum) return !EnumOf(type).name.empty();
+  if (type.length < 0 || (type.length != 0 && type.id != TypeId::kText)) return false;
+  if (type.id == TypeId::kDecimal) return type.precision >= 1 && type.precision <= 38 && type.scale <= type.precision;
+  return type.precision == 0 && type.scale == 0;
+}
+
+}  // namespace
+
+Status CheckSchema(const TableSchema& schema) {
+  if (const std::string why = WhyNotAName(schema.name); !why.empty()) {
+    return SqlError((schema.name.empty() ? "a table " : "table " + QuoteForMessage(schema.name) + " ") + why);
+  }
+  const std::string table = "table " + QuoteForMessage(schema.name);
+  if (schema.columns.empty()) return SqlError(table + " needs at least one column");
+  if (schema.columns.size() > kGreatestColumns) {
+    return SqlError(table + " has more than " + std::to_string(kGreatestColumns) + " columns");
+  }
+  if (schema.tablet_rows > kGreatestTabletRows) {
+    return SqlError("tablet_rows must be 1 to " + std::to_string(kGreatestTabletRows));
+  }
+  std::set<std::string_view> names;
+  for (const ColumnSchema& column : schema.columns) {
+    const std::string quoted = QuoteForMessage(column.name);
+    if (const std::string why = WhyNotAName(column.name); !why.empty()) {
+      return SqlError((column.name.empty() ? "a column" : "column " + quoted) + " of " + table + " " + why);
+    }
+    if (!names.insert(column.name).second) return SqlError("column " + quoted + " is specified twice");
+    if (!IsStorable(column.type)) return SqlError("column " + quoted + " cannot have type " + column.type.ToString());
+    if (column.default_text && !ParseValue(*column.default_text, column.type).ok())
+      return SqlError("column " + quoted + " has a DEFAULT that is no " + column.type.ToString());
+  }
+  std::set<int> key;
+  for (int column : schema.primary_key) {
+    if (column < 0 || static_cast<size_t>(column) >= schema.columns.size() || !key.insert(column).second) {
+      return SqlError("the primary key of " + table + " names a column twice or one that is not there");
+    }
+  }
+  std::set<std::string_view> constraints;
+  for (const CheckConstraint& check : schema.checks) {
+    if (!constraints.insert(check.name).second)
+      return SqlError("constraint " + QuoteForMessage(check.name) + " of " + table + " is specified twice");
+  }
+  for (const UniqueKey& unique : schema.unique_keys) {
+    std::set<int> columns(unique.columns.begin(), unique.columns.end());
+    const bool known = std::all_of(unique.columns.begin(), unique.columns.end(), [&](int column) {
+      return column >= 0 && static_cast<size_t>(column) < schema.columns.size();
+    });
+    if (columns.empty() || columns.size() != unique.columns.size() || !known || !constraints.insert(unique.name).second)
+      return SqlError("the unique constraint " + QuoteForMessage(unique.name) + " of " + table + " is not well formed");
+  }
+  return {};
+}
+
+Status CheckType(const EnumType& type) {
+  if (const std::string why = WhyNotAName(type.name); !why.empty()) return SqlError("a type " + why);
+  if (type.labels.size() > kMostLabels)
+    return SqlError("an ENUM has at most " + std::to_string(kMostLabels) + " values");
+  const auto is_control = [](char c) { return c >= 0 && c < ' '; };
+  std::set<std::string_view> labels;
+  for (const std::string& label : type.labels) {
+    const std::string quoted = QuoteForMessage(label);
+    if (label.size() > kMostLabelBytes)
+      return SqlError("invalid enum label " + quoted, -1,
+                      "It has at most " + std::to_string(kMostLabelBytes) + " bytes.");
+    if (FindInvalidUtf8(label) != std::string_view::npos || std::any_of(label.begin(), label.end(), is_control))
+      return SqlError("invalid enum label " + quoted, -1, "It is UTF-8 without control characters.");
+    if (!labels.insert(label).second) return SqlError("enum label " + quoted + " is used more than once");
+  }
+  return {};
+}
+
+Value DefaultOf(const ColumnSchema& column) {
+  if (!column.default_text) return Value::Null(column.type);
+  Result<Value> value = ParseValue(*column.default_text, column.type);
+  return value.ok() ? std::move(value).value() : Value::Null(column.type);
+}
+
+StoredRange StoredRangeOf(const SqlType& type) {
+  switch (type.id) {
+    case TypeId::kBoolean:
+      return {0, 1};
+    case TypeId::kSmallint:
+      return {INT16_MIN, INT16_MAX};
+    case TypeId::kInteger:
+      return {INT32_MIN, INT32_MAX};
+    case TypeId::kReal:
+      return {0, UINT32_MAX};
+    case TypeId::kDouble:
+      return {0, UINT64_MAX};
+    case TypeId::kDecimal: {
+      const int128_t end = PowerOf10(type.precision);
+      return {1 - end, end - 1};
+    }
+    case TypeId::kEnum:
+      return {0, static_cast<int64_t>(kMostLabels) - 1};
+    case TypeId::kTime:
+      return {0, int64_t{86400} * 1000000 - 1};
+    case TypeId::kInterval:
+      return {-kIntervalBound, kIntervalBound};
+    case TypeId::kUuid:
+      return {kInt128Min, kInt128Max};
+    default:  // what a date or a timestamp may be is the business of its functions
+      return {INT64_MIN, INT64_MAX};
+  }
+}
+
+}  // namespace tessera

@@ -1,0 +1,322 @@
+// From rows that are cut into tablets to the catalog's transaction.
+#include "tablet/load/table_load.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <utility>
+
+#include "tablet/chunk/chunk_decoder.h"
+#include "tablet/files/io_error.h"
+#include "tablet/files/live_tablet.h"
+#include "tablet/load/primary_key.h"
+
+namespace tessera {
+
+Result<std::unique_ptr<TableLoad>> TableLoad::Begin(std::shared_ptr<DatabaseDirectory> directory,
+                                                    const std::string& table, const std::atomic<bool>* cancel) {
+  TESSERA_ASSIGN(DatabaseDirectory::Write write, directory->BeginWrite());
+  std::shared_ptr<const TableRecord> record = write.contents.Find(table);
+  if (record == nullptr) return SqlError("table \"" + table + "\" does not exist");
+  return std::unique_ptr<TableLoad>(new TableLoad(std::move(directory), std::move(write), std::move(record), cancel));
+}
+
+Result<std::unique_ptr<TableLoad>> TableLoad::BeginNew(std::shared_ptr<DatabaseDirectory> directory,
+                                                       const TableSchema& schema, bool replace,
+                                                       const std::atomic<bool>* cancel) {
+  TESSERA_ASSIGN(DatabaseDirectory::Write write, directory->BeginWrite());
+  std::shared_ptr<const TableRecord> replaced = write.contents.Find(schema.name);
+  if (replaced != nullptr && !replace) return SqlError("table \"" + schema.name + "\" already exists");
+  auto record = std::make_shared<const TableRecord>(NewTable(write.contents, schema));
+  std::unique_ptr<TableLoad> load(new TableLoad(std::move(directory), std::move(write), std::move(record), cancel));
+  load->is_new_ = true;
+  load->replaced_ = std::move(replaced);
+  return load;
+}
+
+TabletTarget TableLoad::TargetOf(const DatabaseDirectory& directory, const DatabaseDirectory::Write& write,
+                                 const TableRecord& table) {
+  TabletTarget target;
+  target.directory = directory.path();
+  target.durable = directory.durable();
+  target.compression = directory.compression();
+  target.database = write.contents.database;
+  target.table_id = table.id;
+  target.first_tablet_id = write.contents.next_tablet_id;
+  return target;
+}
+
+TableLoad::TableLoad(std::shared_ptr<DatabaseDirectory> directory, DatabaseDirectory::Write write,
+                     std::shared_ptr<const TableRecord> table, const std::atomic<bool>* cancel)
+    : TabletCutter(TargetOf(*directory, write, *table), table->schema,
+                   table->schema.tablet_rows != 0 ? table->schema.tablet_rows : table->tablet_rows, cancel),
+      directory_(std::move(directory)),
+      write_(std::move(write)),
+      table_(std::move(table)),
+      cancel_(cancel),
+      deleted_(table_->tablets.size()),
+      kept_(table_->tablets.size(), true),
+      replaced_nulls_(table_->schema.columns.size()),
+      replaced_bytes_(table_->schema.columns.size()) {
+  const std::vector<TabletRecord>& tablets = table_->tablets;
+  last_is_short_ = !IsDistributed() && !tablets.empty() && tablets.back().rows < tablet_rows_;
+  // A table of one short tablet is written anew as a whole, so its size is chosen again: a first INSERT of a few rows
+  // must not decide how a billion that follow are stored.
+  if (last_is_short_ && tablets.size() == 1 && table_->schema.tablet_rows == 0) tablet_rows_ = 0;
+}
+
+TableLoad::~TableLoad() {
+  Discard();
+  if (committing_) return;
+  // No catalog ever named these files, so no reader has them.
+  try {
+    for (const Adopted& adopted : adopted_) {
+      for (size_t number = 0; number < adopted.tablets.records.size(); ++number) {
+        unlink(adopted.target.TemporaryPath(number).c_str());
+        unlink(adopted.target.FinalPath(number).c_str());
+      }
+    }
+  } catch (...) {  // no memory for a path: the next writer removes what no catalog names
+  }
+}
+
+uint32_t TableLoad::SettleTabletRows(uint64_t rows) {
+  if (tablet_rows_ == 0) tablet_rows_ = ChooseTabletRows(short_rows() + rows);
+  return tablet_rows_;
+}
+
+uint64_t TableLoad::rows_loaded() const {
+  uint64_t rows = rows_added();
+  for (const Adopted& adopted : adopted_) rows += adopted.tablets.rows_added;
+  return rows;
+}
+
+void TableLoad::Adopt(const std::string& load, NewTablets tablets) {
+  TabletTarget target = this->target();
+  target.load = load;
+  target.first_tablet_id += static_cast<int64_t>(tablets_cut() + tablets_adopted_);
+  tablets_adopted_ += tablets.records.size();
+  adopted_.push_back({std::move(target), std::move(tablets)});
+}
+
+/// Of the buckets that have got rows, so that none has two short tablets.
+Status TableLoad::TakeShortTablets() {
+  const std::vector<TabletRecord>& tablets = table_->tablets;
+  // (A small table is written anew as a whole, as in the constructor. Otherwise the other buckets' tablets stay as they
+  // are.)
+  const bool anew = table_->schema.tablet_rows == 0 && table_->rows() < tablet_rows_;
+  for (size_t t = 0; t < tablets.size(); ++t) {
+    if (anew || (tablets[t].rows < tablet_rows_ && HasRows(tablets[t].bucket))) TESSERA_TRY(TakeBack(t));
+  }
+  if (anew) tablet_rows_ = 0;
+  return {};
+}
+
+std::shared_ptr<const Tablet> TableLoad::FileOf(const TableRecord& table, const TabletRecord& tablet) const {
+  auto types = std::make_shared<TabletFile::Types>();
+  for (const ColumnSchema& column : table.schema.columns) types->push_back(column.type);
+  const int columns = static_cast<int>(types->size());
+  const auto file =
+      std::make_shared<const TabletFile>(directory_->FilePath(TabletFileName(tablet.id)),
+                                         directory_->IdentityOf(write_->contents, table, tablet), std::move(types));
+  if (tablet.live == nullptr) return file;
+  return std::make_shared<const LiveTablet>(file, columns, tablet.live, 0);
+}
+
+std::shared_ptr<const LiveRows> TableLoad::LiveOf(size_t tablet) const {
+  const TabletRecord& record = table_->tablets[tablet];
+  if (deleted_[tablet].empty()) return record.live;
+  return std::make_shared<const LiveRows>(record.rows, deleted_[tablet]);
+}
+
+Status TableLoad::Forget(size_t tablet, const Tablet& file) {
+  for (size_t c = 0; c < table_->schema.columns.size(); ++c) {
+    TESSERA_ASSIGN(const ChunkPointer chunk, file.Describe(static_cast<int>(c)));
+    replaced_nulls_[c] += chunk->null_count;
+    replaced_bytes_[c] += chunk->encoded_bytes;
+  }
+  kept_[tablet] = false;
+  return file.Intact();
+}
+
+/// Adds the live rows of a tablet, which does not stay.
+Status TableLoad::TakeBack(size_t tablet) {
+  const TabletRecord& record = table_->tablets[tablet];
+  const std::shared_ptr<const Tablet> file = FileOf(*table_, record);
+  const std::shared_ptr<const LiveRows> live = LiveOf(tablet);
+  RowBatch batch;
+  batch.rows = record.rows - (live != nullptr ? live->deleted() : 0);
+  for (size_t c = 0; c < table_->schema.columns.size(); ++c) {
+    TESSERA_ASSIGN(const ChunkPointer chunk, file->Chunk(static_cast<int>(c)));
+    ColumnVector column;
+    column.type = table_->schema.columns[c].type;
+    for (uint32_t row = 0; row < chunk->rows;) {
+      uint32_t end = row;
+      while (end < chunk->rows && (live == nullptr || live->IsLive(end))) ++end;
+      if (end > row) DecodeChunk(*chunk, row, end - row, &column);
+      row = end + 1;
+    }
+    batch.columns.push_back(std::move(column));
+  }
+  TESSERA_TRY(Forget(tablet, *file));
+  if (batch.rows > 0) AddAgain(std::move(batch));
+  return {};
+}
+
+Status TableLoad::DropEmptied() {
+  for (size_t t = 0; t < deleted_.size(); ++t) {
+    const TabletRecord& record = table_->tablets[t];
+    if (!kept_[t] || deleted_[t].empty() || LiveOf(t)->deleted() < record.rows) continue;
+    TESSERA_TRY(Forget(t, *FileOf(*table_, record)));
+  }
+  return {};
+}
+
+Status TableLoad::Delete(std::span<const int64_t> rows, std::vector<bool>* fresh) {
+  deletes_ = true;
+  fresh->assign(rows.size(), false);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const auto tablet = static_cast<size_t>(rows[i] >> kRowNumberBits);
+    const auto row = static_cast<uint32_t>(rows[i] & ((int64_t{1} << kRowNumberBits) - 1));
+    if (rows[i] < 0 || tablet >= deleted_.size() || row >= table_->tablets[tablet].rows)
+      return {ErrorCode::kInternal, "row " + std::to_string(rows[i]) + " is deleted, but the table has none"};
+    std::vector<uint64_t>& words = deleted_[tablet];
+    const TabletRecord& record = table_->tablets[tablet];
+    if (words.empty() && record.live != nullptr) words = record.live->words();
+    words.resize((uint64_t{record.rows} + 63) / 64);
+    const uint64_t bit = uint64_t{1} << row % 64;
+    (*fresh)[i] = (words[row / 64] & bit) == 0;
+    words[row / 64] |= bit;
+    rows_deleted_ += (*fresh)[i] ? 1 : 0;
+  }
+  return {};
+}
+
+Status TableLoad::Add(RowBatch batch) {
+  if (!started_ && batch.rows > 0) {
+    TESSERA_TRY(status());
+    started_ = true;
+    if (last_is_short_ && !deletes_) TESSERA_TRY(TakeBack(table_->tablets.size() - 1));
+  }
+  return TabletCutter::Add(std::move(batch));
+}
+
+void TableLoad::EndOfRows() {
+  const bool takes_late = IsDistributed() || (last_is_short_ && deletes_);
+  if (takes_late && rows_added() > 0 && !std::exchange(ended_, true)) {
+    const Status taken = IsDistributed() ? TakeShortTablets() : TakeBack(table_->tablets.size() - 1);
+    if (!taken.ok()) return Fail(taken);
+  }
+  TabletCutter::EndOfRows();
+}
+
+Result<TableRecord> TableLoad::MakeRecord(std::vector<std::string>* sketches) {
+  TableRecord after = *table_;
+  after.tablet_rows = tablet_rows_;
+  after.tablets.clear();
+  for (size_t t = 0; t < kept_.size(); ++t) {
+    if (!kept_[t]) continue;
+    after.tablets.push_back(table_->tablets[t]);
+    after.tablets.back().live = LiveOf(t);
+  }
+  std::vector<const NewTablets*> made{&this->made()};
+  for (const Adopted& adopted : adopted_) made.push_back(&adopted.tablets);
+  for (const NewTablets* tablets : made) {
+    after.tablets.insert(after.tablets.end(), tablets->records.begin(), tablets->records.end());
+  }
+  const uint64_t rows = after.rows();
+  std::vector<std::string> old_sketches(after.statistics.size());
+  // (Where no tablet stays, the new ones have counted all rows.)
+  if (!is_new_ && std::ranges::count(kept_, true) > 0) {
+    TESSERA_ASSIGN(old_sketches, directory_->Sketches(*table_));
+  }
+  for (size_t c = 0; c < after.statistics.size(); ++c) {
+    ColumnStatistics& s = after.statistics[c];
+    s.null_count -= replaced_nulls_[c];
+    s.encoded_bytes -= replaced_bytes_[c];
+    const bool text = after.schema.columns[c].type.storage() == StorageClass::kText;
+    for (const NewTablets* tablets : made) {
+      const int128_t min = tablets->min[c], max = tablets->max[c];
+      s.null_count += tablets->nulls[c];
+      s.encoded_bytes += tablets->bytes[c];
+      if (text || min > max) continue;
+      s.min = s.has_range ? std::min(s.min, min) : min;
+      s.max = s.has_range ? std::max(s.max, max) : max;
+      s.has_range = true;
+    }
+    DistinctCount count;
+    if (!old_sketches[c].empty() && !count.Deserialize(old_sketches[c])) {
+      return Status(ErrorCode::kCorrupt, "the catalog of database \"" + directory_->name() +
+                                             "\" is corrupt: a sketch of table \"" + after.schema.name + "\"");
+    }
+    for (const NewTablets* tablets : made) count.Merge(tablets->distinct[c]);
+    sketches->push_back(count.Serialize());
+    // The range and the number of rows may prove a smaller count than the estimate.
+    uint64_t greatest = rows - s.null_count;
+    const uint128_t span = static_cast<uint128_t>(s.max) - static_cast<uint128_t>(s.min);
+    if (s.has_range && span < uint128_t{INT64_MAX}) greatest = std::min(greatest, static_cast<uint64_t>(span) + 1);
+    s.distinct = std::min(count.Estimate(), greatest);
+    // (Rows that had other values may have been deleted.)
+    if (s.null_count == rows) s = {.null_count = rows, .encoded_bytes = s.encoded_bytes};
+    if (after.schema.primary_key == std::vector<int>{static_cast<int>(c)}) s.distinct = rows;
+  }
+  return after;
+}
+
+Status TableLoad::CheckKey(const TableRecord& after) const {
+  if (after.schema.primary_key.empty() && after.schema.unique_keys.empty()) return {};
+  const auto kept = static_cast<size_t>(std::ranges::count(kept_, true));
+  TabletPointers old_tablets, new_tablets;
+  for (size_t t = 0; t < after.tablets.size(); ++t)
+    (t < kept ? old_tablets : new_tablets).push_back(FileOf(after, after.tablets[t]));
+  return CheckKeys(after.schema, old_tablets, new_tablets, cancel_);
+}
+
+Status TableLoad::NameAdopted() {
+  for (const Adopted& adopted : adopted_) {
+    for (size_t number = 0; number < adopted.tablets.records.size(); ++number) {
+      const std::string from = adopted.target.TemporaryPath(number);
+      if (rename(from.c_str(), adopted.target.FinalPath(number).c_str()) != 0) {
+        return IoError("cannot rename", from, errno);
+      }
+    }
+  }
+  return {};
+}
+
+Status TableLoad::Commit() {
+  TESSERA_TRY(status());
+  if (rows_added() == 0 && rows_deleted_ == 0) {
+    const Status status =
+        is_new_ ? directory_->InsertTable(*write_, *table_, replaced_.get(), {}, write_->contents.next_tablet_id)
+                : Status();
+    write_->lock = WriterLock();
+    return status;
+  }
+  const bool adds = rows_added() > 0;
+  if (adds) {
+    TESSERA_TRY(Finish());
+    TESSERA_TRY(NameAdopted());
+  }
+  TESSERA_TRY(DropEmptied());
+  std::vector<std::string> sketches;
+  TESSERA_ASSIGN(TableRecord after, MakeRecord(&sketches));
+  if (adds) {
+    TESSERA_TRY(CheckKey(after));
+    TESSERA_TRY(directory_->SyncDirectory());
+  }
+  TESSERA_TRY(status());
+  const int64_t next_tablet_id =
+      write_->contents.next_tablet_id + static_cast<int64_t>(tablets_cut() + tablets_adopted_);
+  committing_ = true;
+  Release();
+  const Status committed =
+      is_new_ ? directory_->InsertTable(*write_, std::move(after), replaced_.get(), sketches, next_tablet_id)
+              : directory_->UpdateTable(*write_, *table_, std::move(after), sketches, next_tablet_id);
+  write_->lock = WriterLock();
+  return committed;
+}
+
+}  // namespace tessera

@@ -1,0 +1,98 @@
+// One load: rows on their way into a table, from the first row to the committed catalog transaction.
+//
+// The rows become tablets in files (tablet_cutter.h), on several threads. Other processes may make some of the tablets
+// at the same time (shared_load.h). Commit() then checks the primary key and makes everything visible in one catalog
+// transaction.
+//
+// The table's last tablet, if it is not full, is read back and becomes the first rows of the load: all tablets but the
+// last are always full. Of a distributed table that is the tablet that is not full of each bucket that gets rows. Where
+// rows are deleted it comes after the new rows, when all that go are known.
+//
+// Start at: TableLoad::Begin. Add and Commit: one thread at a time; RunTask: any thread at any time before Commit()
+// returns.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tablet/catalog/database_directory.h"
+#include "tablet/load/tablet_cutter.h"
+
+namespace tessera {
+
+class TableLoad final : public TabletCutter {
+ public:
+  /// Takes the writer lock. Errors: kSql if there is no such table; kBusy. `cancel` may be nullptr.
+  static Result<std::unique_ptr<TableLoad>> Begin(std::shared_ptr<DatabaseDirectory> directory,
+                                                  const std::string& table, const std::atomic<bool>* cancel);
+  /// The rows of a new table, which is there with them from Commit() on, and without any if there are none. `replace`: it
+  /// takes the place of the table of that name, if there is one. Errors: kSql if there is one otherwise; kBusy.
+  static Result<std::unique_ptr<TableLoad>> BeginNew(std::shared_ptr<DatabaseDirectory> directory,
+                                                     const TableSchema& schema, bool replace,
+                                                     const std::atomic<bool>* cancel);
+  /// Discards everything unless Commit() succeeded. REQUIRES: no thread is in RunTask().
+  ~TableLoad() override;
+
+  Status Add(RowBatch batch) override;
+  /// As TableWriter::Delete. Before EndOfRows(); with rows to be added, before the first of them is.
+  Status Delete(std::span<const int64_t> rows, std::vector<bool>* fresh);
+  void EndOfRows() override;
+  Status Commit();
+  /// With those of other processes.
+  uint64_t rows_loaded() const;
+
+  // For a load in which other processes have a part:
+
+  /// The rows of the table's last tablet if it is not full: they become the first of the new tablets.
+  uint64_t short_rows() const { return last_is_short_ ? table_->tablets.back().rows : 0; }
+  /// Settles how many rows the new tablets have, as if `rows` were all that come. Before the first Add().
+  uint32_t SettleTabletRows(uint64_t rows);
+  /// Takes over tablets that follow this process's own, in files that are named after `load`. Before Commit().
+  void Adopt(const std::string& load, NewTablets tablets);
+
+ private:
+  TableLoad(std::shared_ptr<DatabaseDirectory> directory, DatabaseDirectory::Write write,
+            std::shared_ptr<const TableRecord> table, const std::atomic<bool>* cancel);
+  static TabletTarget TargetOf(const DatabaseDirectory& directory, const DatabaseDirectory::Write& write,
+                               const TableRecord& table);
+  Status TakeShortTablets();
+  Status TakeBack(size_t tablet);
+  /// Tablets all of whose rows have been deleted do not stay.
+  Status DropEmptied();
+  /// What a statistic of all columns loses with a tablet that does not stay.
+  Status Forget(size_t tablet, const Tablet& file);
+  std::shared_ptr<const Tablet> FileOf(const TableRecord& table, const TabletRecord& tablet) const;
+  /// The deleted rows of one of the table's tablets, those of this load among them; nullptr: there are none.
+  std::shared_ptr<const LiveRows> LiveOf(size_t tablet) const;
+  Status NameAdopted();
+  Result<TableRecord> MakeRecord(std::vector<std::string>* sketches);
+  Status CheckKey(const TableRecord& after) const;
+
+  const std::shared_ptr<DatabaseDirectory> directory_;
+  std::optional<DatabaseDirectory::Write> write_;  ///< gone after Commit()
+  const std::shared_ptr<const TableRecord> table_;
+  const std::atomic<bool>* const cancel_;
+  bool is_new_ = false;                          ///< the catalog does not have the table yet
+  std::shared_ptr<const TableRecord> replaced_;  ///< the table whose place a new one takes, or nullptr
+
+  bool started_ = false, ended_ = false;
+  bool deletes_ = false;
+  uint64_t rows_deleted_ = 0;
+  std::vector<std::vector<uint64_t>> deleted_;  ///< by tablet, as of LiveRows; empty: as in the record
+  bool last_is_short_ = false;                             ///< of a table that is not distributed
+  std::vector<bool> kept_;                                 ///< by tablet of the table before the load: it stays
+  std::vector<uint64_t> replaced_nulls_, replaced_bytes_;  ///< of the columns of the other tablets, written anew
+  /// Of other processes, in the order of their rows.
+  struct Adopted {
+    TabletTarget target;
+    NewTablets tablets;
+  };
+  std::vector<Adopted> adopted_;
+  size_t tablets_adopted_ = 0;
+  bool committing_ = false;  ///< from here on only the catalog says which files are in use
+};
+
+}  // namespace tessera

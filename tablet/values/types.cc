@@ -1,0 +1,48 @@
+// How a type is spelled.
+#include "tablet/values/types.h"
+
+#include "tablet/values/enum_type.h"
+
+namespace tessera {
+
+std::string SqlType::ToString() const {
+  switch (id) {
+    case TypeId::kNull:
+      return "NULL";
+    case TypeId::kBoolean:
+      return "BOOLEAN";
+    case TypeId::kSmallint:
+      return "SMALLINT";
+    case TypeId::kInteger:
+      return "INTEGER";
+    case TypeId::kBigint:
+      return "BIGINT";
+    case TypeId::kReal:
+      return "REAL";
+    case TypeId::kDouble:
+      return "DOUBLE PRECISION";
+    case TypeId::kDecimal:
+      return "DECIMAL(" + std::to_string(precision) + "," + std::to_string(scale) + ")";
+    case TypeId::kDate:
+      return "DATE";
+    case TypeId::kTimestamp:
+      return "TIMESTAMP";
+    case TypeId::kText:
+      return length > 0 ? "VARCHAR(" + std::to_string(length) + ")" : "TEXT";
+    case TypeId::kInterval:
+      return "INTERVAL";
+    case TypeId::kTime:
+      return "TIME";
+    case TypeId::kUuid:
+      return "UUID";
+    case TypeId::kTimestampTz:
+      return "TIMESTAMP WITH TIME ZONE";
+    case TypeId::kBytea:
+      return "BYTEA";
+    case TypeId::kEnum:
+      return EnumOf(*this).name;
+  }
+  return "?";
+}
+
+}  // namespace tessera

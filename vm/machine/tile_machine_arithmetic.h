@@ -1,0 +1,150 @@
+// Arithmetic of the host interpreter. Included by tile_machine.cc only, which keeps all loops in one translation unit,
+// so that they are inlined into its switch.
+#pragma once
+
+#include "vm/machine/tile_machine.h"
+
+namespace tessera::vm {
+
+template <class M>
+void TileMachine::DoBinary(const Instruction& in) {
+  using T = typename M::Type;
+  constexpr bool kWide = std::is_same_v<T, int128_t>;
+  using Stored = std::conditional_t<kWide, int128_t, int64_t>;
+  const Source<Stored> s = Fetch<Stored>(in.p2, 0);
+  Stored* acc = Accumulator<Stored>();
+  uint8_t* acc_null = AccumulatorNulls<Stored>();
+  bool& may_be_null = AccumulatorMayBeNull<Stored>();
+  auto as = [](Stored v) {
+    if constexpr (kWide) {
+      return v;
+    } else {
+      return FromBits<T>(v);
+    }
+  };
+  auto back = [](T v) {
+    if constexpr (kWide) {
+      return v;
+    } else {
+      return ToBits<T>(v);
+    }
+  };
+  // NULL bytes are computed only if an operand can be NULL or the operation can produce NULL.
+  if (s.one && s.one_null) {
+    memset(acc_null, 1, static_cast<size_t>(n_));
+    may_be_null = true;
+    return;
+  }
+  if (s.nulls != nullptr) {
+    if (!may_be_null) {
+      ForLive([&](int i) { acc_null[i] = s.nulls[i]; });
+    } else {
+      ForLive([&](int i) { acc_null[i] |= s.nulls[i]; });
+    }
+    may_be_null = true;
+  }
+  const bool was_null = may_be_null;
+  uint8_t made_null = 0;
+  auto apply = [&](int i, T b) {
+    Lane lane;
+    const T r = M::Apply(as(acc[i]), b, lane);
+    acc[i] = back(r);
+    if (lane.null) {
+      if (!may_be_null) memset(acc_null, 0, static_cast<size_t>(n_));
+      may_be_null = true;
+      acc_null[i] = 1;
+      made_null = 1;
+    }
+    if (lane.error != LaneError::kNone && mask_[i] != 0 && !(was_null && acc_null[i] != 0)) NoteError(lane.error);
+  };
+  if (s.one) {
+    const T b = as(s.values[0]);
+    ForLive([&](int i) { apply(i, b); });
+  } else {
+    ForLive([&](int i) { apply(i, as(s.values[i])); });
+  }
+}
+
+template <class M>
+void TileMachine::DoTernary(const Instruction& in) {
+  if constexpr (kApart<M>) return DoApart(in);
+  using T = typename M::Type;
+  const Source<int64_t> b = Fetch<int64_t>(in.p2, 0), c = Fetch<int64_t>(in.p3, 1);
+  uint8_t* null = b.one_null || c.one_null || b.nulls != nullptr || c.nulls != nullptr ? NullsA() : nullptr;
+  const auto is_null = [](const Source<int64_t>& s, int i) {
+    return s.one ? s.one_null : s.nulls != nullptr && s.nulls[i] != 0;
+  };
+  ForOnlyLive([&](int i) {
+    if (null != nullptr && (is_null(b, i) || is_null(c, i))) null[i] = 1;
+    if (a_may_be_null_ && a_null_[i] != 0) return;
+    Lane lane;
+    a_[i] = ToBits<T>(
+        M::Apply(FromBits<T>(a_[i]), FromBits<T>(b.values[b.one ? 0 : i]), FromBits<T>(c.values[c.one ? 0 : i]), lane));
+    if (lane.null) NullsA()[i] = 1;
+    if (lane.error != LaneError::kNone) NoteError(lane.error);
+  });
+}
+
+template <class M>
+void TileMachine::DoUnary(const Instruction&) {
+  using In = typename M::In;
+  using Out = typename M::Out;
+  constexpr bool kWideIn = std::is_same_v<In, int128_t>, kWideOut = std::is_same_v<Out, int128_t>;
+  if constexpr (kWideIn != kWideOut) {
+    bool& to = kWideOut ? w_may_be_null_ : a_may_be_null_;
+    to = kWideIn ? w_may_be_null_ : a_may_be_null_;
+    if (to) memcpy(kWideOut ? w_null_.data() : a_null_, kWideIn ? w_null_.data() : a_null_, static_cast<size_t>(n_));
+  }
+  const uint8_t* nulls = (kWideIn ? w_may_be_null_ : a_may_be_null_) ? (kWideIn ? w_null_.data() : a_null_) : nullptr;
+  int128_t* w = w_.data();
+  ForLive([&](int i) {
+    Lane lane;
+    In v;
+    if constexpr (kWideIn) {
+      v = w[i];
+    } else {
+      v = FromBits<In>(a_[i]);
+    }
+    const Out r = M::Apply(v, lane);
+    if constexpr (kWideOut) {
+      w[i] = r;
+    } else {
+      a_[i] = ToBits<Out>(r);
+    }
+    if (lane.error != LaneError::kNone && mask_[i] != 0 && (nulls == nullptr || nulls[i] == 0)) NoteError(lane.error);
+  });
+}
+
+template <class M>
+void TileMachine::DoUnaryField(const Instruction& in) {
+  using T = typename M::Type;
+  if constexpr (kApart<M>) return DoApart(in);
+  ForLive([&](int i) {
+    Lane lane;
+    a_[i] = ToBits<T>(M::Apply(FromBits<T>(a_[i]), in.p3, lane));
+  });
+}
+
+template <class M>
+void TileMachine::DoCheck(const Instruction& in) {
+  using T = typename M::Type;
+  const Value& low_value = program_.constants[static_cast<size_t>(in.p2)];
+  const Value& high_value = program_.constants[static_cast<size_t>(in.p3)];
+  T low, high;
+  if constexpr (std::is_same_v<T, int128_t>) {
+    low = low_value.wide;
+    high = high_value.wide;
+  } else {
+    low = low_value.i64;
+    high = high_value.i64;
+  }
+  const T* acc = Accumulator<T>();
+  const uint8_t* nulls = AccumulatorMayBeNull<T>() ? AccumulatorNulls<T>() : nullptr;
+  ForLive([&](int i) {
+    Lane lane;
+    M::Apply(acc[i], low, high, lane);
+    if (lane.error != LaneError::kNone && mask_[i] != 0 && (nulls == nullptr || nulls[i] == 0)) NoteError(lane.error);
+  });
+}
+
+}  // namespace tessera::vm

@@ -1,0 +1,143 @@
+// Filters of the host interpreter. Included by tile_machine.cc only, which keeps all loops in one translation unit, so
+// that they are inlined into its switch.
+#pragma once
+
+#include "vm/machine/tile_machine.h"
+
+namespace tessera::vm {
+
+template <class Code>
+void TileMachine::FilterCodes(const PredicateEncoding& p, const SlotEncoding& s) {
+  const Code* codes = reinterpret_cast<const Code*>(CodesOf(p.slot));
+  if (p.kind == PredicateEncoding::Kind::kSet) {
+    if constexpr (sizeof(Code) <= 8) Keep([&](int i) { return p.set[codes[i]] != 0; });
+    return;
+  }
+  Code low, span, null_code;
+  if constexpr (sizeof(Code) == 16) {
+    low = static_cast<Code>(p.low_high) << 64 | p.low;
+    span = static_cast<Code>(p.span_high) << 64 | p.span;
+    null_code = static_cast<Code>(static_cast<uint64_t>(s.null_code_high)) << 64 | s.null_code;
+  } else {
+    low = static_cast<Code>(p.low);
+    span = static_cast<Code>(p.span);
+    null_code = static_cast<Code>(s.null_code);
+  }
+  if (p.negated) {
+    if (p.exclude_null) {
+      Keep([=](int i) { return (static_cast<Code>(codes[i] - low) > span) & (codes[i] != null_code); });
+    } else {
+      Keep([=](int i) { return static_cast<Code>(codes[i] - low) > span; });
+    }
+  } else if (p.exclude_null) {
+    Keep([=](int i) { return (static_cast<Code>(codes[i] - low) <= span) & (codes[i] != null_code); });
+  } else {
+    Keep([=](int i) { return static_cast<Code>(codes[i] - low) <= span; });
+  }
+}
+
+template <class M>
+void TileMachine::DoFilter(const Instruction& in) {
+  const PredicateEncoding& p = tablet_->predicates[in.p1];
+  switch (p.kind) {
+    case PredicateEncoding::Kind::kAll:
+      return;
+    case PredicateEncoding::Kind::kNone:
+      memset(mask_, 0, static_cast<size_t>(n_));
+      live_ = 0;
+      sparse_ = listed_ = true;
+      return;
+    case PredicateEncoding::Kind::kNulls: {
+      const uint8_t* nulls = p.null_bytes + first_;
+      const uint8_t flip = p.negated ? 1 : 0;
+      return Keep([=](int i) { return (nulls[i] ^ flip) != 0; });
+    }
+    case PredicateEncoding::Kind::kSet:
+      if (p.by_row) {
+        const uint8_t* set = p.set + first_;
+        return Keep([=](int i) { return set[i] != 0; });
+      }
+      break;
+    case PredicateEncoding::Kind::kRange:
+      break;
+  }
+  const SlotEncoding& s = tablet_->slots[static_cast<size_t>(p.slot)];
+  switch (s.width) {
+    case 1:
+      return FilterCodes<uint8_t>(p, s);
+    case 2:
+      return FilterCodes<uint16_t>(p, s);
+    case 4:
+      return FilterCodes<uint32_t>(p, s);
+    case 8:
+      return FilterCodes<uint64_t>(p, s);
+    default:
+      return FilterCodes<uint128_t>(p, s);
+  }
+}
+
+template <class M>
+void TileMachine::DoTest(const Instruction&) {
+  if (a_may_be_null_) {
+    Keep([&](int i) { return M::Apply(a_[i], a_null_[i] != 0); });
+  } else {
+    Keep([&](int i) { return M::Apply(a_[i], false); });
+  }
+}
+
+template <class M>
+void TileMachine::DoTestNull(const Instruction&) {
+  const bool may = M::kWide ? w_may_be_null_ : a_may_be_null_;
+  const uint8_t* nulls = M::kWide ? w_null_.data() : a_null_;
+  Keep([&](int i) { return M::Apply(may && nulls[i] != 0); });
+}
+
+template <class M>
+void TileMachine::DoCompare(const Instruction& in) {
+  using T = typename M::Type;
+  using Stored = std::conditional_t<std::is_same_v<T, int128_t>, int128_t, int64_t>;
+  const Source<Stored> s = Fetch<Stored>(in.p2, 0);
+  const Stored* acc = Accumulator<Stored>();
+  const uint8_t* acc_null = AccumulatorMayBeNull<Stored>() ? AccumulatorNulls<Stored>() : nullptr;
+  auto as = [](Stored v) {
+    if constexpr (std::is_same_v<Stored, int128_t>) {
+      return v;
+    } else {
+      return FromBits<T>(v);
+    }
+  };
+  if (s.one) {
+    if (s.one_null) return Keep([](int) { return false; });
+    const T b = as(s.values[0]);
+    if (acc_null == nullptr) return Keep([&](int i) { return M::Apply(as(acc[i]), b); });
+    return Keep([&](int i) { return M::Apply(as(acc[i]), b) & (acc_null[i] == 0); });
+  }
+  if (acc_null == nullptr && s.nulls == nullptr)
+    return Keep([&](int i) { return M::Apply(as(acc[i]), as(s.values[i])); });
+  Keep([&](int i) {
+    return M::Apply(as(acc[i]), as(s.values[i])) & (acc_null == nullptr || acc_null[i] == 0) &
+           (s.nulls == nullptr || s.nulls[i] == 0);
+  });
+}
+
+template <class M>
+void TileMachine::DoTextCompare(const Instruction& in) {
+  const Source<int64_t> s = Fetch<int64_t>(in.p2, 0);
+  Keep([&](int i) {
+    if (mask_[i] == 0 || (a_may_be_null_ && a_null_[i] != 0)) return false;
+    if (s.one ? s.one_null : s.nulls != nullptr && s.nulls[i] != 0) return false;
+    return M::Apply(Text(a_[i]), Text(s.values[s.one ? 0 : i]));
+  });
+}
+
+template <class M>
+void TileMachine::DoLike(const Instruction& in) {
+  if constexpr (kApart<M>) return DoApart(in);
+  const LikePattern pattern(program_.constants[static_cast<size_t>(in.p2)].text);
+  Keep([&](int i) {
+    if (mask_[i] == 0 || (a_may_be_null_ && a_null_[i] != 0)) return false;
+    return pattern.Matches(Text(a_[i])) != M::kNegated;
+  });
+}
+
+}  // namespace tessera::vm

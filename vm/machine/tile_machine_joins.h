@@ -1,0 +1,280 @@
+// Joins of the host interpreter: probes, further matches, rows of a join table. Included by tile_machine.cc only, which
+// keeps all loops in one translation unit, so that they are inlined into its switch.
+#pragma once
+
+#include "vm/machine/tile_machine.h"
+
+namespace tessera::vm {
+
+/// Calls f(row, words, nulls) for each live row with the words of its key: one word per key column, two if it is wide.
+/// `nulls` has a bit per key column, set if it is NULL; its words are then 0.
+template <class F>
+void TileMachine::WithKeyWords(const Instruction& in, const std::vector<SqlType>& types, F f) {
+  int64_t words[2 * kMaxKeys + 1] = {};
+  if (in.p3 == 1 && !IsWide(types[0])) {
+    const Source<int64_t> s = Fetch<int64_t>(in.p2, 0);
+    ForOnlyLive([&](int i) {
+      const bool null = s.one ? s.one_null : s.nulls != nullptr && s.nulls[i] != 0;
+      words[0] = null ? 0 : s.values[s.one ? 0 : i];
+      f(i, words, uint64_t{null});
+    });
+    return;
+  }
+  if (in.p3 == 1) {
+    const Source<int128_t> s = Fetch<int128_t>(in.p2, 0);
+    ForOnlyLive([&](int i) {
+      const bool null = s.one ? s.one_null : s.nulls != nullptr && s.nulls[i] != 0;
+      const int128_t v = null ? 0 : s.values[s.one ? 0 : i];
+      words[0] = Low64(v);
+      words[1] = High64(v);
+      f(i, words, uint64_t{null});
+    });
+    return;
+  }
+  const size_t base = in.p3 == 0 ? 0 : Operand::Unpack(in.p2).index;
+  ForOnlyLive([&](int i) {
+    uint64_t nulls = 0;
+    int w = 0;
+    for (size_t k = 0; k < static_cast<size_t>(in.p3); ++k) {
+      const Register& r = registers_[base + k];
+      const bool null = r.may_be_null && r.null[static_cast<size_t>(i)] != 0;
+      nulls |= uint64_t{null} << k;
+      if (!r.wide.empty()) {
+        const int128_t v = null ? 0 : r.wide[static_cast<size_t>(i)];
+        words[w++] = Low64(v);
+        words[w++] = High64(v);
+      } else {
+        words[w++] = null ? 0 : r.narrow[static_cast<size_t>(i)];
+      }
+    }
+    f(i, words, nulls);
+  });
+}
+
+/// Drops rows whose key has no bit. Without a branch: a dead row or a key out of range reads bit 0 and is masked off.
+void TileMachine::KeepPresent(const Source<int64_t>& s, const JoinIndex& join) {
+  if (s.one) return;
+  // (Copies, because a store to the mask might change what is behind a reference.)
+  const int64_t* const values = s.values;
+  const uint8_t* const nulls = s.nulls;
+  const uint64_t* const present = join.present();
+  const auto low = static_cast<uint64_t>(join.key_range().low);
+  const uint64_t size = static_cast<uint64_t>(join.key_range().high) - low + 1;
+  Keep([=, this](int i) {
+    const uint64_t at = static_cast<uint64_t>(values[i]) - low;
+    const bool in_range = (at < size) & (mask_[i] != 0) & (nulls == nullptr || nulls[i] == 0);
+    const uint64_t where = in_range ? at : 0;
+    return in_range & ((present[where / 64] >> (where % 64) & 1) != 0);
+  });
+}
+
+/// Lets the cursors of live rows point at the first row with their key.
+void TileMachine::FindDirect(const Source<int64_t>& s, const JoinIndex& join, uint32_t* cursor) {
+  const uint64_t size = join.direct_size();
+  if (s.one || size == 0) {
+    const uint32_t row = s.one && !s.one_null ? join.FirstDirect(s.values[0]) : kNoRow;
+    ForLive([&](int i) { cursor[i] = row; });
+    if (row == kNoRow) Keep([](int) { return false; });
+    return;
+  }
+  const int64_t* const values = s.values;
+  const uint8_t* const nulls = s.nulls;
+  const uint32_t* const heads = join.direct_heads();
+  const auto base = static_cast<uint64_t>(join.direct_base());
+  if (!join.has_rows()) {
+    std::fill_n(cursor, n_, 0);
+  } else if (join.present() != nullptr) {
+    ForOnlyLive([=](int i) { cursor[i] = heads[static_cast<uint64_t>(values[i]) - base]; });
+  } else {
+    // Without a branch: a dead row or a key out of range reads entry 0 and is masked off.
+    Keep([=, this](int i) {
+      const uint64_t at = static_cast<uint64_t>(values[i]) - base;
+      const bool in_table = (at < size) & (mask_[i] != 0) & (nulls == nullptr || nulls[i] == 0);
+      const uint32_t row = heads[in_table ? at : 0];
+      cursor[i] = row;
+      return in_table & (row != kNoRow);
+    });
+  }
+}
+
+template <class M>
+void TileMachine::DoProbe(const Instruction& in) {
+  const JoinIndex& join = *joins_[in.p1];
+  uint32_t* cursor = cursors_[in.p1].data();
+  if (in.p3 == 0) {  // no key: every row matches every row
+    CrossedRows& rows = crossed_[in.p1];
+    rows.at = rows.first < rows.end ? rows.first : kNoRow;
+    if (rows.at == kNoRow) Keep([](int) { return false; });
+    return;
+  }
+  if (join.direct() || join.present() != nullptr) {
+    const Source<int64_t> s = Fetch<int64_t>(in.p2, 0);
+    if (join.present() != nullptr) KeepPresent(s, join);
+    if (join.direct()) return FindDirect(s, join, cursor);
+  }
+  const Section& builder = program_.sections[static_cast<size_t>(program_.joins[in.p1].section)];
+  const auto words = static_cast<size_t>(join.words());
+  size_t n = 0, tested = 0;
+  many_keys_.resize(std::max(many_keys_.size(), kTileRows * words));
+  const auto collect = [&]<bool kFiltered>() {
+    WithKeyWords(in, builder.columns, [&](int i, const int64_t* key, uint64_t nulls) {
+      cursor[i] = kNoRow;
+      uint64_t hash = kHashSeed;
+      for (size_t w = 0; w < words; ++w) hash = HashWord(hash, many_keys_[n * words + w] = key[w]);
+      many_hashes_[n] = hash;
+      many_rows_[n] = static_cast<uint16_t>(i);
+      const size_t valued = nulls == 0 ? 1 : 0;
+      if constexpr (kFiltered) {
+        tested += valued;
+        n += valued & (join.MayHave(hash) ? 1 : 0);
+      } else {
+        n += valued;
+      }
+    });
+  };
+  BloomUse& use = bloom_uses_[in.p1];
+  if (join.has_bloom() && use.Helps()) {
+    collect.template operator()<true>();
+    use.tested += tested;
+    use.passed += n;
+  } else {
+    collect.template operator()<false>();
+  }
+  join.FindHashed(many_keys_.data(), many_hashes_, n, [&](size_t k, uint32_t row) { cursor[many_rows_[k]] = row; });
+  Keep([&](int i) { return (mask_[i] != 0) & (cursor[i] != kNoRow); });
+}
+
+/// A probe that keeps all live rows: those without a match point at no row.
+template <class M>
+void TileMachine::DoProbeOuter(const Instruction& in) {
+  uint8_t before[kTileRows];
+  memcpy(before, mask_, static_cast<size_t>(n_));
+  const int live = live_;
+  DoProbe<meaning::Probe>(in);
+  if (live_ == live) return;
+  uint32_t* cursor = cursors_[in.p1].data();
+  for (int i = 0; in.p3 > 0 && i < n_; ++i) cursor[i] = mask_[i] != 0 ? cursor[i] : kNoRow;
+  memcpy(mask_, before, static_cast<size_t>(n_));
+  MaskChanged();
+}
+
+template <class M>
+void TileMachine::DoTestMatch(const Instruction& in) {
+  const uint32_t* cursor = cursors_[in.p1].data();
+  if (cursors_[in.p1].empty()) {
+    if (crossed_[in.p1].at == kNoRow) Keep([](int) { return false; });
+    return;
+  }
+  Keep([&](int i) { return (mask_[i] != 0) & (cursor[i] != kNoRow); });
+}
+
+template <class M>
+void TileMachine::DoRefuse(const Instruction&) {
+  if (live_ > 0) NoteError(LaneError::kSeveralRows);
+}
+
+/// Ends Next and NextOuter: the mask has the rows of the next turn.
+void TileMachine::Jump(const Instruction& next, uint8_t* saved) {
+  memcpy(saved, mask_, static_cast<size_t>(n_));
+  if (live_ == 0) return;
+  cancelled_ = cancel_ != nullptr && cancel_->load(std::memory_order_relaxed);
+  suspended_ = sinks_.rows != nullptr && sinks_.rows->rows >= suspend_at_;
+  next_ = next.p2;
+}
+
+void TileMachine::MeetRows(int join, uint32_t first, uint32_t end, int all_from) {
+  crossed_[static_cast<size_t>(join)] = {first, end, kNoRow};
+  go_on_at_ = all_from;
+  leave_at_ = -1;
+  if (all_from < 0) return;
+  const ProbeTrait& probe = *traits_.Probe(join);
+  if (probe.HasLoop()) leave_at_ = section_.code[probe.next].p2;
+}
+
+/// Next and NextOuter over a table without keys: all rows that are still in the loop advance together.
+template <bool kOuter>
+void TileMachine::NextCrossed(const Instruction& in) {
+  CrossedRows& rows = crossed_[in.p1];
+  uint8_t* saved = masks_[static_cast<size_t>(in.p3)].rows.data();
+  const bool had_row = rows.at != kNoRow;
+  rows.at = had_row && rows.at + 1 < rows.end ? rows.at + 1 : kNoRow;
+  const bool another_turn = kOuter ? had_row : rows.at != kNoRow;
+  if (another_turn) {
+    memcpy(mask_, saved, static_cast<size_t>(n_));
+  } else {
+    memset(mask_, 0, static_cast<size_t>(n_));
+  }
+  MaskChanged();
+  Jump(in, saved);
+}
+
+template <class M>
+void TileMachine::DoNextOuter(const Instruction& in) {
+  if (cursors_[in.p1].empty()) return NextCrossed<true>(in);
+  const JoinIndex& join = *joins_[in.p1];
+  uint32_t* cursor = cursors_[in.p1].data();
+  uint8_t* saved = masks_[static_cast<size_t>(in.p3)].rows.data();
+  memcpy(mask_, saved, static_cast<size_t>(n_));
+  MaskChanged();
+  Keep([&](int i) {
+    if (mask_[i] == 0 || cursor[i] == kNoRow) return false;
+    cursor[i] = join.After(cursor[i]);
+    return true;
+  });
+  Jump(in, saved);
+}
+
+template <class M>
+void TileMachine::DoNext(const Instruction& in) {
+  if (cursors_[in.p1].empty()) return NextCrossed<false>(in);
+  const JoinIndex& join = *joins_[in.p1];
+  uint32_t* cursor = cursors_[in.p1].data();
+  uint8_t* saved = masks_[static_cast<size_t>(in.p3)].rows.data();
+  memcpy(mask_, saved, static_cast<size_t>(n_));
+  MaskChanged();
+  Keep([&](int i) {
+    if (mask_[i] == 0) return false;
+    cursor[i] = join.After(cursor[i]);
+    return cursor[i] != kNoRow;
+  });
+  Jump(in, saved);
+}
+
+/// Appends the live rows of registers r0 .. to `rows`.
+void TileMachine::AppendLiveRegisters(RowSet* rows, size_t columns) {
+  const size_t before = rows->rows, after = before + static_cast<size_t>(live_);
+  for (size_t c = 0; c < columns; ++c) {
+    RowColumn& to = rows->columns[c];
+    const Register& r = registers_[c];
+    const bool wide = !r.wide.empty();
+    to.low.resize(after);
+    if (wide) to.high.resize(after);
+    size_t at = before;
+    if (wide) {
+      ForOnlyLive([&](int i) {
+        to.low[at] = Low64(r.wide[static_cast<size_t>(i)]);
+        to.high[at++] = High64(r.wide[static_cast<size_t>(i)]);
+      });
+    } else {
+      int64_t* out = to.low.data();
+      ForOnlyLive([&](int i) { out[at++] = r.narrow[static_cast<size_t>(i)]; });
+    }
+    if (r.may_be_null || !to.null.empty()) {
+      to.null.resize(after);
+      at = before;
+      if (r.may_be_null) ForOnlyLive([&](int i) { to.null[at++] = r.null[static_cast<size_t>(i)]; });
+    }
+  }
+  rows->rows = after;
+}
+
+template <class M>
+void TileMachine::DoBuild(const Instruction&) {
+  for (size_t k = 0; k < static_cast<size_t>(section_.keys); ++k) {
+    const Register& r = registers_[k];
+    if (r.may_be_null) Keep([&](int i) { return r.null[static_cast<size_t>(i)] == 0; });
+  }
+  AppendLiveRegisters(sinks_.rows, section_.columns.size());
+}
+
+}  // namespace tessera::vm

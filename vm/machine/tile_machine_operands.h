@@ -1,0 +1,371 @@
+// Operands of the host interpreter: columns in any encoding, registers, constants, payloads; loads and stores.
+// Included by tile_machine.cc only, which keeps all loops in one translation unit, so that they are inlined into its
+// switch.
+#pragma once
+
+#include "vm/machine/tile_machine.h"
+
+namespace tessera::vm {
+
+// ---- Operands -------------------------------------------------------------------------------------------------------
+
+const uint8_t* TileMachine::CodesOf(int slot) {
+  const SlotEncoding& b = tablet_->slots[static_cast<size_t>(slot)];
+  return b.codes == nullptr ? ReadCodes(slot) : b.codes + size_t{b.width} * first_;
+}
+
+template <class Code, class Convert>
+void TileMachine::DecodeSlot(const uint8_t* stream, int64_t* out, Convert convert) {
+  const Code* codes = reinterpret_cast<const Code*>(stream);
+  ForLive([&](int i) { out[i] = convert(static_cast<uint64_t>(codes[i])); });
+}
+
+int64_t TileMachine::AskMap(int slot, uint64_t entry) {
+  // Threads that do this at the same time get the same identifier.
+  std::atomic_ref<int64_t> known(const_cast<int64_t*>(tablet_->slots[static_cast<size_t>(slot)].map)[entry]);
+  int64_t id = known.load(std::memory_order_relaxed) - 1;
+  if (id < 0) {
+    id = strings_->Intern(tablet_->chunks[static_cast<size_t>(slot)]->Entry(static_cast<uint32_t>(entry)));
+    known.store(id + 1, std::memory_order_relaxed);
+  }
+  return id;
+}
+
+TileMachine::Source<int64_t> TileMachine::FetchSlot(int slot, int scratch) {
+  const SlotEncoding& b = tablet_->slots[static_cast<size_t>(slot)];
+  Scratch& s = scratch_[scratch];
+  if (b.decode == Decode::kConstant || b.all_null) {
+    s.narrow[0] = static_cast<int64_t>(b.base);
+    return {s.narrow, nullptr, true, b.all_null};
+  }
+  if (b.texts == TextForm::kComputed) return ComputeSlot(slot, scratch);
+  const uint8_t* const stream = b.width == 0 ? nullptr : CodesOf(slot);
+  auto by_width = [&](auto convert) {
+    switch (b.width) {
+      case 1:
+        return DecodeSlot<uint8_t>(stream, s.narrow, convert);
+      case 2:
+        return DecodeSlot<uint16_t>(stream, s.narrow, convert);
+      case 4:
+        return DecodeSlot<uint32_t>(stream, s.narrow, convert);
+      default:
+        return DecodeSlot<uint64_t>(stream, s.narrow, convert);
+    }
+  };
+  auto by_width_of_live = [&](auto convert) {
+    auto decode = [&](auto code) {
+      const decltype(code)* codes = reinterpret_cast<const decltype(code)*>(stream);
+      ForOnlyLive([&](int i) { s.narrow[i] = convert(static_cast<uint64_t>(codes[i])); });
+    };
+    switch (b.width) {
+      case 1:
+        return decode(uint8_t{});
+      case 2:
+        return decode(uint16_t{});
+      case 4:
+        return decode(uint32_t{});
+      default:
+        return decode(uint64_t{});
+    }
+  };
+  const uint64_t base = b.base;
+  switch (b.decode) {
+    case Decode::kFrame:
+      by_width([base](uint64_t c) { return static_cast<int64_t>(base + c); });
+      break;
+    case Decode::kFloat:
+      by_width([base](uint64_t c) { return std::bit_cast<int64_t>(FromOrderedFloat(base + c)); });
+      break;
+    case Decode::kReal:
+      by_width([base](uint64_t c) {
+        return std::bit_cast<int64_t>(static_cast<double>(FromOrderedFloat32(static_cast<uint32_t>(base + c))));
+      });
+      break;
+    case Decode::kMap: {
+      if (b.texts == TextForm::kEntries) {
+        const auto first = static_cast<uint64_t>(EntryValue(static_cast<size_t>(slot), 0));
+        by_width([first](uint64_t c) { return static_cast<int64_t>(first + c); });
+        break;
+      }
+      if (b.texts == TextForm::kLazyMap) {
+        by_width_of_live([&](uint64_t c) { return b.has_null_code && c == b.null_code ? 0 : AskMap(slot, c); });
+        break;
+      }
+      const int64_t* map = b.map;
+      if (b.has_null_code) {
+        const uint64_t null_code = b.null_code;
+        by_width([=](uint64_t c) { return c == null_code ? 0 : map[c]; });
+      } else {
+        by_width([=](uint64_t c) { return map[c]; });
+      }
+      break;
+    }
+    case Decode::kMapRow:
+      if (b.texts == TextForm::kEntries) {
+        const int64_t first = EntryValue(static_cast<size_t>(slot), first_);
+        ForLive([&](int i) { s.narrow[i] = first + i; });
+        break;
+      }
+      if (b.texts == TextForm::kLazyMap) {
+        ForOnlyLive([&](int i) {
+          const uint64_t row = first_ + static_cast<uint32_t>(i);
+          s.narrow[i] = b.null_bytes != nullptr && b.null_bytes[row] != 0 ? 0 : AskMap(slot, row);
+        });
+        break;
+      }
+      ForLive([&](int i) { s.narrow[i] = b.map[first_ + static_cast<uint32_t>(i)]; });
+      break;
+    case Decode::kRaw:
+      memcpy(s.narrow, stream, size_t{8} * static_cast<size_t>(n_));
+      break;
+    case Decode::kConstant:
+      break;
+  }
+  if (!b.MayBeNull()) return {s.narrow, nullptr, false, false};
+  if (b.has_null_code) {
+    auto nulls = [&](auto code) {
+      using Code = decltype(code);
+      const Code* codes = reinterpret_cast<const Code*>(stream);
+      const Code null_code = static_cast<Code>(b.null_code);
+      ForLive([&](int i) { s.null[i] = codes[i] == null_code ? 1 : 0; });
+    };
+    switch (b.width) {
+      case 1:
+        nulls(uint8_t{});
+        break;
+      case 2:
+        nulls(uint16_t{});
+        break;
+      case 4:
+        nulls(uint32_t{});
+        break;
+      default:
+        nulls(uint64_t{});
+        break;
+    }
+  } else if (b.null_bytes != nullptr) {
+    memcpy(s.null, b.null_bytes + first_, static_cast<size_t>(n_));
+  } else {
+    memset(s.null, 0, static_cast<size_t>(n_));
+  }
+  if (b.map_null != nullptr) {
+    auto nulls = [&](auto code_of) {
+      ForLive([&](int i) {
+        if (s.null[i] == 0) s.null[i] = b.map_null[code_of(i)];
+      });
+    };
+    if (b.decode == Decode::kMapRow) {
+      nulls([&](int i) { return uint64_t{first_} + static_cast<uint64_t>(i); });
+    } else {
+      switch (b.width) {
+        case 1:
+          nulls([&](int i) { return uint64_t{stream[i]}; });
+          break;
+        case 2:
+          nulls([&](int i) { return uint64_t{reinterpret_cast<const uint16_t*>(stream)[i]}; });
+          break;
+        default:
+          nulls([&](int i) { return uint64_t{reinterpret_cast<const uint32_t*>(stream)[i]}; });
+          break;
+      }
+    }
+  }
+  return {s.narrow, s.null, false, false};
+}
+
+TileMachine::Source<int128_t> TileMachine::FetchWideSlot(int slot) {
+  const SlotEncoding& b = tablet_->slots[static_cast<size_t>(slot)];
+  WideScratch& s = *wide_scratch_;
+  const int128_t base = Make128(b.base_high, static_cast<int64_t>(b.base));
+  if (b.decode == Decode::kConstant || b.all_null) {
+    s.wide[0] = base;
+    return {s.wide, nullptr, true, b.all_null};
+  }
+  if (b.decode == Decode::kRaw) {
+    // An intermediate result: low halves in codes, high halves in map.
+    const int64_t* low = reinterpret_cast<const int64_t*>(b.codes) + first_;
+    const int64_t* high = b.map + first_;
+    ForLive([&](int i) { s.wide[i] = Make128(high[i], low[i]); });
+    return {s.wide, b.null_bytes == nullptr ? nullptr : b.null_bytes + first_, false, false};
+  }
+  const uint8_t* const stream = CodesOf(slot);
+  auto decode = [&](auto code) {
+    using Code = decltype(code);
+    const Code* codes = reinterpret_cast<const Code*>(stream);
+    ForLive([&](int i) {
+      s.wide[i] = static_cast<int128_t>(static_cast<uint128_t>(base) + static_cast<uint128_t>(codes[i]));
+    });
+    if (!b.has_null_code) return;
+    const Code null_code = sizeof(Code) == 16
+                               ? static_cast<Code>(Make128(b.null_code_high, static_cast<int64_t>(b.null_code)))
+                               : static_cast<Code>(b.null_code);
+    ForLive([&](int i) { s.null[i] = codes[i] == null_code ? 1 : 0; });
+  };
+  switch (b.width) {
+    case 1:
+      decode(uint8_t{});
+      break;
+    case 2:
+      decode(uint16_t{});
+      break;
+    case 4:
+      decode(uint32_t{});
+      break;
+    case 8:
+      decode(uint64_t{});
+      break;
+    default:
+      decode(uint128_t{});
+      break;
+  }
+  return {s.wide, b.has_null_code ? s.null : nullptr, false, false};
+}
+
+template <class T>
+TileMachine::Source<T> TileMachine::Fetch(int32_t packed, int scratch) {
+  const Operand o = Operand::Unpack(packed);
+  constexpr bool kWide = std::is_same_v<T, int128_t>;
+  switch (o.kind) {
+    case OperandKind::kSlot:
+      if constexpr (kWide) {
+        return FetchWideSlot(o.index);
+      } else {
+        return FetchSlot(o.index, scratch);
+      }
+    case OperandKind::kRegister: {
+      const Register& r = registers_[o.index];
+      const uint8_t* nulls = r.may_be_null ? r.null.data() : nullptr;
+      if constexpr (kWide) {
+        return {r.wide.data(), nulls, false, false};
+      } else {
+        return {r.narrow.data(), nulls, false, false};
+      }
+    }
+    case OperandKind::kConstant:
+      if constexpr (kWide) {
+        wide_scratch_->wide[0] = program_.constants[o.index].wide;
+        return {wide_scratch_->wide, nullptr, true, constant_null_[o.index] != 0};
+      } else {
+        return {&constants_[o.index], nullptr, true, constant_null_[o.index] != 0};
+      }
+    case OperandKind::kPayload: {
+      const JoinIndex& join = *joins_[o.table];
+      const Section& builder = program_.sections[static_cast<size_t>(program_.joins[o.table].section)];
+      const RowColumn& c = join.rows().columns[static_cast<size_t>(builder.keys) + o.index];
+      if (builder.keys == 0) {
+        const uint32_t row = crossed_[o.table].at;
+        const bool null = row == kNoRow || (!c.null.empty() && c.null[row] != 0);
+        if constexpr (kWide) {
+          wide_scratch_->wide[0] = row == kNoRow ? 0 : Make128(c.high[row], c.low[row]);
+          return {wide_scratch_->wide, nullptr, true, null};
+        } else {
+          scratch_[scratch].narrow[0] = row == kNoRow ? 0 : c.low[row];
+          return {scratch_[scratch].narrow, nullptr, true, null};
+        }
+      }
+      const uint32_t* cursor = cursors_[o.table].data();
+      const uint32_t rows = static_cast<uint32_t>(join.rows().rows);
+      // Dead rows may point at no row; they read row 0.
+      auto at = [&](int i) { return cursor[i] < rows ? cursor[i] : 0; };
+      const bool outer = outer_[o.table] != 0;
+      const bool nulls = outer || !c.null.empty();
+      uint8_t* null_out = kWide ? (wide_scratch_ ? wide_scratch_->null : nullptr) : scratch_[scratch].null;
+      if (outer) {
+        ForLive([&](int i) { null_out[i] = cursor[i] >= rows || (!c.null.empty() && c.null[cursor[i]] != 0) ? 1 : 0; });
+      } else if (nulls) {
+        ForLive([&](int i) { null_out[i] = c.null[at(i)]; });
+      }
+      if constexpr (kWide) {
+        if (rows > 0) {
+          ForLive([&](int i) { wide_scratch_->wide[i] = Make128(c.high[at(i)], c.low[at(i)]); });
+        } else if (outer) {
+          std::fill_n(wide_scratch_->wide, n_, int128_t{0});
+        }
+        return {wide_scratch_->wide, nulls ? null_out : nullptr, false, false};
+      } else {
+        int64_t* out = scratch_[scratch].narrow;
+        if (rows > 0) {
+          ForLive([&](int i) { out[i] = c.low[at(i)]; });
+        } else if (outer) {
+          memset(out, 0, static_cast<size_t>(n_) * sizeof *out);  // NULLs need a value, too
+        }
+        return {out, nulls ? null_out : nullptr, false, false};
+      }
+    }
+  }
+  __builtin_unreachable();
+}
+
+template <class T>
+T* TileMachine::Accumulator() {
+  if constexpr (std::is_same_v<T, int128_t>) {
+    return w_.data();
+  } else {
+    static_assert(std::is_same_v<T, int64_t>);
+    return a_;
+  }
+}
+template <class T>
+uint8_t* TileMachine::AccumulatorNulls() {
+  return std::is_same_v<T, int128_t> ? w_null_.data() : a_null_;
+}
+template <class T>
+bool& TileMachine::AccumulatorMayBeNull() {
+  return std::is_same_v<T, int128_t> ? w_may_be_null_ : a_may_be_null_;
+}
+
+/// The NULL bytes of A. They are made valid first if no row could be NULL so far.
+uint8_t* TileMachine::NullsA() {
+  if (!a_may_be_null_) memset(a_null_, 0, static_cast<size_t>(n_));
+  a_may_be_null_ = true;
+  return a_null_;
+}
+
+// ---- Loads and stores -----------------------------------------------------------------------------------------------
+
+void TileMachine::CopyToA(const Source<int64_t>& s) {
+  if (s.one) {
+    const int64_t v = s.values[0];
+    ForLive([&](int i) { a_[i] = v; });
+    a_may_be_null_ = s.one_null;
+    if (s.one_null) memset(a_null_, 1, static_cast<size_t>(n_));
+    return;
+  }
+  ForLive([&](int i) { a_[i] = s.values[i]; });
+  a_may_be_null_ = s.nulls != nullptr;
+  if (s.nulls != nullptr) ForLive([&](int i) { a_null_[i] = s.nulls[i]; });
+}
+
+template <class M>
+void TileMachine::DoLoad(const Instruction& in) {
+  CopyToA(Fetch<int64_t>(in.p2, 0));
+}
+
+template <class M>
+void TileMachine::DoLoadWide(const Instruction& in) {
+  const Source<int128_t> s = Fetch<int128_t>(in.p2, 0);
+  w_may_be_null_ = s.one ? s.one_null : s.nulls != nullptr;
+  ForLive([&](int i) { w_[static_cast<size_t>(i)] = s.values[s.one ? 0 : i]; });
+  if (w_may_be_null_) ForLive([&](int i) { w_null_[static_cast<size_t>(i)] = s.one ? 1 : s.nulls[i]; });
+}
+
+template <class M>
+void TileMachine::DoStore(const Instruction& in) {
+  Register& r = registers_[static_cast<size_t>(in.p2)];
+  ForOnlyLive([&](int i) { r.narrow[static_cast<size_t>(i)] = a_[i]; });
+  if (!a_may_be_null_ && !r.may_be_null) return;
+  MayBecomeNull(&r);
+  ForOnlyLive([&](int i) { r.null[static_cast<size_t>(i)] = a_may_be_null_ ? a_null_[i] : uint8_t{0}; });
+}
+
+template <class M>
+void TileMachine::DoStoreWide(const Instruction& in) {
+  Register& r = registers_[static_cast<size_t>(in.p2)];
+  ForOnlyLive([&](int i) { r.wide[static_cast<size_t>(i)] = w_[static_cast<size_t>(i)]; });
+  if (!w_may_be_null_ && !r.may_be_null) return;
+  MayBecomeNull(&r);
+  ForOnlyLive(
+      [&](int i) { r.null[static_cast<size_t>(i)] = w_may_be_null_ ? w_null_[static_cast<size_t>(i)] : uint8_t{0}; });
+}
+
+}  // namespace tessera::vm
