@@ -135,7 +135,7 @@ HOT := $(addprefix mpi/,mpi_exchange.cc packed_numbers.cc row_traffic.cc) \
   $(addprefix compiler/bind/bind_,expression.cc function.cc operator.cc type.cc)
 COLD := $(filter-out $(HOT),$(wildcard compiler/bind/bind_*.cc compiler/bind/calls/*.cc session/*.cc shell/*.cc mpi/*.cc tools/*.cc)) \
   $(foreach s,catalog_query co_location conversion_generator copy_binder decorrelate error_format exchange_joins fold_aggregates \
-    generate_window grouping_sets hoist key_spans nearest_name partial_aggregate plan plan_text ranked_rows row_rules split \
+    generate_window grouping_sets hoist key_spans nearest_name partial_aggregate plan plan_text ranked_rows row_rules script \
     split_grouping split_windows statement_option stored_columns type_binder,$(filter compiler/%/$s.cc,$(SOURCES))) \
   base/fmt_library.cc tablet/catalog/catalog.cc tablet/database.cc tablet/catalog/database_directory.cc vm/program/listing.cc
 

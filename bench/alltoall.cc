@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "mpi/transport.h"
+#include "vm/shares/exchange.h"
 
 namespace tessera::bench {
 namespace {

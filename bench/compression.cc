@@ -41,6 +41,7 @@
 #include "kernels/kernels.h"
 #include "tablet/chunk/chunk_decoder.h"
 #include "tablet/chunk/packed_chunk.h"
+#include "tablet/database.h"
 #include "tablet/schemes/unpack_cost.h"
 
 namespace tessera::bench {

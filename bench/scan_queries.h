@@ -17,10 +17,18 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/status.h"
 #include "kernels/kernels.h"
+#include "tablet/catalog/table_info.h"
+#include "tablet/chunk/chunk.h"
+#include "tablet/files/tablet.h"
+#include "tablet/values/row_batch.h"
+#include "tablet/values/types.h"
 #include "vm/program/program.h"
 #include "vm/program/section_traits.h"
-#include "vm/vm.h"
+#include "vm/rows/row_set.h"
+#include "vm/rows/string_pool.h"
+#include "vm/run/statistics.h"
 
 namespace tessera::bench {
 

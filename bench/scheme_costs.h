@@ -20,9 +20,9 @@
 
 #include "base/clock.h"
 #include "kernels/kernels.h"
-#include "tablet/values/ordered_float.h"
 #include "tablet/schemes/packed_stream.h"
 #include "tablet/schemes/unpack_cost.h"
+#include "tablet/values/ordered_float.h"
 
 namespace tessera::bench {
 

@@ -26,12 +26,13 @@
 #include <vector>
 
 #include "base/status.h"
-#include "compiler/query/bound_query.h"
+#include "compiler/parse/error_format.h"
+#include "compiler/parse/script.h"
 #include "compiler/plan/plan_options.h"
+#include "compiler/query/bound_query.h"
 #include "compiler/query/random_calls.h"
-#include "compiler/parse/sql_scanner.h"
-#include "tablet/tablet.h"
-#include "vm/vm.h"
+#include "tablet/catalog/table_info.h"
+#include "vm/program/program.h"
 
 namespace tessera {
 
@@ -48,41 +49,5 @@ struct Compiled {
 /// `random`: the session's sequence of random numbers, which goes on; nullptr: one that begins here.
 Result<Compiled> Compile(std::string_view sql, const Snapshot& snapshot, const PlanOptions& options = {},
                          RandomState* random = nullptr);
-
-/// A piece of a script.
-struct StatementText {
-  std::string_view sql;  ///< without the semicolon
-  size_t offset = 0;     ///< where it starts in the script
-  int line = 1;          ///< the line of the script on which it starts, from 1
-};
-
-/// Cuts a script at its semicolons, knowing quotes, dollar quotes and comments. Text after the last semicolon is a
-/// statement of its own unless it is blank or comment. A comment that does not end is part of a statement, whose error it
-/// is.
-std::vector<StatementText> SplitStatements(std::string_view script);
-
-/// Tells of a script that comes line by line when it ends between statements, i.e. whether an interactive shell should
-/// run it or ask for more. Looks at each byte once.
-class ScriptEnd {
- public:
-  /// `script`: what the last call was given, and whole lines behind it.
-  bool IsBetweenStatements(std::string_view script);
-  /// What the script of the last call ended in: "'", "\"", "$" or "/*"; "": none of these.
-  std::string_view Open(std::string_view script) const;
-
- private:
-  Token open_;            ///< the last token, if the script ended inside it
-  size_t scanned_ = 0;    ///< up to the token that is open
-  bool started_ = false;  ///< a statement has begun
-};
-
-/// The error as psql prints it:
-///   ERROR:  column "lo_revenu" does not exist
-///   LINE 1: SELECT lo_revenu FROM lineorder
-///                  ^
-///   HINT:  Perhaps you meant column "lo_revenue".
-/// `first_line` is the line of the script on which `sql` starts. Long lines are cut around the caret; the caret counts
-/// columns of a terminal, not bytes. No newline at the end.
-std::string FormatError(const Status& error, std::string_view sql, int first_line = 1);
 
 }  // namespace tessera

@@ -12,8 +12,9 @@
 #include <vector>
 
 #include "base/status.h"
-#include "tablet/chunk/cache_report.h"
-#include "vm/vm.h"
+#include "tablet/chunk/chunk.h"
+#include "tablet/files/cache_report.h"
+#include "vm/run/device.h"
 
 namespace tessera {
 

@@ -14,8 +14,10 @@
 
 #include "base/status.h"
 #include "kernels/kernels.h"
+#include "tablet/catalog/table_info.h"
 #include "tablet/csv/shared_load.h"
-#include "tablet/tablet.h"
+#include "vm/program/program.h"
+#include "vm/run/statistics.h"
 #include "vm/vm.h"
 
 namespace tessera {

@@ -9,16 +9,23 @@
 #include <string_view>
 #include <vector>
 
+#include "base/phase_clock.h"
 #include "base/status.h"
 #include "mpi/cluster.h"
 #include "mpi/wire.h"
-#include "tablet/csv/csv_shares.h"
-#include "tablet/values/enum_type.h"
+#include "tablet/catalog/schema.h"
 #include "tablet/catalog/schema_check.h"
+#include "tablet/csv/copy_options.h"
+#include "tablet/csv/csv_shares.h"
 #include "tablet/csv/shared_load.h"
-#include "tablet/tablet.h"
+#include "tablet/files/tablet.h"
+#include "tablet/schemes/compression_goal.h"
+#include "tablet/values/enum_type.h"
+#include "tablet/values/types.h"
 #include "vm/rows/string_pool.h"
-#include "vm/vm.h"
+#include "vm/run/device.h"
+#include "vm/run/statistics.h"
+#include "vm/shares/exchange.h"
 
 namespace tessera {
 
@@ -61,7 +68,7 @@ struct TableMessage {
   /// By column: what ranks decide from, all in the same way.
   std::vector<uint64_t> encoded_bytes, distinct;
   std::vector<TabletIdentity> tablets;
-  std::vector<uint8_t> buckets;  ///< by tablet; empty: the table is not distributed
+  std::vector<uint8_t> buckets;      ///< by tablet; empty: the table is not distributed
   std::vector<DeletedRows> deleted;  ///< in the order of the tablets; others have none
   friend bool operator==(const TableMessage&, const TableMessage&) = default;
 };

@@ -22,7 +22,7 @@
 #include "base/phase_clock.h"
 #include "base/status.h"
 #include "mpi/transport.h"
-#include "vm/vm.h"
+#include "vm/shares/exchange.h"
 
 namespace tessera {
 

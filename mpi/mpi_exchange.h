@@ -7,9 +7,13 @@
 #include <cstdint>
 #include <deque>
 
+#include "base/status.h"
 #include "mpi/messenger.h"
 #include "mpi/row_traffic.h"
-#include "vm/vm.h"
+#include "tablet/values/types.h"
+#include "vm/rows/row_set.h"
+#include "vm/rows/string_pool.h"
+#include "vm/shares/exchange.h"
 
 namespace tessera {
 

@@ -5,8 +5,9 @@
 
 #include <vector>
 
-#include "tablet/tablet.h"
-#include "vm/vm.h"
+#include "tablet/catalog/table_info.h"
+#include "vm/program/program.h"
+#include "vm/run/statistics.h"
 
 namespace tessera {
 

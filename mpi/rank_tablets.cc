@@ -11,7 +11,7 @@
 
 #include "base/size_text.h"
 #include "mpi/messenger.h"
-#include "tablet/files/live_tablet.h"
+#include "tablet/catalog/live_tablet.h"
 #include "vm/program/program.h"
 #include "vm/shares/tablet_shares.h"
 

@@ -12,7 +12,9 @@
 
 #include "base/status.h"
 #include "mpi/messages.h"
-#include "tablet/tablet.h"
+#include "tablet/catalog/table_info.h"
+#include "tablet/files/tablet.h"
+#include "tablet/values/types.h"
 
 namespace tessera {
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "mpi/cluster.h"
+#include "vm/program/distribution.h"
 #include "vm/program/section_traits.h"
 #include "vm/shares/tablet_shares.h"
 

@@ -15,8 +15,10 @@
 
 #include "base/status.h"
 #include "mpi/messenger.h"
+#include "tablet/values/types.h"
+#include "vm/rows/row_set.h"
 #include "vm/rows/string_pool.h"
-#include "vm/vm.h"
+#include "vm/shares/exchange.h"
 
 namespace tessera {
 

@@ -16,7 +16,6 @@
 #include "base/status.h"
 #include "mpi/packed_numbers.h"
 #include "vm/rows/string_pool.h"
-#include "vm/vm.h"
 
 namespace tessera {
 

@@ -7,6 +7,7 @@
 #include "session/standard_streams.h"
 #include "session/statements.h"
 #include "tablet/csv/csv_header.h"
+#include "tablet/csv/csv_writer.h"
 #include "tablet/csv/shared_load.h"
 #include "tablet/values/utf8.h"
 

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "tablet/tablet.h"
+#include "tablet/catalog/table_info.h"
 #include "vm/program/program.h"
 
 namespace tessera {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "tablet/chunk/unpacked_chunks.h"
+#include "tablet/files/unpacked_chunks.h"
 #include "vm/program/section_traits.h"
 
 namespace tessera {

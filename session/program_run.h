@@ -6,7 +6,7 @@
 #include "base/status.h"
 #include "mpi/cluster.h"
 #include "session/session_state.h"
-#include "tablet/tablet.h"
+#include "tablet/catalog/table_info.h"
 #include "vm/program/program.h"
 #include "vm/vm.h"
 

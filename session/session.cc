@@ -20,7 +20,7 @@
 #include "session/statement_timer.h"
 #include "session/statements.h"
 #include "tablet/catalog/database_directory.h"
-#include "tablet/chunk/unpacked_chunks.h"
+#include "tablet/files/unpacked_chunks.h"
 
 namespace tessera {
 
@@ -127,8 +127,8 @@ class Session::Impl {
     const PhaseScope phase(Phase::kExecute);
     const Statement::Kind kind = compiled.statement.kind;
     const bool changes = kind == Statement::Kind::kDelete || kind == Statement::Kind::kUpdate;
-    const Status status = changes ? Change(&state_, sql, compiled, snapshot, out)
-                                  : RunStatement(&state_, compiled, *snapshot, out);
+    const Status status =
+        changes ? Change(&state_, sql, compiled, snapshot, out) : RunStatement(&state_, compiled, *snapshot, out);
     timing.execute = MillisecondsSince(execution);
     return status;
   }

@@ -19,12 +19,15 @@
 
 #include "base/progress.h"
 #include "base/status.h"
+#include "tablet/catalog/table_info.h"
+#include "tablet/database.h"
 #include "tablet/values/row_batch.h"
-#include "tablet/tablet.h"
 #include "vm/program/program.h"
-#include "vm/vm.h"
+#include "vm/run/statistics.h"
 
 namespace tessera {
+
+class ThreadPool;
 
 class Cluster;
 

@@ -10,11 +10,14 @@
 #include <random>
 #include <string>
 
+#include "base/status.h"
 #include "compiler/query/random_calls.h"
 #include "mpi/rank_gpu.h"
 #include "session/session.h"
 #include "session/settings.h"
-#include "tablet/tablet.h"
+#include "tablet/database.h"
+#include "tablet/values/row_batch.h"
+#include "vm/run/statistics.h"
 #include "vm/vm.h"
 
 namespace tessera {

@@ -14,7 +14,6 @@
 #include "kernels/kernels.h"
 #include "session/session.h"
 #include "tablet/values/time_zone.h"
-#include "vm/vm.h"
 
 namespace tessera {
 

@@ -13,7 +13,7 @@
 #include "compiler/compiler.h"
 #include "session/session.h"
 #include "session/session_state.h"
-#include "tablet/tablet.h"
+#include "tablet/catalog/table_info.h"
 
 namespace tessera {
 

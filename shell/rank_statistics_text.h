@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string>
 
-#include "vm/vm.h"
+#include "vm/run/statistics.h"
 
 namespace tessera {
 

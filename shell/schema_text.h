@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "tablet/tablet.h"
+#include "tablet/catalog/schema.h"
 
 namespace tessera {
 

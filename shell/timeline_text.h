@@ -13,7 +13,7 @@
 #include <string>
 
 #include "shell/rank_statistics_text.h"
-#include "vm/vm.h"
+#include "vm/run/statistics.h"
 
 namespace tessera {
 

@@ -1,13 +1,20 @@
 // The Database object: the check of a schema in front of DatabaseDirectory, TableLoad and the CSV reader.
+#include "tablet/database.h"
+
 #include <algorithm>
 
-#include "tablet/csv/csv_load.h"
+#include "base/status.h"
 #include "tablet/catalog/database_directory.h"
+#include "tablet/catalog/schema.h"
 #include "tablet/catalog/schema_check.h"
+#include "tablet/catalog/table_info.h"
+#include "tablet/csv/copy_options.h"
+#include "tablet/csv/csv_load.h"
 #include "tablet/csv/shared_load.h"
 #include "tablet/load/table_load.h"
 #include "tablet/load/table_writer.h"
-#include "tablet/tablet.h"
+#include "tablet/schemes/compression_goal.h"
+#include "tablet/values/enum_type.h"
 
 namespace tessera {
 namespace {

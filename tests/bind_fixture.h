@@ -8,8 +8,9 @@
 #include <string>
 #include <string_view>
 
+#include "base/status.h"
 #include "compiler/compiler.h"
-#include "tablet/tablet.h"
+#include "tablet/catalog/table_info.h"
 
 namespace tessera {
 

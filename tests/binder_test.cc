@@ -1,6 +1,7 @@
 // The binder: names, types of expressions, comparisons with constants, folding, grouping, ordering, errors with their
 // position.
 #include "tests/bind_fixture.h"
+#include "vm/rows/sorted_rows.h"
 
 namespace tessera {
 namespace {

@@ -9,9 +9,19 @@
 #include <optional>
 #include <set>
 
+#include "base/status.h"
 #include "compiler/compiler.h"
+#include "tablet/catalog/table_info.h"
+#include "tablet/chunk/chunk.h"
+#include "tablet/values/row_batch.h"
+#include "tablet/values/types.h"
 #include "tests/memory_tablet.h"
+#include "vm/program/program.h"
+#include "vm/rows/row_set.h"
+#include "vm/run/device.h"
+#include "vm/run/statistics.h"
 #include "vm/run/unwanted_groups.h"
+#include "vm/shares/exchange.h"
 #include "vm/vm.h"
 
 namespace tessera::test {

@@ -15,10 +15,22 @@
 #include <thread>
 
 #include "base/memory_budget.h"
+#include "base/phase_clock.h"
+#include "base/status.h"
 #include "compiler/compiler.h"
 #include "kernels/kernels.h"
+#include "tablet/catalog/schema.h"
+#include "tablet/catalog/table_info.h"
+#include "tablet/chunk/chunk.h"
+#include "tablet/database.h"
+#include "tablet/load/table_writer.h"
+#include "tablet/schemes/compression_goal.h"
 #include "tablet/schemes/packed_stream.h"
+#include "tablet/values/row_batch.h"
+#include "tablet/values/types.h"
 #include "tests/memory_tablet.h"
+#include "vm/run/device.h"
+#include "vm/run/statistics.h"
 #include "vm/vm.h"
 
 namespace tessera::test {

@@ -14,10 +14,17 @@
 #include <random>
 #include <thread>
 
+#include "base/status.h"
 #include "kernels/kernels.h"
+#include "tablet/catalog/table_info.h"
+#include "tablet/chunk/chunk.h"
+#include "tablet/values/row_batch.h"
+#include "tablet/values/types.h"
 #include "tests/memory_tablet.h"
 #include "tests/opcode_walk.h"
 #include "vm/program/program.h"
+#include "vm/run/device.h"
+#include "vm/run/statistics.h"
 #include "vm/vm.h"
 
 namespace tessera::test {

@@ -6,9 +6,16 @@
 #include <string>
 #include <vector>
 
+#include "base/status.h"
+#include "tablet/catalog/live_tablet.h"
+#include "tablet/catalog/schema.h"
+#include "tablet/catalog/table_info.h"
+#include "tablet/chunk/chunk.h"
 #include "tablet/chunk/chunk_decoder.h"
-#include "tablet/files/live_tablet.h"
-#include "tablet/tablet.h"
+#include "tablet/database.h"
+#include "tablet/load/table_writer.h"
+#include "tablet/values/row_batch.h"
+#include "tablet/values/types.h"
 
 namespace tessera {
 namespace {

@@ -14,8 +14,10 @@
 
 #include "base/int128.h"
 #include "base/status.h"
+#include "tablet/catalog/table_info.h"
+#include "tablet/chunk/chunk.h"
+#include "tablet/files/tablet.h"
 #include "tablet/values/row_batch.h"
-#include "tablet/tablet.h"
 #include "tablet/values/types.h"
 
 namespace tessera::test {

@@ -14,6 +14,7 @@
 #include "tests/memory_tablet.h"
 #include "vm/program/program.h"
 #include "vm/rows/row_set.h"
+#include "vm/rows/sorted_rows.h"
 
 namespace tessera::test {
 namespace {

@@ -16,12 +16,18 @@
 #include <string>
 #include <vector>
 
+#include "base/status.h"
+#include "tablet/catalog/table_info.h"
+#include "tablet/values/row_batch.h"
+#include "tablet/values/types.h"
 #include "tests/opcode_forms.h"
 #include "tests/opcode_meanings.h"
 #include "tests/opcode_programs.h"
 #include "tests/opcode_reference.h"
 #include "tests/opcode_values.h"
 #include "tests/opcode_walk.h"
+#include "vm/program/program.h"
+#include "vm/run/device.h"
 #include "vm/vm.h"
 
 namespace tessera::test::walk {

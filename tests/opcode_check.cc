@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "tablet/values/ordered_float.h"
 #include "tests/memory_tablet.h"
 #include "tests/opcode_cases.h"
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/opcode_meanings.h"
+#include "vm/rows/sorted_rows.h"
 
 namespace tessera::test::walk {
 

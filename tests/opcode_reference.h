@@ -13,6 +13,7 @@
 
 #include "tests/opcode_values.h"
 #include "vm/program/program.h"
+#include "vm/rows/sorted_rows.h"
 
 namespace tessera::test::walk {
 

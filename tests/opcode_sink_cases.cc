@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "tablet/values/ordered_float.h"
 #include "tests/opcode_cases.h"
 #include "vm/meaning/aggregate.h"
 

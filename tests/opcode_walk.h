@@ -15,7 +15,9 @@
 #include <string>
 #include <vector>
 
-#include "vm/vm.h"
+#include "tablet/catalog/table_info.h"
+#include "vm/program/program.h"
+#include "vm/run/device.h"
 
 namespace tessera::test {
 

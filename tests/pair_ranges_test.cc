@@ -19,10 +19,18 @@
 #include <optional>
 #include <random>
 
+#include "base/status.h"
 #include "compiler/compiler.h"
+#include "tablet/catalog/table_info.h"
+#include "tablet/chunk/chunk.h"
+#include "tablet/values/row_batch.h"
+#include "tablet/values/types.h"
 #include "tests/memory_tablet.h"
 #include "vm/meaning/meaning.h"
+#include "vm/program/program.h"
 #include "vm/program/section_traits.h"
+#include "vm/rows/row_set.h"
+#include "vm/run/statistics.h"
 #include "vm/vm.h"
 
 namespace tessera::vm {

@@ -14,10 +14,21 @@
 #include <map>
 #include <mutex>
 
+#include "base/status.h"
 #include "compiler/compiler.h"
 #include "kernels/kernels.h"
-#include "tablet/tablet.h"
+#include "tablet/catalog/schema.h"
+#include "tablet/catalog/table_info.h"
+#include "tablet/chunk/chunk.h"
+#include "tablet/database.h"
+#include "tablet/files/tablet.h"
+#include "tablet/load/table_writer.h"
+#include "tablet/schemes/compression_goal.h"
+#include "tablet/values/row_batch.h"
+#include "tablet/values/types.h"
 #include "vm/program/section_traits.h"
+#include "vm/rows/string_pool.h"
+#include "vm/run/statistics.h"
 #include "vm/vm.h"
 
 namespace {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/thread_pool.h"
+#include "vm/rows/sorted_rows.h"
 
 namespace tessera::vm {
 namespace {

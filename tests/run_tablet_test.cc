@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "tablet/chunk/chunk_decoder.h"
-#include "tablet/chunk/unpacked_chunks.h"
+#include "tablet/files/unpacked_chunks.h"
 #include "tests/run_program.h"
 #include "tests/stored_rows.h"
 

@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "base/status.h"
+#include "tablet/chunk/chunk.h"
 #include "tablet/chunk/chunk_encoder.h"
-#include "tablet/tablet.h"
+#include "tablet/database.h"
+#include "tablet/values/types.h"
 
 struct sqlite3;
 

@@ -12,13 +12,13 @@
 #include <string>
 #include <vector>
 
-#include "tablet/values/ordered_float.h"
 #include "tablet/schemes/bit_packing.h"
 #include "tablet/schemes/different_values.h"
 #include "tablet/schemes/packed_reader.h"
 #include "tablet/schemes/packed_stream.h"
 #include "tablet/schemes/scheme_planner.h"
 #include "tablet/schemes/unpack_cost.h"
+#include "tablet/values/ordered_float.h"
 
 namespace tessera {
 namespace {

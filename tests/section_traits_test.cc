@@ -9,10 +9,13 @@
 #include <utility>
 #include <vector>
 
+#include "base/status.h"
 #include "compiler/compiler.h"
 #include "compiler/plan/plan_options.h"
+#include "tablet/catalog/table_info.h"
+#include "tablet/values/types.h"
 #include "tests/bind_fixture.h"
-#include "vm/vm.h"
+#include "vm/program/program.h"
 
 namespace tessera {
 namespace {

@@ -8,8 +8,11 @@
 #include <memory>
 #include <utility>
 
+#include "tablet/catalog/schema.h"
+#include "tablet/catalog/table_info.h"
+#include "tablet/database.h"
+#include "tablet/schemes/compression_goal.h"
 #include "tablet/values/row_batch.h"
-#include "tablet/tablet.h"
 
 namespace tessera {
 

@@ -15,10 +15,10 @@
 #include "tablet/chunk/chunk_decoder.h"
 #include "tablet/chunk/chunk_encoder.h"
 #include "tablet/chunk/distinct_count.h"
-#include "tablet/values/ordered_float.h"
 #include "tablet/chunk/packed_chunk.h"
-#include "tablet/files/tablet_file.h"
 #include "tablet/chunk/tablet_format.h"
+#include "tablet/files/tablet_file.h"
+#include "tablet/values/ordered_float.h"
 
 namespace tessera {
 namespace {

@@ -17,8 +17,16 @@
 #include <vector>
 
 #include "base/interrupt.h"
+#include "base/status.h"
+#include "tablet/catalog/schema.h"
+#include "tablet/catalog/table_info.h"
+#include "tablet/chunk/chunk.h"
 #include "tablet/chunk/chunk_decoder.h"
-#include "tablet/tablet.h"
+#include "tablet/csv/copy_options.h"
+#include "tablet/database.h"
+#include "tablet/load/table_writer.h"
+#include "tablet/values/row_batch.h"
+#include "tablet/values/types.h"
 
 namespace tessera {
 namespace {

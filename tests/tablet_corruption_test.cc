@@ -9,10 +9,15 @@
 #include <string>
 #include <vector>
 
+#include "base/status.h"
+#include "tablet/catalog/schema.h"
+#include "tablet/chunk/chunk.h"
 #include "tablet/chunk/chunk_decoder.h"
-#include "tablet/tablet.h"
-#include "tablet/files/tablet_file.h"
 #include "tablet/chunk/tablet_format.h"
+#include "tablet/database.h"
+#include "tablet/files/tablet.h"
+#include "tablet/files/tablet_file.h"
+#include "tablet/values/types.h"
 #include "tests/sample_database.h"
 
 namespace tessera {

@@ -13,12 +13,20 @@
 #include <thread>
 #include <vector>
 
+#include "base/status.h"
+#include "tablet/catalog/schema.h"
+#include "tablet/catalog/table_info.h"
+#include "tablet/chunk/chunk.h"
 #include "tablet/chunk/chunk_decoder.h"
+#include "tablet/csv/copy_options.h"
 #include "tablet/csv/csv_file.h"
 #include "tablet/csv/csv_header.h"
 #include "tablet/csv/csv_load.h"
+#include "tablet/csv/csv_writer.h"
+#include "tablet/database.h"
 #include "tablet/load/table_load.h"
-#include "tablet/tablet.h"
+#include "tablet/values/row_batch.h"
+#include "tablet/values/types.h"
 
 namespace tessera {
 namespace {

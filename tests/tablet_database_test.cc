@@ -17,10 +17,20 @@
 #include <string>
 #include <vector>
 
+#include "base/status.h"
+#include "tablet/catalog/schema.h"
+#include "tablet/catalog/table_info.h"
+#include "tablet/chunk/chunk.h"
 #include "tablet/chunk/chunk_decoder.h"
+#include "tablet/database.h"
+#include "tablet/files/tablet.h"
 #include "tablet/load/primary_key.h"
 #include "tablet/load/table_load.h"
-#include "tablet/tablet.h"
+#include "tablet/load/table_writer.h"
+#include "tablet/values/enum_type.h"
+#include "tablet/values/ordered_float.h"
+#include "tablet/values/row_batch.h"
+#include "tablet/values/types.h"
 
 namespace tessera {
 namespace {

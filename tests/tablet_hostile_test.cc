@@ -12,9 +12,15 @@
 #include <string>
 #include <vector>
 
+#include "base/status.h"
+#include "tablet/chunk/chunk.h"
 #include "tablet/chunk/chunk_decoder.h"
-#include "tablet/tablet.h"
+#include "tablet/database.h"
+#include "tablet/files/tablet.h"
 #include "tablet/files/tablet_file.h"
+#include "tablet/load/table_writer.h"
+#include "tablet/values/row_batch.h"
+#include "tablet/values/types.h"
 #include "tests/sample_database.h"
 
 namespace tessera {

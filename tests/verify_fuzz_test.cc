@@ -16,6 +16,11 @@
 #include <string>
 #include <vector>
 
+#include "base/status.h"
+#include "tablet/catalog/table_info.h"
+#include "tablet/chunk/chunk.h"
+#include "tablet/values/row_batch.h"
+#include "tablet/values/types.h"
 #include "tests/memory_tablet.h"
 #include "tests/opcode_walk.h"
 #include "vm/program/program.h"

@@ -6,6 +6,8 @@
 #include "mpi/messages.h"
 #include "mpi/rank_statistics.h"
 #include "mpi/rank_tablets.h"
+#include "tablet/database.h"
+#include "tablet/load/table_writer.h"
 
 namespace tessera {
 namespace {

@@ -32,10 +32,10 @@ Per tile of rows the machine has
 An instruction is decoded once for a tile, never for a row. A tile is applied wholly or not at all. In effect, an instruction
 changes accumulators of live rows only: what a masked-off row holds is unspecified, and such a row never raises an error.
 Arithmetic on NULL gives NULL; a comparison with NULL is not true. What an opcode does to one row is one function in
-`meaning.h` (text: `text_meaning.h`), compiled for host and GPU; the interpreters are loops around it.
+`vm/meaning/meaning.h` (text: `vm/meaning/text_meaning.h`), compiled for host and GPU; the interpreters are loops around it.
 
 Encodings are not in the program. Before a tablet runs, its columns and the section's predicates are turned into its
-*encoding* (`tablet_encoding.h`): streams, widths, bases and NULL codes, and the predicates' bounds in the tablet's codes.
+*encoding* (`vm/encode/tablet_encoding.h`): streams, widths, bases and NULL codes, and the predicates' bounds in the tablet's codes.
 
 ## Operands
 

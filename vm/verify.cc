@@ -9,12 +9,13 @@
 #include <algorithm>
 #include <map>
 
+#include "vm/after/window.h"
 #include "vm/meaning/aggregate.h"
 #include "vm/meaning/format.h"
 #include "vm/meaning/math_meaning.h"
-#include "vm/program/program.h"
 #include "vm/meaning/regex.h"
-#include "vm/after/window.h"
+#include "vm/program/distribution.h"
+#include "vm/program/program.h"
 
 namespace tessera::vm {
 

@@ -12,12 +12,12 @@
 #include <string>
 #include <utility>
 
-#include "compiler/query/correlation.h"
 #include "compiler/bind/from_binder.h"
+#include "compiler/bind/ranked_rows.h"
 #include "compiler/parse/parser.h"
+#include "compiler/query/correlation.h"
 #include "compiler/query/query_copy.h"
 #include "compiler/query/query_walk.h"
-#include "compiler/bind/ranked_rows.h"
 #include "compiler/query/subquery_expr.h"
 
 namespace tessera {

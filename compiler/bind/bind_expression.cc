@@ -7,10 +7,10 @@
 
 #include "base/interrupt.h"
 #include "compiler/bind/expression_binder.h"
-#include "compiler/query/fold.h"
-#include "compiler/query/nearest_name.h"
 #include "compiler/parse/parser.h"
 #include "compiler/parse/sql_scanner.h"
+#include "compiler/query/fold.h"
+#include "compiler/query/nearest_name.h"
 #include "compiler/query/window_call.h"
 
 namespace tessera {

@@ -5,12 +5,12 @@
 #include <string>
 #include <utility>
 
-#include "compiler/query/correlation.h"
 #include "compiler/bind/expression_binder.h"
-#include "compiler/query/fold.h"
 #include "compiler/bind/from_binder.h"
-#include "compiler/query/nearest_name.h"
 #include "compiler/parse/statement_option.h"
+#include "compiler/query/correlation.h"
+#include "compiler/query/fold.h"
+#include "compiler/query/nearest_name.h"
 #include "compiler/query/subquery_expr.h"
 #include "compiler/query/window_call.h"
 

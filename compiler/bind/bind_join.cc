@@ -6,10 +6,10 @@
 #include <unordered_set>
 #include <utility>
 
-#include "compiler/query/correlation.h"
-#include "compiler/query/fold.h"
 #include "compiler/bind/from_binder.h"
 #include "compiler/parse/parser.h"
+#include "compiler/query/correlation.h"
+#include "compiler/query/fold.h"
 #include "compiler/query/query_copy.h"
 
 namespace tessera {

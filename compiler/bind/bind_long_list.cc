@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "compiler/query/correlation.h"
 #include "compiler/bind/expression_binder.h"
+#include "compiler/query/correlation.h"
 #include "compiler/query/query_copy.h"
 #include "compiler/query/query_walk.h"
 #include "compiler/query/subquery_expr.h"

@@ -5,10 +5,10 @@
 #include <string_view>
 #include <utility>
 
-#include "compiler/query/expr_builder.h"
 #include "compiler/bind/expression_binder.h"
-#include "compiler/parse/parser.h"
 #include "compiler/bind/query_binder.h"
+#include "compiler/parse/parser.h"
+#include "compiler/query/expr_builder.h"
 #include "compiler/query/query_copy.h"
 #include "compiler/query/type_rules.h"
 #include "vm/program/program.h"

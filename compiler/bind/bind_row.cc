@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "compiler/bind/expression_binder.h"
-#include "compiler/query/fold.h"
 #include "compiler/bind/query_binder.h"
+#include "compiler/query/fold.h"
 #include "compiler/query/subquery_expr.h"
 
 namespace tessera {

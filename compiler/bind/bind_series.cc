@@ -5,10 +5,10 @@
 #include <string>
 #include <utility>
 
-#include "compiler/query/correlation.h"
 #include "compiler/bind/expression_binder.h"
 #include "compiler/bind/from_binder.h"
 #include "compiler/parse/parser.h"
+#include "compiler/query/correlation.h"
 #include "compiler/query/query_copy.h"
 #include "compiler/query/subquery_expr.h"
 #include "vm/meaning/meaning.h"

@@ -2,8 +2,8 @@
 #include <string>
 
 #include "compiler/bind/expression_binder.h"
-#include "compiler/query/fold.h"
 #include "compiler/bind/query_binder.h"
+#include "compiler/query/fold.h"
 #include "compiler/query/subquery_expr.h"
 
 namespace tessera {

@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "base/status.h"
-#include "compiler/query/bound_query.h"
 #include "compiler/parse/parser.h"
+#include "compiler/query/bound_query.h"
 
 namespace tessera {
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/interrupt.h"
-#include "compiler/query/expr_builder.h"
 #include "compiler/bind/expression_binder.h"
+#include "compiler/query/expr_builder.h"
 #include "compiler/query/query_copy.h"
 #include "compiler/query/subquery_expr.h"
 

@@ -6,9 +6,10 @@
 #include <memory>
 #include <vector>
 
+#include "base/status.h"
 #include "compiler/query/bound_query.h"
-#include "tablet/chunk/cache_report.h"
-#include "tablet/tablet.h"
+#include "tablet/catalog/table_info.h"
+#include "tablet/files/cache_report.h"
 
 namespace tessera {
 

@@ -4,16 +4,16 @@
 #include <utility>
 #include <vector>
 
-#include "compiler/query/conditions.h"
-#include "compiler/query/expr_builder.h"
 #include "compiler/bind/expression_binder.h"
 #include "compiler/bind/from_binder.h"
-#include "compiler/parse/parser.h"
 #include "compiler/bind/query_binder.h"
 #include "compiler/bind/query_block.h"
 #include "compiler/bind/row_rules.h"
 #include "compiler/bind/table_binder.h"
-#include "tablet/files/live_tablet.h"
+#include "compiler/parse/parser.h"
+#include "compiler/query/conditions.h"
+#include "compiler/query/expr_builder.h"
+#include "tablet/catalog/live_tablet.h"
 #include "tablet/catalog/schema_check.h"
 
 namespace tessera {

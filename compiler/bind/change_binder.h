@@ -6,14 +6,14 @@
 #include <string_view>
 
 #include "base/status.h"
-#include "compiler/query/bound_query.h"
 #include "compiler/parse/dialect.h"
 #include "compiler/parse/parse_tree.h"
-#include "tablet/tablet.h"
+#include "compiler/query/bound_query.h"
+#include "tablet/catalog/table_info.h"
 
 namespace tessera {
 
-/// `out->query` has one output, the row's number (NumberRows of tablet/files/live_tablet.h): its first relation is `out->target`.
+/// `out->query` has one output, the row's number (NumberRows of tablet/catalog/live_tablet.h): its first relation is `out->target`.
 /// Where other relations are joined, a row may come more than once.
 Status BindDelete(const ParseNode& node, std::string_view sql, const Dialect& dialect, const Snapshot& snapshot,
                   Statement* out);

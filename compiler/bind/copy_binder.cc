@@ -8,9 +8,9 @@
 #include "compiler/bind/expression_binder.h"
 #include "compiler/bind/query_binder.h"
 #include "compiler/bind/row_rules.h"
+#include "compiler/bind/table_binder.h"
 #include "compiler/parse/sql_scanner.h"
 #include "compiler/parse/statement_option.h"
-#include "compiler/bind/table_binder.h"
 #include "tablet/csv/file_signature.h"
 #include "tablet/values/utf8.h"
 

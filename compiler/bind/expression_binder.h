@@ -15,10 +15,10 @@
 #include <vector>
 
 #include "base/status.h"
-#include "compiler/query/bound_query.h"
 #include "compiler/parse/dialect.h"
-#include "compiler/query/expr_builder.h"
 #include "compiler/parse/parse_tree.h"
+#include "compiler/query/bound_query.h"
+#include "compiler/query/expr_builder.h"
 #include "compiler/query/type_rules.h"
 #include "tablet/values/interval.h"
 

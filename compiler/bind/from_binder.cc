@@ -6,12 +6,12 @@
 #include <utility>
 
 #include "compiler/bind/catalog_query.h"
-#include "compiler/query/correlation.h"
-#include "compiler/parse/parser.h"
 #include "compiler/bind/query_binder.h"
+#include "compiler/bind/table_binder.h"
+#include "compiler/parse/parser.h"
+#include "compiler/query/correlation.h"
 #include "compiler/query/query_copy.h"
 #include "compiler/query/random_calls.h"
-#include "compiler/bind/table_binder.h"
 
 namespace tessera {
 namespace {
@@ -59,8 +59,7 @@ int PositionOf(const ParseNode& item) { return item.Is(Tag::kRangeVar) ? item.lo
 Status FromBinder::BindTarget(const ParseNode& item, std::shared_ptr<const TableInfo> numbered) {
   NameScope& scope = block_.scope;
   const std::string name = numbered->schema.name;
-  TESSERA_TRY(
-      AddRelation(StoredTable(std::move(numbered)), name, item.Get(Field::k_alias), item.location(), &scope));
+  TESSERA_TRY(AddRelation(StoredTable(std::move(numbered)), name, item.Get(Field::k_alias), item.location(), &scope));
   // Without names: no expression can mean them.
   for (const TypeId type : {TypeId::kBoolean, TypeId::kBigint}) {
     query_.relations.back().column_names.emplace_back();

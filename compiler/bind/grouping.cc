@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include "compiler/query/expr_builder.h"
 #include "compiler/bind/expression_binder.h"
 #include "compiler/bind/select_list.h"
+#include "compiler/query/expr_builder.h"
 #include "compiler/query/subquery_expr.h"
 #include "compiler/query/window_call.h"
 

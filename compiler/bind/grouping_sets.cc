@@ -6,13 +6,13 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/bind/grouping.h"
+#include "compiler/bind/split_grouping.h"
 #include "compiler/query/correlation.h"
 #include "compiler/query/expr_builder.h"
-#include "compiler/bind/grouping.h"
 #include "compiler/query/partial_aggregate.h"
 #include "compiler/query/query_copy.h"
 #include "compiler/query/query_walk.h"
-#include "compiler/bind/split_grouping.h"
 #include "compiler/query/subquery_expr.h"
 
 namespace tessera {

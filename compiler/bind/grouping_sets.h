@@ -8,8 +8,8 @@
 #pragma once
 
 #include "base/status.h"
-#include "compiler/parse/parse_tree.h"
 #include "compiler/bind/query_block.h"
+#include "compiler/parse/parse_tree.h"
 
 namespace tessera {
 

@@ -8,20 +8,20 @@
 #include <utility>
 
 #include "compiler/bind/bind_recursive.h"
-#include "compiler/query/correlation.h"
 #include "compiler/bind/expression_binder.h"
-#include "compiler/query/fold.h"
 #include "compiler/bind/from_binder.h"
 #include "compiler/bind/grouping.h"
 #include "compiler/bind/grouping_sets.h"
-#include "compiler/query/nearest_name.h"
-#include "compiler/parse/parser.h"
 #include "compiler/bind/query_block.h"
 #include "compiler/bind/ranked_rows.h"
 #include "compiler/bind/select_list.h"
 #include "compiler/bind/set_operation.h"
 #include "compiler/bind/split_windows.h"
+#include "compiler/parse/parser.h"
 #include "compiler/parse/sql_scanner.h"
+#include "compiler/query/correlation.h"
+#include "compiler/query/fold.h"
+#include "compiler/query/nearest_name.h"
 #include "vm/program/program.h"
 
 namespace tessera {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "compiler/query/correlation.h"
 #include "compiler/parse/parser.h"
+#include "compiler/query/correlation.h"
 
 namespace tessera {
 namespace {

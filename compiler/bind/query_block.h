@@ -11,10 +11,11 @@
 #include <vector>
 
 #include "base/status.h"
-#include "compiler/query/bound_query.h"
 #include "compiler/bind/expression_binder.h"
+#include "compiler/query/bound_query.h"
 #include "compiler/query/window_call.h"
-#include "tablet/tablet.h"
+#include "tablet/catalog/table_info.h"
+#include "tablet/values/types.h"
 
 namespace tessera {
 

@@ -6,9 +6,9 @@
 #include <random>
 #include <utility>
 
-#include "compiler/query/evaluate.h"
 #include "compiler/bind/expression_binder.h"
 #include "compiler/parse/parser.h"
+#include "compiler/query/evaluate.h"
 #include "compiler/query/query_walk.h"
 #include "compiler/query/random_calls.h"
 #include "tablet/catalog/schema_check.h"

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "base/status.h"
-#include "compiler/query/bound_query.h"
 #include "compiler/parse/dialect.h"
 #include "compiler/parse/parse_tree.h"
+#include "compiler/query/bound_query.h"
 
 namespace tessera {
 

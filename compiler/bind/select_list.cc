@@ -8,9 +8,9 @@
 
 #include "compiler/bind/expression_binder.h"
 #include "compiler/bind/from_binder.h"
-#include "compiler/query/nearest_name.h"
 #include "compiler/parse/parser.h"
 #include "compiler/parse/sql_scanner.h"
+#include "compiler/query/nearest_name.h"
 #include "vm/meaning/regex.h"
 
 namespace tessera {

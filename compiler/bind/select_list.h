@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "base/status.h"
-#include "compiler/parse/parse_tree.h"
 #include "compiler/bind/query_block.h"
+#include "compiler/parse/parse_tree.h"
 
 namespace tessera {
 

@@ -8,11 +8,11 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/bind/expression_binder.h"
+#include "compiler/bind/query_binder.h"
+#include "compiler/parse/parser.h"
 #include "compiler/query/correlation.h"
 #include "compiler/query/expr_builder.h"
-#include "compiler/bind/expression_binder.h"
-#include "compiler/parse/parser.h"
-#include "compiler/bind/query_binder.h"
 #include "compiler/query/query_copy.h"
 #include "compiler/query/subquery_expr.h"
 #include "compiler/query/type_rules.h"

@@ -7,11 +7,11 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/bind/grouping_sets.h"
+#include "compiler/bind/ranked_rows.h"
+#include "compiler/parse/parser.h"
 #include "compiler/query/correlation.h"
 #include "compiler/query/expr_builder.h"
-#include "compiler/bind/grouping_sets.h"
-#include "compiler/parse/parser.h"
-#include "compiler/bind/ranked_rows.h"
 #include "compiler/query/subquery_expr.h"
 #include "vm/program/window_spec.h"
 

@@ -4,16 +4,16 @@
 #include <string>
 #include <utility>
 
-#include "compiler/query/evaluate.h"
-#include "compiler/query/expr_builder.h"
 #include "compiler/bind/expression_binder.h"
-#include "compiler/query/fold.h"
-#include "compiler/query/nearest_name.h"
 #include "compiler/bind/query_binder.h"
-#include "compiler/query/query_copy.h"
 #include "compiler/bind/row_rules.h"
 #include "compiler/parse/sql_scanner.h"
 #include "compiler/parse/statement_option.h"
+#include "compiler/query/evaluate.h"
+#include "compiler/query/expr_builder.h"
+#include "compiler/query/fold.h"
+#include "compiler/query/nearest_name.h"
+#include "compiler/query/query_copy.h"
 #include "tablet/catalog/schema_check.h"
 #include "tablet/chunk/tablet_format.h"
 #include "tablet/values/value_parser.h"

@@ -8,10 +8,12 @@
 #include <vector>
 
 #include "base/status.h"
-#include "compiler/query/bound_query.h"
 #include "compiler/parse/dialect.h"
 #include "compiler/parse/parse_tree.h"
-#include "tablet/tablet.h"
+#include "compiler/query/bound_query.h"
+#include "tablet/catalog/schema.h"
+#include "tablet/catalog/table_info.h"
+#include "tablet/values/row_batch.h"
 
 namespace tessera {
 

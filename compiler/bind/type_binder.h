@@ -4,9 +4,9 @@
 #pragma once
 
 #include "base/status.h"
-#include "compiler/query/bound_query.h"
 #include "compiler/parse/parse_tree.h"
-#include "tablet/tablet.h"
+#include "compiler/query/bound_query.h"
+#include "tablet/catalog/table_info.h"
 
 namespace tessera {
 

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "base/status.h"
-#include "compiler/plan/plan.h"
 #include "compiler/generate/section_builder.h"
 #include "compiler/generate/section_scope.h"
+#include "compiler/plan/plan.h"
 #include "vm/program/program.h"
 
 namespace tessera {

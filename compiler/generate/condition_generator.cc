@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "compiler/generate/dictionary_sections.h"
-#include "compiler/query/expr_builder.h"
 #include "compiler/generate/value_generator.h"
+#include "compiler/query/expr_builder.h"
 
 namespace tessera {
 

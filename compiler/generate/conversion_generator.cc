@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "compiler/query/expr_builder.h"
 #include "compiler/generate/value_generator.h"
+#include "compiler/query/expr_builder.h"
 #include "tablet/values/enum_type.h"
 #include "vm/meaning/meaning.h"
 #include "vm/meaning/text_functions.h"

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "compiler/generate/block_generator.h"
-#include "compiler/rewrite/fold_aggregates.h"
 #include "compiler/query/subquery_expr.h"
+#include "compiler/rewrite/fold_aggregates.h"
 #include "vm/after/window.h"
 
 namespace tessera {

@@ -13,29 +13,16 @@ namespace tessera {
 
 class SectionBuilder;
 
-class Scope {
+class Scope : public LeafRanges {
  public:
-  virtual ~Scope() = default;
   /// The operand that holds a leaf (kColumn, kGroup, kAggregate), or false if the leaf must be computed by Compute.
   virtual bool Find(const Expr& leaf, SectionBuilder* b, vm::Operand* operand) = 0;
   /// Leaves the value of a leaf that Find refused in its accumulator.
   virtual Status Compute(const Expr& leaf, SectionBuilder* b);
   /// The operand that holds the value of a kFunction that was computed before; false if there is none.
   virtual bool FindComputed(const Expr&, SectionBuilder*, vm::Operand*) { return false; }
-  virtual ValueRange Range(const Expr& leaf) const { return RangeOfType(leaf.type); }
   /// The slot of a stored table's column that predicates and dictionary sections may use, or -1.
   virtual int TableSlot(const Expr&, SectionBuilder*) { return -1; }
-};
-
-/// Columns of a block that are only asked for their ranges, which statistics know.
-class RangeScope final : public Scope {
- public:
-  explicit RangeScope(const Query& q) : q_(q) {}
-  bool Find(const Expr&, SectionBuilder*, vm::Operand*) override { return false; }
-  ValueRange Range(const Expr& leaf) const override { return RangeByStatistics(q_, leaf); }
-
- private:
-  const Query& q_;
 };
 
 }  // namespace tessera

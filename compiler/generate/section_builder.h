@@ -12,10 +12,10 @@
 
 #include "base/int128.h"
 #include "base/status.h"
-#include "compiler/query/bound_query.h"
 #include "compiler/generate/common_subexpressions.h"
 #include "compiler/generate/constant_pool.h"
 #include "compiler/generate/scope.h"
+#include "compiler/query/bound_query.h"
 #include "compiler/query/value_range.h"
 #include "vm/program/program.h"
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/status.h"
-#include "compiler/query/bound_query.h"
 #include "compiler/generate/section_builder.h"
+#include "compiler/query/bound_query.h"
 #include "vm/program/program.h"
 
 namespace tessera {

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "tablet/chunk/cache_report.h"
+#include "tablet/files/cache_report.h"
 #include "tablet/values/enum_type.h"
 #include "tablet/values/row_batch.h"
 #include "tablet/values/time_zone.h"

@@ -1,10 +1,11 @@
 // FormatError: an error as psql prints it, with the line and a caret under the position.
+#include "compiler/parse/error_format.h"
+
 #include <algorithm>
 #include <string>
 #include <string_view>
 
 #include "base/display_width.h"
-#include "compiler/compiler.h"
 
 namespace tessera {
 namespace {

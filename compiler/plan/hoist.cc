@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "compiler/generate/section_builder.h"
+#include "compiler/query/value_range.h"
 
 namespace tessera {
 namespace {
@@ -15,8 +15,8 @@ class Hoister {
       : plan_(plan),
         driver_(Bit(plan->driver)),
         inner_(Bit(plan->joins[0].relation)),
-        scope_(*plan->query),
-        machine_(nullptr, nullptr, &scope_) {}
+        statistics_(*plan->query),
+        ranges_(statistics_) {}
 
   /// `condition`: `e` only narrows the mask; its value is not needed.
   void Visit(const Expr& e, bool condition) {
@@ -57,13 +57,13 @@ class Hoister {
       known.movable &= of_argument.movable;
     }
     known.movable = known.movable && e.type.storage() != StorageClass::kText && e.column != kMarkColumn &&
-                    Info(e.function).translation != Translation::kRandom && !machine_.ranges().CanFail(e);
+                    Info(e.function).translation != Translation::kRandom && !ranges_.CanFail(e);
     return known;
   }
 
   /// Whether an expression of one side costs more than loading a column instead.
   bool IsWorthIt(const Expr& e, bool condition) const {
-    if (IsWide(e.type) || e.type.id == TypeId::kNull || machine_.IsNoOp(e)) return false;
+    if (IsWide(e.type) || e.type.id == TypeId::kNull || ranges_.IsNoOp(e)) return false;
     if (!condition) return true;
     switch (e.function) {
       case Function::kAnd:
@@ -79,8 +79,8 @@ class Hoister {
 
   Plan* plan_;
   const uint64_t driver_, inner_;
-  RangeScope scope_;
-  const SectionBuilder machine_;
+  const StatisticsRanges statistics_;
+  const ExprRanges ranges_;
   std::map<const Expr*, Known> known_;
 };
 

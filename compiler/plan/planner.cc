@@ -5,9 +5,9 @@
 #include <set>
 #include <utility>
 
-#include "compiler/query/expr_builder.h"
 #include "compiler/plan/join_order.h"
 #include "compiler/plan/join_strategy.h"
+#include "compiler/query/expr_builder.h"
 #include "compiler/query/selectivity.h"
 
 namespace tessera {

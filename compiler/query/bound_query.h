@@ -20,8 +20,11 @@
 
 #include "base/status.h"
 #include "compiler/query/functions.h"
+#include "tablet/catalog/schema.h"
+#include "tablet/catalog/table_info.h"
+#include "tablet/csv/copy_options.h"
+#include "tablet/values/enum_type.h"
 #include "tablet/values/row_batch.h"
-#include "tablet/tablet.h"
 #include "tablet/values/types.h"
 #include "vm/program/window_spec.h"
 

@@ -13,8 +13,8 @@
 #include "vm/meaning/lane_error.h"
 #include "vm/meaning/math_meaning.h"
 #include "vm/meaning/meaning.h"
-#include "vm/program/program.h"
 #include "vm/meaning/text_meaning.h"
+#include "vm/program/program.h"
 
 namespace tessera {
 namespace {

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "compiler/generate/scope.h"
 #include "compiler/query/type_rules.h"
 #include "vm/meaning/meaning.h"
 
@@ -72,7 +71,7 @@ ValueRange ExprRanges::Range(const Expr& e) const {
     case Expr::Kind::kColumn:
     case Expr::Kind::kGroup:
     case Expr::Kind::kAggregate:
-      return Cut(scope_.Range(e), e.type);
+      return Cut(leaves_.Range(e), e.type);
     case Expr::Kind::kWindow:
     case Expr::Kind::kOuter:
     case Expr::Kind::kSubquery:

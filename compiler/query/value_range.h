@@ -9,8 +9,6 @@
 
 namespace tessera {
 
-class Scope;
-
 /// Bounds of an expression's values in integer form. Unknown means the full range of 128 bits.
 struct ValueRange {
   int128_t low = kInt128Min, high = kInt128Max;
@@ -29,10 +27,27 @@ ValueRange Minus(ValueRange a);
 ValueRange Product(ValueRange a, ValueRange b);
 ValueRange Hull(ValueRange a, ValueRange b);
 
-/// The ranges of expressions whose leaves a Scope knows.
+/// What is known of the leaves of expressions: columns, groups and aggregates.
+class LeafRanges {
+ public:
+  virtual ~LeafRanges() = default;
+  virtual ValueRange Range(const Expr& leaf) const { return RangeOfType(leaf.type); }
+};
+
+/// The columns of a block, whose ranges statistics know.
+class StatisticsRanges final : public LeafRanges {
+ public:
+  explicit StatisticsRanges(const Query& q) : q_(q) {}
+  ValueRange Range(const Expr& leaf) const override { return RangeByStatistics(q_, leaf); }
+
+ private:
+  const Query& q_;
+};
+
+/// The ranges of expressions by those of their leaves.
 class ExprRanges {
  public:
-  explicit ExprRanges(const Scope& scope) : scope_(scope) {}
+  explicit ExprRanges(const LeafRanges& leaves) : leaves_(leaves) {}
 
   ValueRange Range(const Expr& e) const;
   /// The range of a function's result before it is checked against its type, by its RangeRule. REQUIRES: an exact
@@ -46,7 +61,7 @@ class ExprRanges {
   bool IsNoOp(const Expr& e) const;
 
  private:
-  const Scope& scope_;
+  const LeafRanges& leaves_;
 };
 
 }  // namespace tessera

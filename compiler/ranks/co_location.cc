@@ -6,8 +6,12 @@
 #include <vector>
 
 #include "compiler/ranks/stored_columns.h"
+#include "tablet/catalog/schema.h"
+#include "tablet/catalog/table_info.h"
+#include "tablet/values/types.h"
+#include "vm/program/distribution.h"
+#include "vm/program/program.h"
 #include "vm/shares/tablet_shares.h"
-#include "vm/vm.h"
 
 namespace tessera {
 namespace {

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "compiler/generate/codegen.h"
-#include "tablet/tablet.h"
+#include "tablet/catalog/table_info.h"
 
 namespace tessera {
 

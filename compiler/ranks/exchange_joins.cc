@@ -5,9 +5,12 @@
 #include <utility>
 #include <vector>
 
+#include "tablet/catalog/table_info.h"
+#include "tablet/values/types.h"
+#include "vm/program/distribution.h"
+#include "vm/program/program.h"
 #include "vm/program/section_traits.h"
 #include "vm/shares/tablet_shares.h"
-#include "vm/vm.h"
 
 namespace tessera {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "compiler/generate/codegen.h"
 #include "compiler/plan/plan_options.h"
-#include "tablet/tablet.h"
+#include "tablet/catalog/table_info.h"
 
 namespace tessera {
 

@@ -8,11 +8,15 @@
 #include <utility>
 #include <vector>
 
+#include "base/status.h"
 #include "compiler/ranks/stored_columns.h"
+#include "tablet/catalog/table_info.h"
+#include "tablet/values/types.h"
 #include "vm/encode/section_encoder.h"
+#include "vm/program/distribution.h"
+#include "vm/program/program.h"
 #include "vm/rows/string_pool.h"
 #include "vm/shares/tablet_shares.h"
-#include "vm/vm.h"
 
 namespace tessera {
 namespace {

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "vm/vm.h"
+#include "vm/program/distribution.h"
+#include "vm/program/program.h"
 
 namespace tessera {
 

@@ -6,10 +6,10 @@
 #include <string>
 #include <utility>
 
+#include "compiler/bind/ranked_rows.h"
 #include "compiler/query/correlation.h"
 #include "compiler/query/query_copy.h"
 #include "compiler/query/query_walk.h"
-#include "compiler/bind/ranked_rows.h"
 #include "compiler/query/subquery_expr.h"
 #include "vm/program/program.h"
 

@@ -4,10 +4,9 @@
 #include <utility>
 #include <vector>
 
-#include "compiler/query/expr_builder.h"
 #include "compiler/parse/parser.h"
+#include "compiler/query/expr_builder.h"
 #include "compiler/query/query_walk.h"
-#include "compiler/generate/scope.h"
 #include "compiler/query/value_range.h"
 
 namespace tessera {
@@ -16,7 +15,7 @@ namespace {
 class DerivedKeys {
  public:
   explicit DerivedKeys(Query* query)
-      : q_(*query), scope_(*query), ranges_(scope_), numbers_(query->group_by.size(), -1) {}
+      : q_(*query), statistics_(*query), ranges_(statistics_), numbers_(query->group_by.size(), -1) {}
 
   void LeaveOut() {
     int kept = 0;
@@ -78,7 +77,7 @@ class DerivedKeys {
   }
 
   Query& q_;
-  const RangeScope scope_;
+  const StatisticsRanges statistics_;
   const ExprRanges ranges_;
   std::vector<int> numbers_;  ///< by key: its number among those that are kept, -1 if it is left out
 };

@@ -7,13 +7,12 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/parse/parser.h"
 #include "compiler/query/equal_columns.h"
 #include "compiler/query/expr_builder.h"
-#include "compiler/parse/parser.h"
 #include "compiler/query/partial_aggregate.h"
 #include "compiler/query/query_copy.h"
 #include "compiler/query/query_walk.h"
-#include "compiler/generate/scope.h"
 #include "compiler/query/selectivity.h"
 #include "compiler/query/subquery_expr.h"
 #include "compiler/query/unique_key.h"
@@ -141,8 +140,8 @@ class EarlyGroups {
   /// the joins, so that it must not fail; and if the relation is left-joined, it is NULL for a row without a match.
   bool FindParts() const {
     bool any = false;
-    const RangeScope scope(q_);
-    const ExprRanges ranges(scope);
+    const StatisticsRanges statistics(q_);
+    const ExprRanges ranges(statistics);
     const bool is_left = q_.relations[r_].join == JoinKind::kLeft;
     for (const Aggregate& a : q_.aggregates) {
       if (IsPart(a)) {

@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/parse/parser.h"
 #include "compiler/query/equal_columns.h"
 #include "compiler/query/expr_builder.h"
-#include "compiler/parse/parser.h"
 #include "compiler/query/query_copy.h"
 #include "compiler/query/query_walk.h"
 #include "compiler/query/selectivity.h"

@@ -8,11 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "compiler/query/expr_builder.h"
 #include "compiler/parse/parser.h"
+#include "compiler/query/expr_builder.h"
 #include "compiler/query/partial_aggregate.h"
 #include "compiler/query/query_walk.h"
-#include "compiler/generate/scope.h"
 #include "compiler/query/subquery_expr.h"
 #include "compiler/query/unique_key.h"
 #include "compiler/query/value_range.h"
@@ -130,8 +129,9 @@ class RunRows {
     const SqlType& type = a.argument->type;
     if (!type.IsInteger() && type.id != TypeId::kDecimal) return false;
     // (Otherwise a product might be out of range where the sum is not, and the sum where a mean is not.)
-    const RangeScope scope(q_);
-    const ValueRange range = ExprRanges(scope).Range(*a.argument), product = Product(range, {0, kGreatestTabletRows});
+    const StatisticsRanges statistics(q_);
+    const ValueRange range = ExprRanges(statistics).Range(*a.argument),
+                     product = Product(range, {0, kGreatestTabletRows});
     if (a.function == AggregateFunction::kAvg && !range.Fits64()) return false;
     const int128_t most = PowerOf10(38) - 1;
     return product.Within(-most, most);

@@ -7,16 +7,16 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/parse/parser.h"
 #include "compiler/query/conditions.h"
+#include "compiler/query/expr_builder.h"
+#include "compiler/query/functions.h"
+#include "compiler/query/query_walk.h"
 #include "compiler/rewrite/decorrelate.h"
 #include "compiler/rewrite/derived_keys.h"
 #include "compiler/rewrite/early_grouping.h"
-#include "compiler/query/expr_builder.h"
-#include "compiler/query/functions.h"
 #include "compiler/rewrite/late_columns.h"
-#include "compiler/parse/parser.h"
 #include "compiler/rewrite/pushdown.h"
-#include "compiler/query/query_walk.h"
 #include "compiler/rewrite/unread_columns.h"
 
 namespace tessera {

@@ -5,13 +5,13 @@
 #include <set>
 #include <utility>
 
-#include "compiler/query/correlation.h"
-#include "compiler/rewrite/decorrelate.h"
 #include "compiler/bind/expression_binder.h"
+#include "compiler/bind/split_grouping.h"
+#include "compiler/query/correlation.h"
 #include "compiler/query/query_copy.h"
 #include "compiler/query/query_walk.h"
-#include "compiler/bind/split_grouping.h"
 #include "compiler/query/subquery_expr.h"
+#include "compiler/rewrite/decorrelate.h"
 
 namespace tessera {
 namespace {

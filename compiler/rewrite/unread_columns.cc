@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "compiler/rewrite/decorrelate.h"
 #include "compiler/query/expr_builder.h"
 #include "compiler/query/query_walk.h"
+#include "compiler/rewrite/decorrelate.h"
 
 namespace tessera {
 namespace {

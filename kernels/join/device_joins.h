@@ -14,6 +14,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/status.h"
 #include "kernels/join/join_kernels.h"
 #include "kernels/join/join_partitions.h"
 #include "kernels/join/table_layout.h"
@@ -23,7 +24,9 @@
 #include "kernels/plan/join_shape.h"
 #include "kernels/rows/device_rows.h"
 #include "vm/encode/section_encoder.h"
-#include "vm/vm.h"
+#include "vm/program/program.h"
+#include "vm/rows/row_set.h"
+#include "vm/run/device.h"
 
 namespace tessera::kernels {
 

@@ -14,7 +14,7 @@
 #include "kernels/join/join_kernels.h"
 #include "vm/program/program.h"
 #include "vm/program/section_traits.h"
-#include "vm/vm.h"
+#include "vm/rows/row_set.h"
 
 namespace tessera::kernels {
 

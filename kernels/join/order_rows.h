@@ -11,7 +11,9 @@
 #include "kernels/join/table_layout.h"
 #include "kernels/memory/gpu_device.h"
 #include "kernels/rows/device_rows.h"
-#include "vm/vm.h"
+#include "tablet/values/types.h"
+#include "vm/program/program.h"
+#include "vm/run/device.h"
 
 namespace tessera::kernels {
 

@@ -11,8 +11,10 @@
 #include "base/status.h"
 #include "kernels/join/radix_partition.h"
 #include "kernels/plan/launch_plan.h"
+#include "tablet/chunk/chunk.h"
 #include "vm/encode/section_encoder.h"
-#include "vm/vm.h"
+#include "vm/program/program.h"
+#include "vm/run/device.h"
 
 namespace tessera::kernels {
 

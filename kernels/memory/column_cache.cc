@@ -10,8 +10,8 @@
 #include "base/memory_budget.h"
 #include "base/phase_clock.h"
 #include "base/size_text.h"
-#include "tablet/files/file_mapping.h"
 #include "tablet/chunk/tablet_format.h"
+#include "tablet/files/file_mapping.h"
 
 namespace tessera::kernels {
 ColumnCache::~ColumnCache() {

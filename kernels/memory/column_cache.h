@@ -36,7 +36,8 @@
 #include "kernels/memory/pinned_pages.h"
 #include "kernels/memory/spare_memory.h"
 #include "kernels/unpack/unpack.h"
-#include "tablet/tablet.h"
+#include "tablet/chunk/chunk.h"
+#include "tablet/files/tablet.h"
 
 namespace tessera::kernels {
 

@@ -13,8 +13,10 @@
 #include "kernels/ranks/group_texts.h"
 #include "kernels/ranks/rank_links.h"
 #include "kernels/run/group_store.h"
+#include "vm/program/program.h"
 #include "vm/rows/string_pool.h"
-#include "vm/vm.h"
+#include "vm/run/device.h"
+#include "vm/shares/exchange.h"
 
 namespace tessera::kernels {
 

@@ -19,8 +19,10 @@
 #include "kernels/ranks/row_parts.h"
 #include "kernels/rows/device_rows.h"
 #include "kernels/rows/pack_rows.h"
+#include "tablet/values/types.h"
 #include "vm/rows/string_pool.h"
-#include "vm/vm.h"
+#include "vm/run/device.h"
+#include "vm/shares/exchange.h"
 
 namespace tessera::kernels {
 

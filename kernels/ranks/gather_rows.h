@@ -15,7 +15,8 @@
 #include "kernels/ranks/rank_links.h"
 #include "kernels/rows/device_rows.h"
 #include "kernels/rows/pack_rows.h"
-#include "vm/vm.h"
+#include "tablet/values/types.h"
+#include "vm/shares/exchange.h"
 
 namespace tessera::kernels {
 

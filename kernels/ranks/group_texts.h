@@ -16,7 +16,7 @@
 #include "kernels/memory/gpu_device.h"
 #include "vm/program/program.h"
 #include "vm/rows/string_pool.h"
-#include "vm/vm.h"
+#include "vm/shares/exchange.h"
 
 namespace tessera::kernels {
 

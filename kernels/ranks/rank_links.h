@@ -13,7 +13,7 @@
 #include "base/status.h"
 #include "kernels/memory/cuda_memory.h"
 #include "kernels/ranks/nccl.h"
-#include "vm/vm.h"
+#include "vm/shares/exchange.h"
 
 namespace tessera::kernels {
 

@@ -14,8 +14,9 @@
 #include "base/status.h"
 #include "kernels/memory/gpu_device.h"
 #include "kernels/rows/device_rows.h"
+#include "tablet/values/types.h"
 #include "vm/rows/string_pool.h"
-#include "vm/vm.h"
+#include "vm/shares/exchange.h"
 
 namespace tessera::kernels {
 

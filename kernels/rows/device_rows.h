@@ -14,7 +14,8 @@
 #include "kernels/memory/gpu_device.h"
 #include "kernels/memory/run_buffer.h"
 #include "kernels/rows/sort_rows.h"
-#include "vm/vm.h"
+#include "tablet/values/types.h"
+#include "vm/rows/row_set.h"
 
 namespace tessera::kernels {
 

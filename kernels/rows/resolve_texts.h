@@ -7,7 +7,7 @@
 
 #include "base/status.h"
 #include "kernels/memory/gpu_device.h"
-#include "vm/vm.h"
+#include "vm/run/device.h"
 
 namespace tessera::kernels {
 

@@ -12,7 +12,9 @@
 #include "kernels/launch/sinks.h"
 #include "kernels/memory/gpu_device.h"
 #include "kernels/rows/device_rows.h"
-#include "vm/vm.h"
+#include "vm/program/program.h"
+#include "vm/rows/row_set.h"
+#include "vm/run/device.h"
 
 namespace tessera::kernels {
 

@@ -15,7 +15,7 @@
 #include "kernels/plan/launch_plan.h"
 #include "kernels/run/batch.h"
 #include "kernels/run/kept_results.h"
-#include "vm/vm.h"
+#include "vm/run/device.h"
 
 namespace tessera::kernels {
 

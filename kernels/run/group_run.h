@@ -15,7 +15,10 @@
 #include "kernels/plan/launch_plan.h"
 #include "kernels/ranks/exchange_groups.h"
 #include "kernels/run/group_store.h"
-#include "vm/vm.h"
+#include "vm/program/program.h"
+#include "vm/rows/row_set.h"
+#include "vm/run/device.h"
+#include "vm/shares/exchange.h"
 
 namespace tessera::kernels {
 

@@ -13,8 +13,8 @@
 #include "vm/meaning/aggregate.h"
 #include "vm/meaning/lane_error.h"
 #include "vm/meaning/meaning.h"
-#include "vm/rows/row_set.h"
 #include "vm/program/section_traits.h"
+#include "vm/rows/row_set.h"
 
 namespace tessera::kernels {
 namespace {

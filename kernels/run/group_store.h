@@ -9,13 +9,16 @@
 #include <memory>
 #include <vector>
 
+#include "base/status.h"
 #include "kernels/launch/sinks.h"
 #include "kernels/memory/gpu_device.h"
 #include "kernels/memory/run_buffer.h"
 #include "kernels/plan/lower.h"
 #include "kernels/rows/device_rows.h"
+#include "vm/program/program.h"
+#include "vm/rows/row_set.h"
+#include "vm/run/device.h"
 #include "vm/sinks/group_table.h"
-#include "vm/vm.h"
 
 namespace tessera::kernels {
 

@@ -13,7 +13,7 @@
 #include "kernels/ranks/rank_texts.h"
 #include "kernels/run/kept_results.h"
 #include "kernels/run/waiting_tables.h"
-#include "vm/vm.h"
+#include "vm/run/device.h"
 
 namespace tessera::kernels {
 

@@ -12,7 +12,7 @@
 #include "base/status.h"
 #include "kernels/join/device_joins.h"
 #include "kernels/plan/lower.h"
-#include "vm/vm.h"
+#include "vm/run/device.h"
 
 namespace tessera::kernels {
 

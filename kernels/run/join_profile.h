@@ -13,7 +13,7 @@
 #include "kernels/memory/gpu_device.h"
 #include "kernels/memory/run_buffer.h"
 #include "kernels/plan/launch_plan.h"
-#include "vm/vm.h"
+#include "vm/run/device.h"
 
 namespace tessera::kernels {
 

@@ -12,7 +12,9 @@
 #include "kernels/plan/join_shape.h"
 #include "kernels/rows/device_rows.h"
 #include "kernels/rows/pack_rows.h"
-#include "vm/vm.h"
+#include "tablet/values/types.h"
+#include "vm/rows/row_set.h"
+#include "vm/run/device.h"
 
 namespace tessera::kernels {
 

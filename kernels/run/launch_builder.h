@@ -15,7 +15,8 @@
 #include "kernels/run/batch.h"
 #include "kernels/run/grid_launch.h"
 #include "vm/encode/section_encoder.h"
-#include "vm/vm.h"
+#include "vm/program/program.h"
+#include "vm/run/device.h"
 
 namespace tessera::kernels {
 

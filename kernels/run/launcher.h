@@ -14,7 +14,8 @@
 #include "kernels/run/grid_launch.h"
 #include "kernels/run/join_profile.h"
 #include "kernels/run/section_sink.h"
-#include "vm/vm.h"
+#include "vm/program/program.h"
+#include "vm/run/device.h"
 
 namespace tessera::kernels {
 

@@ -10,9 +10,10 @@
 #include "kernels/rows/resolve_texts.h"
 #include "kernels/run/kept_results.h"
 #include "kernels/window/device_windows.h"
+#include "vm/after/window.h"
 #include "vm/rows/late_texts.h"
 #include "vm/rows/row_set.h"
-#include "vm/after/window.h"
+#include "vm/rows/sorted_rows.h"
 
 namespace tessera::kernels {
 namespace {

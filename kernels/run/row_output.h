@@ -13,12 +13,16 @@
 #include <string>
 #include <vector>
 
+#include "base/status.h"
 #include "kernels/launch/sinks.h"
 #include "kernels/memory/gpu_device.h"
 #include "kernels/rows/device_rows.h"
 #include "kernels/rows/sort_rows.h"
+#include "tablet/values/types.h"
+#include "vm/program/program.h"
+#include "vm/rows/row_set.h"
 #include "vm/rows/text_ranks.h"
-#include "vm/vm.h"
+#include "vm/run/device.h"
 
 namespace tessera::kernels {
 

@@ -21,7 +21,9 @@
 #include "kernels/run/launcher.h"
 #include "kernels/run/section_sink.h"
 #include "kernels/run/tablet_feed.h"
-#include "vm/vm.h"
+#include "vm/program/program.h"
+#include "vm/rows/row_set.h"
+#include "vm/run/device.h"
 
 namespace tessera::kernels {
 

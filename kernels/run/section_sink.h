@@ -18,7 +18,9 @@
 #include "kernels/run/kept_results.h"
 #include "kernels/run/row_output.h"
 #include "kernels/run/totals.h"
-#include "vm/vm.h"
+#include "vm/program/program.h"
+#include "vm/rows/row_set.h"
+#include "vm/run/device.h"
 
 namespace tessera::kernels {
 

@@ -360,7 +360,8 @@ uint64_t TabletFeed::FindNeeds(const vm::TabletEncoding& encoded) {
   return bytes;
 }
 
-tessera::Result<ColumnCache::TabletPieces*> TabletFeed::PiecesOf(const std::shared_ptr<const Tablet>& tablet, int column) {
+tessera::Result<ColumnCache::TabletPieces*> TabletFeed::PiecesOf(const std::shared_ptr<const Tablet>& tablet,
+                                                                 int column) {
   const std::shared_ptr<const Tablet> unmarked =
       column < static_cast<int>(context_.table->schema.columns.size()) ? tablet->unmarked() : nullptr;
   return gpu_.cache.Find(unmarked != nullptr ? unmarked : tablet);

@@ -17,9 +17,13 @@
 #include "kernels/plan/lower.h"
 #include "kernels/run/batch.h"
 #include "kernels/run/kept_results.h"
+#include "tablet/catalog/table_info.h"
+#include "tablet/chunk/chunk.h"
+#include "tablet/files/tablet.h"
 #include "vm/encode/read_ahead.h"
 #include "vm/encode/section_encoder.h"
-#include "vm/vm.h"
+#include "vm/program/program.h"
+#include "vm/run/device.h"
 
 namespace tessera::kernels {
 

@@ -9,7 +9,8 @@
 #include "base/status.h"
 #include "kernels/launch/sinks.h"
 #include "kernels/plan/lower.h"
-#include "vm/vm.h"
+#include "vm/program/program.h"
+#include "vm/rows/row_set.h"
 
 namespace tessera::kernels {
 

@@ -17,7 +17,10 @@
 #include "kernels/ranks/rank_texts.h"
 #include "kernels/rows/device_rows.h"
 #include "kernels/run/kept_results.h"
-#include "vm/vm.h"
+#include "vm/program/program.h"
+#include "vm/rows/row_set.h"
+#include "vm/run/device.h"
+#include "vm/shares/exchange.h"
 
 namespace tessera::kernels {
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "tablet/tablet.h"
+#include "tablet/chunk/chunk.h"
 
 namespace tessera::kernels {
 

@@ -6,7 +6,7 @@
 
 #include "base/status.h"
 #include "kernels/memory/gpu_device.h"
-#include "tablet/tablet.h"
+#include "tablet/chunk/chunk.h"
 
 namespace tessera::kernels {
 

@@ -7,9 +7,9 @@
 #include "kernels/device/ptx.cuh"
 #include "kernels/memory/cuda_memory.h"
 #include "kernels/unpack/unpack.h"
-#include "tablet/values/ordered_float.h"
 #include "tablet/chunk/packed_chunk.h"
 #include "tablet/schemes/bit_packing.h"
+#include "tablet/values/ordered_float.h"
 
 namespace tessera::kernels {
 namespace {

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "base/status.h"
+#include "tablet/chunk/chunk.h"
 #include "tablet/schemes/packed_stream.h"
-#include "tablet/tablet.h"
 
 namespace tessera::kernels {
 

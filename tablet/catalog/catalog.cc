@@ -20,10 +20,11 @@
 #include "tablet/catalog/catalog_checksum.h"
 #include "tablet/catalog/catalog_statement.h"
 #include "tablet/catalog/constraint_row.h"
-#include "tablet/values/enum_type.h"
-#include "tablet/files/regular_file.h"
 #include "tablet/catalog/schema_check.h"
+#include "tablet/chunk/stored_range.h"
 #include "tablet/chunk/tablet_format.h"
+#include "tablet/files/regular_file.h"
+#include "tablet/values/enum_type.h"
 #include "tablet/values/utf8.h"
 
 namespace tessera {

@@ -14,9 +14,12 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/status.h"
+#include "tablet/catalog/schema.h"
+#include "tablet/catalog/table_info.h"
 #include "tablet/files/live_rows.h"
-#include "tablet/tablet.h"
 #include "tablet/files/tablet_file.h"
+#include "tablet/values/enum_type.h"
 
 struct sqlite3;
 struct sqlite3_stmt;

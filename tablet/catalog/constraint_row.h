@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "tablet/catalog/catalog.h"
-#include "tablet/tablet.h"
+#include "tablet/catalog/schema.h"
 
 namespace tessera {
 

@@ -12,8 +12,8 @@
 #include <filesystem>
 #include <unordered_set>
 
+#include "tablet/catalog/live_tablet.h"
 #include "tablet/files/io_error.h"
-#include "tablet/files/live_tablet.h"
 #include "tablet/files/regular_file.h"
 
 namespace tessera {

@@ -13,11 +13,16 @@
 #include <unordered_set>
 #include <vector>
 
+#include "base/status.h"
 #include "tablet/catalog/catalog.h"
-#include "tablet/files/directory_lock.h"
-#include "tablet/tablet.h"
-#include "tablet/files/tablet_file.h"
+#include "tablet/catalog/open_mode.h"
+#include "tablet/catalog/table_info.h"
 #include "tablet/catalog/temporary_directory.h"
+#include "tablet/files/directory_lock.h"
+#include "tablet/files/tablet.h"
+#include "tablet/files/tablet_file.h"
+#include "tablet/schemes/compression_goal.h"
+#include "tablet/values/enum_type.h"
 
 namespace tessera {
 

@@ -5,9 +5,9 @@
 #include <set>
 #include <string>
 
+#include "tablet/chunk/tablet_format.h"
 #include "tablet/values/enum_type.h"
 #include "tablet/values/interval.h"
-#include "tablet/chunk/tablet_format.h"
 #include "tablet/values/utf8.h"
 
 namespace tessera {
@@ -98,35 +98,6 @@ Value DefaultOf(const ColumnSchema& column) {
   if (!column.default_text) return Value::Null(column.type);
   Result<Value> value = ParseValue(*column.default_text, column.type);
   return value.ok() ? std::move(value).value() : Value::Null(column.type);
-}
-
-StoredRange StoredRangeOf(const SqlType& type) {
-  switch (type.id) {
-    case TypeId::kBoolean:
-      return {0, 1};
-    case TypeId::kSmallint:
-      return {INT16_MIN, INT16_MAX};
-    case TypeId::kInteger:
-      return {INT32_MIN, INT32_MAX};
-    case TypeId::kReal:
-      return {0, UINT32_MAX};
-    case TypeId::kDouble:
-      return {0, UINT64_MAX};
-    case TypeId::kDecimal: {
-      const int128_t end = PowerOf10(type.precision);
-      return {1 - end, end - 1};
-    }
-    case TypeId::kEnum:
-      return {0, static_cast<int64_t>(kMostLabels) - 1};
-    case TypeId::kTime:
-      return {0, int64_t{86400} * 1000000 - 1};
-    case TypeId::kInterval:
-      return {-kIntervalBound, kIntervalBound};
-    case TypeId::kUuid:
-      return {kInt128Min, kInt128Max};
-    default:  // what a date or a timestamp may be is the business of its functions
-      return {INT64_MIN, INT64_MAX};
-  }
 }
 
 }  // namespace tessera

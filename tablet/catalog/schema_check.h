@@ -1,11 +1,12 @@
-// What a table's schema and a column's values may be, wherever they come from: a statement, a catalog or a tablet file.
+// What a table's schema may be, wherever it comes from: a statement or a catalog.
 //
-// Start at: CheckSchema, StoredRangeOf. Pure functions; any thread.
+// Start at: CheckSchema. Pure functions; any thread.
 #pragma once
 
-#include "base/int128.h"
 #include "base/status.h"
-#include "tablet/tablet.h"
+#include "tablet/catalog/schema.h"
+#include "tablet/values/enum_type.h"
+#include "tablet/values/row_batch.h"
 #include "tablet/values/types.h"
 
 namespace tessera {
@@ -18,11 +19,5 @@ Status CheckType(const EnumType& type);
 
 /// The value of a column that a row is stored without. REQUIRES: a schema that CheckSchema passed.
 Value DefaultOf(const ColumnSchema& column);
-
-struct StoredRange {
-  int128_t least = 0, greatest = 0;
-};
-/// The least and the greatest value of a type, in the integer or ordered form of Chunk::min. REQUIRES: not kText.
-StoredRange StoredRangeOf(const SqlType& type);
 
 }  // namespace tessera

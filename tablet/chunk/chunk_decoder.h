@@ -5,8 +5,8 @@
 
 #include <cstdint>
 
+#include "tablet/chunk/chunk.h"
 #include "tablet/values/row_batch.h"
-#include "tablet/tablet.h"
 
 namespace tessera {
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "tablet/chunk/distinct_count.h"
-#include "tablet/values/row_batch.h"
 #include "tablet/chunk/tablet_format.h"
+#include "tablet/values/row_batch.h"
 
 namespace tessera {
 

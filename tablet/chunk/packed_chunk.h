@@ -8,12 +8,13 @@
 #include <memory>
 #include <string>
 
+#include "tablet/chunk/chunk.h"
 #include "tablet/chunk/chunk_encoder.h"
+#include "tablet/chunk/tablet_format.h"
+#include "tablet/schemes/compression_goal.h"
 #include "tablet/schemes/packed_reader.h"
 #include "tablet/schemes/packed_stream.h"
 #include "tablet/schemes/scheme_planner.h"
-#include "tablet/tablet.h"
-#include "tablet/chunk/tablet_format.h"
 
 namespace tessera {
 

@@ -8,7 +8,8 @@
 #include <cstdint>
 
 #include "base/int128.h"
-#include "tablet/tablet.h"
+#include "tablet/chunk/chunk.h"
+#include "tablet/values/types.h"
 
 namespace tessera {
 

@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "base/status.h"
+#include "tablet/csv/copy_options.h"
 #include "tablet/files/directory_lock.h"
-#include "tablet/tablet.h"
 
 namespace tessera {
 

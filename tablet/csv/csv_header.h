@@ -6,7 +6,8 @@
 #include <string>
 
 #include "base/status.h"
-#include "tablet/tablet.h"
+#include "tablet/catalog/schema.h"
+#include "tablet/csv/copy_options.h"
 
 namespace tessera {
 

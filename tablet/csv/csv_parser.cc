@@ -5,10 +5,10 @@
 #include <bit>
 #include <cstring>
 
+#include "tablet/catalog/schema_check.h"
 #include "tablet/csv/csv_bytes.h"
 #include "tablet/values/enum_type.h"
 #include "tablet/values/interval.h"
-#include "tablet/catalog/schema_check.h"
 #include "tablet/values/utf8.h"
 
 namespace tessera {

@@ -13,9 +13,11 @@
 #include <string_view>
 #include <vector>
 
+#include "base/status.h"
+#include "tablet/catalog/schema.h"
+#include "tablet/csv/copy_options.h"
 #include "tablet/csv/csv_file.h"
 #include "tablet/values/row_batch.h"
-#include "tablet/tablet.h"
 #include "tablet/values/value_parser.h"
 
 namespace tessera {

@@ -1,4 +1,6 @@
 // COPY table TO file.
+#include "tablet/csv/csv_writer.h"
+
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,9 +11,11 @@
 #include <cstdlib>
 
 #include "base/interruptible_io.h"
+#include "base/status.h"
+#include "tablet/csv/copy_options.h"
 #include "tablet/files/directory_lock.h"
 #include "tablet/files/io_error.h"
-#include "tablet/tablet.h"
+#include "tablet/values/row_batch.h"
 
 namespace tessera {
 namespace {

@@ -8,9 +8,11 @@
 #include <cstdint>
 #include <string>
 
+#include "base/status.h"
+#include "tablet/catalog/schema.h"
+#include "tablet/csv/copy_options.h"
 #include "tablet/csv/csv_file.h"
 #include "tablet/load/table_load.h"
-#include "tablet/tablet.h"
 
 namespace tessera {
 

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tablet/tablet.h"
+#include "tablet/chunk/chunk.h"
 
 namespace tessera {
 

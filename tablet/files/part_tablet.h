@@ -11,7 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "tablet/tablet.h"
+#include "base/status.h"
+#include "tablet/chunk/chunk.h"
+#include "tablet/files/tablet.h"
 
 namespace tessera {
 

@@ -12,9 +12,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/status.h"
+#include "tablet/chunk/chunk.h"
 #include "tablet/files/part_tablet.h"
-#include "tablet/tablet.h"
-#include "tablet/chunk/unpacked_chunks.h"
+#include "tablet/files/tablet.h"
+#include "tablet/files/unpacked_chunks.h"
 
 namespace tessera {
 

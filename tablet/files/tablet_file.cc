@@ -13,11 +13,12 @@
 #include <cstdio>
 #include <cstring>
 
-#include "tablet/values/enum_type.h"
-#include "tablet/files/io_error.h"
 #include "tablet/chunk/packed_chunk.h"
+#include "tablet/chunk/stored_range.h"
+#include "tablet/files/io_error.h"
 #include "tablet/files/regular_file.h"
-#include "tablet/catalog/schema_check.h"
+#include "tablet/values/enum_type.h"
+#include "tablet/values/ordered_float.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>

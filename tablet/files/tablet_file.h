@@ -13,13 +13,16 @@
 #include <string>
 #include <vector>
 
+#include "base/status.h"
+#include "tablet/chunk/chunk.h"
 #include "tablet/chunk/chunk_encoder.h"
+#include "tablet/chunk/tablet_format.h"
 #include "tablet/files/file_mapping.h"
 #include "tablet/files/part_tablet.h"
 #include "tablet/files/run_tablet.h"
-#include "tablet/tablet.h"
-#include "tablet/chunk/tablet_format.h"
-#include "tablet/chunk/unpacked_chunks.h"
+#include "tablet/files/tablet.h"
+#include "tablet/files/unpacked_chunks.h"
+#include "tablet/values/types.h"
 
 namespace tessera {
 

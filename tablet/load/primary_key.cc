@@ -7,8 +7,8 @@
 
 #include "tablet/chunk/chunk_decoder.h"
 #include "tablet/chunk/distinct_count.h"
-#include "tablet/values/interval.h"
 #include "tablet/files/live_rows.h"
+#include "tablet/values/interval.h"
 #include "tablet/values/ordered_float.h"
 
 namespace tessera {

@@ -12,7 +12,9 @@
 #include <memory>
 #include <vector>
 
-#include "tablet/tablet.h"
+#include "base/status.h"
+#include "tablet/catalog/schema.h"
+#include "tablet/files/tablet.h"
 
 namespace tessera {
 

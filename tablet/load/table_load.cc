@@ -8,9 +8,9 @@
 #include <cstdio>
 #include <utility>
 
+#include "tablet/catalog/live_tablet.h"
 #include "tablet/chunk/chunk_decoder.h"
 #include "tablet/files/io_error.h"
-#include "tablet/files/live_tablet.h"
 #include "tablet/load/primary_key.h"
 
 namespace tessera {

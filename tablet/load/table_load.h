@@ -81,7 +81,7 @@ class TableLoad final : public TabletCutter {
   bool started_ = false, ended_ = false;
   bool deletes_ = false;
   uint64_t rows_deleted_ = 0;
-  std::vector<std::vector<uint64_t>> deleted_;  ///< by tablet, as of LiveRows; empty: as in the record
+  std::vector<std::vector<uint64_t>> deleted_;             ///< by tablet, as of LiveRows; empty: as in the record
   bool last_is_short_ = false;                             ///< of a table that is not distributed
   std::vector<bool> kept_;                                 ///< by tablet of the table before the load: it stays
   std::vector<uint64_t> replaced_nulls_, replaced_bytes_;  ///< of the columns of the other tablets, written anew

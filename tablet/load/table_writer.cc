@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/background_thread.h"
+#include "tablet/load/table_load.h"
 #include "tablet/values/utf8.h"
 #include "tablet/values/value_parser.h"
 

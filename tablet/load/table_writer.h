@@ -1,14 +1,37 @@
-// TableWriter over a TableLoad, with threads of its own that encode.
+// Rows on their way into a table and out of it, as Database::Write begins it: a TableWriter over a TableLoad, with threads of
+// its own that encode.
 //
-// Start at: MakeTableWriter.
+// Start at: TableWriter, MakeTableWriter.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <span>
+#include <vector>
 
-#include "tablet/load/table_load.h"
-#include "tablet/tablet.h"
+#include "base/status.h"
+#include "tablet/catalog/schema.h"
+#include "tablet/values/row_batch.h"
 
 namespace tessera {
+
+class TableLoad;
+
+/// Rows being added to a table, and rows that go. Nothing is visible before Commit(); destruction without it discards
+/// everything.
+class TableWriter {
+ public:
+  virtual ~TableWriter() = default;
+  /// Appends rows; columns in schema order, of the schema's storage classes. Checks NOT NULL and VARCHAR(n).
+  /// Errors: kConstraint naming column and value; `first_row` (from 1) is the number that the message gives the batch's
+  /// first row, as "row n".
+  virtual Status Append(const RowBatch& batch, uint64_t first_row) = 0;
+  /// Deletes rows by their numbers in the table as Database::Read() has it while this lives (NumberRows of live_tablet.h).
+  /// `*fresh`: by number, whether the row was there until now: it may have been deleted by an earlier call, or stand twice.
+  virtual Status Delete(std::span<const int64_t> rows, std::vector<bool>* fresh) = 0;
+  /// Checks PRIMARY KEY and UNIQUE, writes and syncs what is left, commits one catalog transaction.
+  virtual Status Commit() = 0;
+};
 
 std::unique_ptr<TableWriter> MakeTableWriter(std::unique_ptr<TableLoad> load);
 

@@ -6,8 +6,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "tablet/chunk/packed_chunk.h"
 #include "tablet/catalog/schema_check.h"
+#include "tablet/chunk/packed_chunk.h"
+#include "tablet/chunk/stored_range.h"
 #include "tablet/values/utf8.h"
 
 namespace tessera {

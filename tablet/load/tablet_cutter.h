@@ -27,9 +27,10 @@
 #include "tablet/catalog/buckets.h"
 #include "tablet/catalog/catalog.h"
 #include "tablet/chunk/chunk_encoder.h"
-#include "tablet/load/clustered_rows.h"
 #include "tablet/chunk/distinct_count.h"
 #include "tablet/files/file_syncer.h"
+#include "tablet/load/clustered_rows.h"
+#include "tablet/schemes/compression_goal.h"
 #include "tablet/values/row_batch.h"
 
 namespace tessera {

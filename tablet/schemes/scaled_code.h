@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "tablet/values/ordered_float.h"
 #include "tablet/schemes/packed_stream.h"
+#include "tablet/values/ordered_float.h"
 
 namespace tessera {
 

@@ -12,9 +12,9 @@
 #include <string_view>
 #include <vector>
 
+#include "tablet/schemes/compression_goal.h"
 #include "tablet/schemes/packed_stream.h"
 #include "tablet/schemes/scheme.h"
-#include "tablet/tablet.h"
 
 namespace tessera {
 

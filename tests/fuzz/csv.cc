@@ -16,6 +16,7 @@
 
 #include "tablet/csv/csv_file.h"
 #include "tablet/csv/csv_parser.h"
+#include "tablet/csv/csv_writer.h"
 
 namespace tessera {
 namespace {

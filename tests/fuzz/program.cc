@@ -10,6 +10,11 @@
 #include <cstdlib>
 #include <string>
 
+#include "base/status.h"
+#include "tablet/catalog/table_info.h"
+#include "tablet/chunk/chunk.h"
+#include "tablet/values/row_batch.h"
+#include "tablet/values/types.h"
 #include "tests/memory_tablet.h"
 #include "vm/vm.h"
 

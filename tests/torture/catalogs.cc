@@ -8,8 +8,14 @@
 #include <filesystem>
 #include <iterator>
 
-#include "tablet/tablet.h"
+#include "base/status.h"
+#include "tablet/catalog/schema.h"
+#include "tablet/catalog/table_info.h"
+#include "tablet/database.h"
 #include "tablet/files/tablet_file.h"
+#include "tablet/load/table_writer.h"
+#include "tablet/values/row_batch.h"
+#include "tablet/values/types.h"
 #include "tests/sample_database.h"
 #include "tests/torture/campaign.h"
 

@@ -11,7 +11,13 @@
 #include <filesystem>
 #include <iterator>
 
-#include "tablet/tablet.h"
+#include "base/status.h"
+#include "tablet/catalog/schema.h"
+#include "tablet/csv/copy_options.h"
+#include "tablet/database.h"
+#include "tablet/load/table_writer.h"
+#include "tablet/values/row_batch.h"
+#include "tablet/values/types.h"
 #include "tests/sample_database.h"
 #include "tests/torture/campaign.h"
 #include "tests/torture/file_layer.h"

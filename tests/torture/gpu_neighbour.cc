@@ -16,10 +16,16 @@
 #include <thread>
 #include <vector>
 
+#include "base/status.h"
 #include "compiler/compiler.h"
 #include "kernels/kernels.h"
+#include "tablet/catalog/table_info.h"
+#include "tablet/values/row_batch.h"
+#include "tablet/values/types.h"
 #include "tests/memory_tablet.h"
 #include "tests/torture/campaign.h"
+#include "vm/program/program.h"
+#include "vm/run/statistics.h"
 #include "vm/vm.h"
 
 namespace {

@@ -14,14 +14,21 @@
 #include <optional>
 #include <stdexcept>
 
+#include "base/status.h"
 #include "compiler/compiler.h"
 #include "kernels/kernels.h"
+#include "tablet/catalog/table_info.h"
+#include "tablet/chunk/chunk.h"
 #include "tablet/chunk/chunk_decoder.h"
 #include "tablet/chunk/packed_chunk.h"
-#include "tablet/schemes/packed_stream.h"
+#include "tablet/files/tablet.h"
 #include "tablet/files/tablet_file.h"
+#include "tablet/schemes/packed_stream.h"
+#include "tablet/values/row_batch.h"
+#include "tablet/values/types.h"
 #include "tests/sample_database.h"
 #include "tests/torture/campaign.h"
+#include "vm/run/statistics.h"
 #include "vm/vm.h"
 
 namespace tessera {

@@ -8,8 +8,8 @@
 #include <iterator>
 #include <stdexcept>
 
-#include "tablet/files/tablet_file.h"
 #include "tablet/chunk/tablet_format.h"
+#include "tablet/files/tablet_file.h"
 #include "tests/sample_database.h"
 #include "tests/torture/campaign.h"
 

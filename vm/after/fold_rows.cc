@@ -11,8 +11,8 @@
 #include "vm/meaning/interval_meaning.h"
 #include "vm/meaning/lane_error.h"
 #include "vm/meaning/meaning.h"
-#include "vm/rows/row_keys.h"
 #include "vm/meaning/text_functions.h"
+#include "vm/rows/row_keys.h"
 
 namespace tessera::vm {
 namespace {

@@ -9,9 +9,10 @@
 #include <vector>
 
 #include "base/status.h"
+#include "tablet/values/row_batch.h"
 #include "vm/program/program.h"
+#include "vm/rows/row_set.h"
 #include "vm/rows/string_pool.h"
-#include "vm/vm.h"
 
 namespace tessera::vm {
 

@@ -8,8 +8,9 @@
 #include <vector>
 
 #include "base/status.h"
+#include "tablet/values/row_batch.h"
 #include "vm/program/program.h"
-#include "vm/vm.h"
+#include "vm/rows/row_set.h"
 
 namespace tessera {
 class ThreadPool;

@@ -7,10 +7,10 @@
 #include "base/interrupt.h"
 #include "base/memory_budget.h"
 #include "base/thread_pool.h"
+#include "vm/after/window_values.h"
 #include "vm/meaning/aggregate.h"
 #include "vm/meaning/meaning.h"
 #include "vm/rows/sort_keys.h"
-#include "vm/after/window_values.h"
 
 namespace tessera::vm {
 namespace {

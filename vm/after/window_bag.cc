@@ -6,13 +6,13 @@
 #include <string>
 #include <utility>
 
-#include "vm/meaning/aggregate.h"
 #include "vm/after/fold_rows.h"
+#include "vm/after/window_fold.h"
+#include "vm/after/window_values.h"
+#include "vm/meaning/aggregate.h"
 #include "vm/meaning/interval_meaning.h"
 #include "vm/meaning/lane_error.h"
 #include "vm/meaning/text_functions.h"
-#include "vm/after/window_fold.h"
-#include "vm/after/window_values.h"
 
 namespace tessera::vm {
 namespace {

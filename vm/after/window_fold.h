@@ -14,10 +14,10 @@
 
 #include "base/int128.h"
 #include "base/interrupt.h"
-#include "vm/meaning/meaning.h"
-#include "vm/rows/string_pool.h"
-#include "vm/meaning/text_meaning.h"
 #include "vm/after/window_frames.h"
+#include "vm/meaning/meaning.h"
+#include "vm/meaning/text_meaning.h"
+#include "vm/rows/string_pool.h"
 
 namespace tessera::vm {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "vm/program/program.h"
-#include "vm/vm.h"
+#include "vm/rows/row_set.h"
 
 namespace tessera::vm {
 

@@ -5,8 +5,8 @@
 #include <bit>
 
 #include "base/interrupt.h"
-#include "vm/meaning/lane_error.h"
 #include "vm/after/window_fold.h"
+#include "vm/meaning/lane_error.h"
 
 namespace tessera::vm {
 namespace {

@@ -6,9 +6,9 @@
 #include <span>
 
 #include "base/status.h"
+#include "vm/after/window_frames.h"
 #include "vm/rows/sort_keys.h"
 #include "vm/rows/string_pool.h"
-#include "vm/after/window_frames.h"
 
 namespace tessera::vm {
 

@@ -9,8 +9,11 @@
 #include <cmath>
 #include <limits>
 
+#include "tablet/values/row_batch.h"
+#include "tablet/values/types.h"
+#include "vm/program/program.h"
 #include "vm/program/section_traits.h"
-#include "vm/vm.h"
+#include "vm/rows/row_set.h"
 
 namespace tessera::vm {
 namespace {

@@ -10,7 +10,7 @@
 #include <mutex>
 #include <vector>
 
-#include "tablet/tablet.h"
+#include "tablet/catalog/table_info.h"
 #include "vm/encode/section_encoder.h"
 
 namespace tessera::vm {

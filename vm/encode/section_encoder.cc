@@ -8,8 +8,9 @@
 #include <cmath>
 #include <cstring>
 
-#include "tablet/files/io_error.h"
 #include "tablet/chunk/packed_chunk.h"
+#include "tablet/files/io_error.h"
+#include "tablet/values/ordered_float.h"
 #include "vm/machine/dictionary.h"
 #include "vm/program/section_traits.h"
 

@@ -11,13 +11,14 @@
 
 #include "base/shared_loops.h"
 #include "base/status.h"
+#include "tablet/chunk/chunk.h"
+#include "tablet/files/tablet.h"
 #include "tablet/schemes/packed_reader.h"
-#include "tablet/tablet.h"
-#include "vm/rows/late_texts.h"
-#include "vm/program/program.h"
-#include "vm/rows/string_pool.h"
 #include "vm/encode/tablet_encoding.h"
+#include "vm/program/program.h"
 #include "vm/program/text_uses.h"
+#include "vm/rows/late_texts.h"
+#include "vm/rows/string_pool.h"
 
 namespace tessera::vm {
 

@@ -17,8 +17,8 @@
 #include <utility>
 
 #include "tablet/chunk/tablet_format.h"
-#include "vm/meaning/text_meaning.h"
 #include "vm/machine/tile_machine.h"
+#include "vm/meaning/text_meaning.h"
 
 namespace tessera::vm {
 namespace {

@@ -13,10 +13,11 @@
 #include "base/shared_loops.h"
 #include "base/status.h"
 #include "base/uninitialized.h"
-#include "tablet/tablet.h"
-#include "vm/sinks/join_index.h"
+#include "tablet/chunk/chunk.h"
+#include "tablet/values/types.h"
 #include "vm/program/program.h"
 #include "vm/rows/string_pool.h"
+#include "vm/sinks/join_index.h"
 
 namespace tessera::vm {
 

@@ -11,8 +11,8 @@
 #include "vm/machine/dictionary.h"
 #include "vm/meaning/lane_error.h"
 #include "vm/meaning/math_meaning.h"
-#include "vm/rows/row_set.h"
 #include "vm/meaning/text_meaning.h"
+#include "vm/rows/row_set.h"
 
 namespace tessera::vm {
 namespace {

@@ -5,10 +5,10 @@
 #include <string_view>
 #include <type_traits>
 
-#include "vm/meaning/math_meaning.h"
-#include "vm/meaning/text_meaning.h"
 #include "vm/machine/tile_machine.h"
 #include "vm/machine/tile_machine_text.h"
+#include "vm/meaning/math_meaning.h"
+#include "vm/meaning/text_meaning.h"
 
 namespace tessera::vm {
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "vm/machine/tile_machine.h"
+#include "vm/meaning/text_meaning.h"
 
 namespace tessera::vm {
 

@@ -22,9 +22,9 @@
 
 #include "vm/meaning/interval_meaning.h"
 #include "vm/meaning/like.h"
-#include "vm/program/opcode.h"
 #include "vm/meaning/regex.h"
 #include "vm/meaning/text_functions.h"
+#include "vm/program/opcode.h"
 
 namespace tessera::vm {
 

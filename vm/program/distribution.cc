@@ -1,9 +1,12 @@
 // Which results stay distributed over ranks, and by which columns their rows are exchanged; what a build side takes.
 
+#include "vm/program/distribution.h"
+
 #include <algorithm>
 
+#include "tablet/values/types.h"
+#include "vm/program/program.h"
 #include "vm/program/section_traits.h"
-#include "vm/vm.h"
 
 namespace tessera::vm {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "base/clock.h"
 #include "base/phase_clock.h"
-#include "vm/rows/row_set.h"
 #include "vm/ranks/heavy_keys.h"
+#include "vm/rows/row_set.h"
 
 namespace tessera::vm {
 namespace {

@@ -11,9 +11,9 @@
 #include "base/interrupt.h"
 #include "base/memory_budget.h"
 #include "base/thread_pool.h"
-#include "vm/shares/heavy_count.h"
-#include "vm/rows/row_set.h"
 #include "vm/ranks/key_exchange.h"
+#include "vm/rows/row_set.h"
+#include "vm/shares/heavy_count.h"
 
 namespace tessera::vm {
 namespace {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/status.h"
-#include "vm/shares/key_routes.h"
 #include "vm/run/run_state.h"
+#include "vm/shares/key_routes.h"
 
 namespace tessera::vm {
 

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <deque>
 
-#include "vm/rows/row_set.h"
 #include "vm/ranks/build_pieces.h"
 #include "vm/ranks/exchanged_rows.h"
+#include "vm/rows/row_set.h"
 #include "vm/run/host_sections.h"
-#include "vm/shares/portion.h"
 #include "vm/run/unit_runner.h"
+#include "vm/shares/portion.h"
 #include "vm/shares/tablet_shares.h"
 
 namespace tessera::vm {

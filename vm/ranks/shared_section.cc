@@ -10,12 +10,13 @@
 #include "base/memory_budget.h"
 #include "base/phase_clock.h"
 #include "base/thread_pool.h"
-#include "vm/rows/row_set.h"
 #include "vm/ranks/build_pieces.h"
 #include "vm/ranks/device_exchange.h"
 #include "vm/ranks/exchanged_rows.h"
-#include "vm/run/host_sections.h"
 #include "vm/ranks/key_exchange.h"
+#include "vm/rows/row_set.h"
+#include "vm/rows/sorted_rows.h"
+#include "vm/run/host_sections.h"
 #include "vm/shares/tell_ranks.h"
 
 namespace tessera::vm {

@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "vm/ranks/rank_portion.h"
 #include "vm/run/row_stream.h"
+#include "vm/run/run_options.h"
 #include "vm/run/run_state.h"
 
 namespace tessera::vm {

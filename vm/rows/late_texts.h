@@ -13,13 +13,17 @@
 #include <utility>
 #include <vector>
 
+#include "base/status.h"
 #include "base/thread_pool.h"
-#include "tablet/tablet.h"
+#include "tablet/catalog/table_info.h"
+#include "tablet/chunk/chunk.h"
 #include "vm/program/program.h"
+#include "vm/rows/row_set.h"
 #include "vm/rows/string_pool.h"
-#include "vm/vm.h"
 
 namespace tessera::vm {
+
+struct ProgramTraits;
 
 /// Where a program only hands texts on: it copies them to rows, and from there to others, and does not compare, group or
 /// compute with them on the way. They may be sorted by in the end. A section that builds a join table may do so by itself:

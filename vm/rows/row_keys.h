@@ -11,8 +11,8 @@
 #include <span>
 #include <vector>
 
+#include "tablet/values/types.h"
 #include "vm/rows/row_set.h"
-#include "vm/vm.h"
 
 namespace tessera::vm {
 

@@ -12,8 +12,8 @@
 #include "tablet/values/ordered_float.h"
 #include "vm/meaning/meaning.h"
 #include "vm/program/program.h"
+#include "vm/rows/row_set.h"
 #include "vm/rows/string_pool.h"
-#include "vm/vm.h"
 
 namespace tessera::vm {
 

@@ -1,18 +1,53 @@
-// Operations on rows in the machine's form: appending, hashing keys, sorting, decoding. For vm/ and the devices that
-// run its sections.
+// Rows in the form in which sections make them and hand them on, and what is done with them: appending, hashing keys,
+// sorting, decoding. For vm/ and the devices that run its sections.
+//
+// Start at: RowSet.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 #include "base/int128.h"
 #include "base/status.h"
+#include "tablet/values/row_batch.h"
+#include "tablet/values/types.h"
 #include "vm/program/program.h"
 #include "vm/rows/string_pool.h"
-#include "vm/vm.h"
+
+namespace tessera {
+class ThreadPool;
+}
 
 namespace tessera::vm {
+
+/// Rows in the machine's form, as sections make them. Text is identifiers of the query's pool.
+struct RowColumn {
+  SqlType type;
+  std::vector<int64_t> low;   ///< the value, the double's bits, the identifier; kWide: the low half
+  std::vector<int64_t> high;  ///< kWide: the high half; else empty
+  std::vector<uint8_t> null;  ///< 1 for NULL, one byte a row; empty if no row is NULL
+};
+struct RowSet {
+  size_t rows = 0;
+  std::vector<RowColumn> columns;
+};
+
+/// How many rows of a shipment come from one unit of work. Units are numbered in the order of the source's rows,
+/// equally on all ranks, so that the rows of many ranks can be put into the order in which one process would make them.
+struct UnitRows {
+  uint64_t unit = 0;
+  uint64_t rows = 0;
+};
+
+/// Rows on their way to another rank.
+struct Shipment {
+  RowSet rows;
+  std::vector<UnitRows> units;  ///< the units of `rows`, in order; units without rows may be missing
+  uint64_t through = 0;         ///< in a stream: all of the sender's units below this number have been shipped
+  bool last = true;             ///< in a stream: nothing follows
+};
 
 /// Empty columns of the given types.
 RowSet MakeRowSet(const std::vector<SqlType>& types);
@@ -35,21 +70,6 @@ void RepeatRows(int column, RowSet* rows);
 RowSet InUnitOrder(const Section& section, std::vector<Shipment> shipments);
 /// Adds a column that holds the number of each row's unit.
 void AppendUnitColumn(Shipment* shipment);
-/// Brings rows into the section's order and leaves those within its OFFSET and LIMIT. Text is compared through
-/// `strings`. Uses the threads of `pool`, if not nullptr, for many rows. Errors: kResource, out of memory.
-Status OrderAndLimit(const Section& section, const StringPool& strings, ThreadPool* pool, RowSet* rows);
-/// Leaves the rows within the section's OFFSET and LIMIT. They are in its order already.
-void ApplyBounds(const Section& section, RowSet* rows);
-/// The section, changed to order only some of its rows while it is not known which rows come before them: its LIMIT is
-/// OFFSET rows greater, and it skips none.
-Section WithoutOffset(const Section& section);
-/// Merges the runs of `rows` and leaves the rows within the section's OFFSET and LIMIT. Run i begins at row starts[i],
-/// ends where the next one begins, and is in the section's order. Equal rows keep their order. Uses the threads of
-/// `pool`, if not nullptr, for many rows. Errors: kResource, out of memory.
-Status MergeRuns(const Section& section, const std::vector<size_t>& starts, const StringPool& strings, ThreadPool* pool,
-                 RowSet* rows);
-/// Sorts rows by one column as JoinSpec::order requires: ascending, NULL last. Equal rows keep their order.
-Status SortRows(int column, const StringPool& strings, ThreadPool* pool, RowSet* rows);
 /// Decodes rows [first, first + count) of the first `columns.size()` columns to the result's types. Uses the threads of
 /// `pool`, if not nullptr, for many texts. Errors: as ThreadPool::Run.
 Result<RowBatch> DecodeRows(const RowSet& rows, const std::vector<ResultColumn>& columns, size_t first, size_t count,

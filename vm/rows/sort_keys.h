@@ -12,8 +12,8 @@
 #include "base/status.h"
 #include "base/uninitialized.h"
 #include "vm/program/program.h"
+#include "vm/rows/row_set.h"
 #include "vm/rows/string_pool.h"
-#include "vm/vm.h"
 
 namespace tessera {
 class ThreadPool;

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "base/status.h"
-#include "vm/sinks/join_index.h"
-#include "vm/program/program.h"
 #include "vm/encode/section_encoder.h"
+#include "vm/program/program.h"
 #include "vm/program/section_traits.h"
+#include "vm/sinks/join_index.h"
 
 namespace tessera::vm {
 

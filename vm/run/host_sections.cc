@@ -6,9 +6,10 @@
 #include <deque>
 
 #include "base/memory_budget.h"
-#include "vm/shares/portion.h"
-#include "vm/run/unit_runner.h"
 #include "vm/after/select_fold.h"
+#include "vm/rows/sorted_rows.h"
+#include "vm/run/unit_runner.h"
+#include "vm/shares/portion.h"
 
 namespace tessera::vm {
 namespace {

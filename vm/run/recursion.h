@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/status.h"
-#include "vm/sinks/group_table.h"
 #include "vm/run/run_state.h"
+#include "vm/sinks/group_table.h"
 
 namespace tessera::vm {
 

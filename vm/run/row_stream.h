@@ -5,6 +5,7 @@
 
 #include "base/status.h"
 #include "vm/rows/row_set.h"
+#include "vm/run/run_options.h"
 #include "vm/run/run_state.h"
 
 namespace tessera::vm {

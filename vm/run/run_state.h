@@ -7,14 +7,17 @@
 #include <vector>
 
 #include "base/thread_pool.h"
-#include "tablet/tablet.h"
-#include "vm/rows/late_texts.h"
+#include "tablet/catalog/table_info.h"
+#include "vm/program/distribution.h"
 #include "vm/program/program.h"
-#include "vm/run/host_joins.h"
-#include "vm/shares/key_routes.h"
 #include "vm/program/section_traits.h"
+#include "vm/rows/late_texts.h"
+#include "vm/rows/row_set.h"
 #include "vm/rows/string_pool.h"
-#include "vm/vm.h"
+#include "vm/run/host_joins.h"
+#include "vm/run/run_options.h"
+#include "vm/run/statistics.h"
+#include "vm/shares/key_routes.h"
 
 namespace tessera::vm {
 

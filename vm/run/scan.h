@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "base/shared_loops.h"
-#include "vm/sinks/first_of_keys.h"
-#include "vm/sinks/group_partitions.h"
 #include "vm/encode/pair_ranges.h"
 #include "vm/encode/read_ahead.h"
-#include "vm/run/run_state.h"
 #include "vm/encode/section_encoder.h"
 #include "vm/machine/tile_machine.h"
+#include "vm/run/run_state.h"
+#include "vm/sinks/first_of_keys.h"
+#include "vm/sinks/group_partitions.h"
 #include "vm/sinks/top_rows.h"
 
 namespace tessera::vm {

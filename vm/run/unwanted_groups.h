@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "vm/program/program.h"
-#include "vm/vm.h"
+#include "vm/run/device.h"
 
 namespace tessera::vm {
 

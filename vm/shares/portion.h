@@ -7,10 +7,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "tablet/tablet.h"
-#include "vm/shares/tablet_shares.h"
+#include "tablet/catalog/table_info.h"
 #include "vm/machine/tile_machine.h"
-#include "vm/vm.h"
+#include "vm/program/program.h"
+#include "vm/shares/exchange.h"
+#include "vm/shares/tablet_shares.h"
 
 namespace tessera::vm {
 

@@ -8,7 +8,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "tablet/tablet.h"
+#include "base/status.h"
+#include "tablet/catalog/table_info.h"
 #include "vm/program/program.h"
 
 namespace tessera::vm {

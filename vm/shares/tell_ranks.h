@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "vm/vm.h"
+#include "vm/shares/exchange.h"
 
 namespace tessera::vm {
 

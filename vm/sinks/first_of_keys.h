@@ -8,8 +8,8 @@
 #include <cstddef>
 
 #include "vm/program/program.h"
+#include "vm/rows/row_set.h"
 #include "vm/rows/string_pool.h"
-#include "vm/vm.h"
 
 namespace tessera::vm {
 

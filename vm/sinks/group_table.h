@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "base/int128.h"
+#include "base/status.h"
 #include "vm/meaning/meaning.h"
 #include "vm/program/program.h"
 #include "vm/rows/row_set.h"
 #include "vm/rows/string_pool.h"
-#include "vm/vm.h"
 
 namespace tessera::vm {
 

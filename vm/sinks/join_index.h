@@ -10,13 +10,16 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/status.h"
 #include "base/thread_pool.h"
 #include "base/uninitialized.h"
-#include "vm/rows/row_set.h"
 #include "vm/encode/section_encoder.h"
-#include "vm/vm.h"
+#include "vm/program/program.h"
+#include "vm/rows/row_set.h"
 
 namespace tessera::vm {
+
+struct ProgramTraits;
 
 inline constexpr uint32_t kNoRow = 0xFFFFFFFFu;
 

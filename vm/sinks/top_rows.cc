@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "vm/rows/row_set.h"
+#include "vm/rows/sorted_rows.h"
 
 namespace tessera::vm {
 namespace {

@@ -8,12 +8,13 @@
 #include <atomic>
 #include <cstdint>
 
-#include "vm/program/program.h"
-#include "vm/rows/row_order.h"
+#include "base/status.h"
 #include "vm/encode/section_encoder.h"
+#include "vm/program/program.h"
 #include "vm/program/section_traits.h"
+#include "vm/rows/row_order.h"
+#include "vm/rows/row_set.h"
 #include "vm/rows/string_pool.h"
-#include "vm/vm.h"
 
 namespace tessera::vm {
 

@@ -6,8 +6,8 @@
 
 #include "base/version.h"
 #include "compiler/bind/expression_binder.h"
-#include "compiler/query/random_calls.h"
 #include "compiler/parse/statement_option.h"
+#include "compiler/query/random_calls.h"
 #include "tablet/values/value_parser.h"
 #include "vm/meaning/format.h"
 #include "vm/meaning/meaning.h"

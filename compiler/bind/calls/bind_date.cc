@@ -7,8 +7,8 @@
 #include <string>
 
 #include "compiler/bind/expression_binder.h"
-#include "compiler/query/nearest_name.h"
 #include "compiler/parse/statement_option.h"
+#include "compiler/query/nearest_name.h"
 #include "vm/meaning/meaning.h"
 
 namespace tessera {

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "compiler/bind/expression_binder.h"
-#include "compiler/query/fold.h"
 #include "compiler/bind/from_binder.h"
+#include "compiler/query/fold.h"
 #include "vm/meaning/regex.h"
 
 namespace tessera {

@@ -1,8 +1,8 @@
 // Binding TRY_CAST, which gives NULL where CAST is an error.
 #include <limits>
 
-#include "compiler/query/evaluate.h"
 #include "compiler/bind/expression_binder.h"
+#include "compiler/query/evaluate.h"
 #include "vm/meaning/meaning.h"
 
 namespace tessera {

@@ -3,8 +3,8 @@
 #include <optional>
 #include <string>
 
-#include "compiler/query/correlation.h"
 #include "compiler/bind/expression_binder.h"
+#include "compiler/query/correlation.h"
 #include "compiler/query/fold.h"
 #include "compiler/query/window_call.h"
 #include "vm/program/program.h"

@@ -1,10 +1,9 @@
 // SplitStatements: a script cut at its semicolons. ScriptEnd: whether there is more to come.
+#include "compiler/parse/script.h"
+
 #include <algorithm>
 #include <string_view>
 #include <vector>
-
-#include "compiler/compiler.h"
-#include "compiler/parse/sql_scanner.h"
 
 namespace tessera {
 namespace {

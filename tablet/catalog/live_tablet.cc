@@ -1,4 +1,4 @@
-#include "tablet/files/live_tablet.h"
+#include "tablet/catalog/live_tablet.h"
 
 #include <algorithm>
 #include <utility>

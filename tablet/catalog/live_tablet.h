@@ -8,10 +8,13 @@
 #include <string>
 #include <vector>
 
+#include "base/status.h"
+#include "tablet/catalog/table_info.h"
+#include "tablet/chunk/chunk.h"
+#include "tablet/chunk/tablet_format.h"
 #include "tablet/files/live_rows.h"
 #include "tablet/files/part_tablet.h"
-#include "tablet/tablet.h"
-#include "tablet/chunk/tablet_format.h"
+#include "tablet/files/tablet.h"
 
 namespace tessera {
 

@@ -1,4 +1,4 @@
-#include "tablet/chunk/unpacked_chunks.h"
+#include "tablet/files/unpacked_chunks.h"
 
 #include <atomic>
 #include <iterator>

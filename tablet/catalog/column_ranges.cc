@@ -2,7 +2,9 @@
 #include <memory>
 #include <utility>
 
-#include "tablet/tablet.h"
+#include "base/status.h"
+#include "tablet/catalog/table_info.h"
+#include "tablet/chunk/chunk.h"
 
 namespace tessera {
 

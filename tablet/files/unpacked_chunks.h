@@ -10,8 +10,9 @@
 #include <new>
 #include <utility>
 
-#include "tablet/chunk/cache_report.h"
-#include "tablet/tablet.h"
+#include "tablet/chunk/chunk.h"
+#include "tablet/files/cache_report.h"
+#include "tablet/files/tablet.h"
 
 namespace tessera {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "tablet/tablet.h"
+#include "tablet/files/tablet.h"
 
 namespace tessera {
 

@@ -1,0 +1,8 @@
+// How a database is opened.
+#pragma once
+
+namespace tessera {
+
+enum class OpenMode { kReadWrite, kReadOnly };
+
+}  // namespace tessera

@@ -1,0 +1,62 @@
+// Tables on disk: the catalog, tablets, their encoded chunks, loading and export.
+//
+// A database is a directory: `catalog.sqlite` (tables, columns, tablets, statistics, in SQLite transactions) and one
+// file per tablet. FORMAT.md beside this file gives every byte. Tablet files are immutable; a load writes new ones,
+// syncs them and commits one catalog transaction. A Snapshot is what a statement sees: it never changes, and the files
+// in it stay readable until the last copy of it is gone, whatever other processes drop or load.
+//
+// Start at: Database::Open, Snapshot, Tablet::Chunk.
+// Threads: Database and Tablet may be used from any thread at once; TableWriter by one thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/status.h"
+#include "tablet/catalog/open_mode.h"
+#include "tablet/catalog/schema.h"
+#include "tablet/catalog/table_info.h"
+#include "tablet/csv/copy_options.h"
+#include "tablet/load/table_writer.h"
+#include "tablet/schemes/compression_goal.h"
+#include "tablet/values/enum_type.h"
+
+namespace tessera {
+
+class Database {
+ public:
+  /// Opens the database in `directory`, creating it if it is not there (not in kReadOnly). An empty name makes a
+  /// database in a temporary directory that is removed when the object dies. Errors: kIo, kCorrupt (not a database,
+  /// newer version).
+  static Result<std::unique_ptr<Database>> Open(const std::string& directory, OpenMode mode);
+  virtual ~Database() = default;
+
+  virtual const std::string& directory() const = 0;
+  /// The committed state now. Cheap when nothing has changed since the last call.
+  virtual Result<std::shared_ptr<const Snapshot>> Read() = 0;
+
+  // The writers below take the database's exclusive writer lock. If another process holds it, they wait up to
+  // `SetLockTimeout` and then fail with kBusy, naming the process that holds it.
+  virtual Status CreateTable(const TableSchema& schema, bool if_not_exists) = 0;
+  /// In place of the table of that name, if there is one, in one commit.
+  virtual Status ReplaceTable(const TableSchema& schema) = 0;
+  virtual Status DropTable(const std::string& name, bool if_exists) = 0;
+  virtual Status CreateType(const EnumType& type) = 0;
+  /// Errors: a column has the type.
+  virtual Status DropType(const std::string& name, bool if_exists) = 0;
+  virtual Result<std::unique_ptr<TableWriter>> Write(const std::string& table) = 0;
+  /// A new table with its rows, in one commit: as CreateTable() or, if `replace`, ReplaceTable() and Write().
+  virtual Result<std::unique_ptr<TableWriter>> WriteNew(const TableSchema& schema, bool replace) = 0;
+  /// COPY table FROM file: all rows or none. Returns the rows added. Errors name file, line, column and text.
+  virtual Result<uint64_t> CopyFrom(const std::string& table, const std::string& file,
+                                    const CopyFromOptions& options) = 0;
+  virtual void SetLockTimeout(int milliseconds) = 0;
+  /// How the tablets are packed that are written from now on.
+  virtual void SetCompression(CompressionGoal goal) = 0;
+  /// What is in doubt about the changes since the last call, for the user; empty if nothing is. After the commit of a
+  /// change nothing makes it an error any more: whoever repeated it would make it twice.
+  virtual std::string TakeWarning() = 0;
+};
+
+}  // namespace tessera
