@@ -5,6 +5,7 @@
 
 #include "base/status.h"
 #include "tablet/catalog/database_directory.h"
+#include "tablet/catalog/macro.h"
 #include "tablet/catalog/schema.h"
 #include "tablet/catalog/schema_check.h"
 #include "tablet/catalog/table_info.h"
@@ -82,6 +83,30 @@ class DirectoryDatabase final : public Database {
     }
     types.erase(at);
     return directory_->SetTypes(write, std::move(types));
+  }
+
+  Status CreateMacro(const Macro& macro, bool or_replace, bool if_not_exists) override {
+    TESSERA_TRY(CheckMacro(macro));
+    TESSERA_ASSIGN(const DatabaseDirectory::Write write, directory_->BeginWrite());
+    std::vector<Macro> macros = write.contents.macros;
+    const auto at = std::lower_bound(macros.begin(), macros.end(), macro, ComesBefore);
+    if (at == macros.end() || ComesBefore(macro, *at)) {
+      macros.insert(at, macro);
+    } else if (or_replace) {
+      *at = macro;
+    } else {
+      return if_not_exists ? Status() : SqlError("macro \"" + macro.name + "\" already exists");
+    }
+    return directory_->SetMacros(write, std::move(macros));
+  }
+
+  Status DropMacro(const std::string& name, bool of_rows, bool if_exists) override {
+    if (if_exists && !DatabaseDirectory::IsWritten(directory_->path())) return Status();
+    TESSERA_ASSIGN(const DatabaseDirectory::Write write, directory_->BeginWrite());
+    std::vector<Macro> macros = write.contents.macros;
+    const auto gone = std::erase_if(macros, [&](const Macro& m) { return m.name == name && m.of_rows == of_rows; });
+    if (gone == 0) return if_exists ? Status() : SqlError("macro \"" + name + "\" does not exist");
+    return directory_->SetMacros(write, std::move(macros));
   }
 
   Result<std::unique_ptr<TableWriter>> Write(const std::string& table) override {

@@ -14,6 +14,7 @@
 #include <string>
 
 #include "base/status.h"
+#include "tablet/catalog/macro.h"
 #include "tablet/catalog/open_mode.h"
 #include "tablet/catalog/schema.h"
 #include "tablet/catalog/table_info.h"
@@ -45,6 +46,9 @@ class Database {
   virtual Status CreateType(const EnumType& type) = 0;
   /// Errors: a column has the type.
   virtual Status DropType(const std::string& name, bool if_exists) = 0;
+  /// `or_replace`: in place of the macro of that name and kind, if there is one.
+  virtual Status CreateMacro(const Macro& macro, bool or_replace, bool if_not_exists) = 0;
+  virtual Status DropMacro(const std::string& name, bool of_rows, bool if_exists) = 0;
   virtual Result<std::unique_ptr<TableWriter>> Write(const std::string& table) = 0;
   /// A new table with its rows, in one commit: as CreateTable() or, if `replace`, ReplaceTable() and Write().
   virtual Result<std::unique_ptr<TableWriter>> WriteNew(const TableSchema& schema, bool replace) = 0;

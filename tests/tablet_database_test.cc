@@ -235,6 +235,36 @@ TEST_F(TabletDatabase, TypesAreKept) {
   EXPECT_EQ(names(again), "none;");
 }
 
+TEST_F(TabletDatabase, MacrosAreKept) {
+  auto database = Open(Path("d"));
+  const auto names = [](const std::unique_ptr<Database>& d) {
+    std::string all;
+    const auto snapshot = d->Read().value();
+    for (const Macro& m : snapshot->macros) all += m.name + (m.of_rows ? "*" : "") + m.definition + ";";
+    return all;
+  };
+  EXPECT_EQ(names(database), "");
+  ASSERT_OK(database->CreateMacro({"two", false, "() AS 2"}, false, false));
+  ASSERT_OK(database->CreateMacro({"one", true, "() AS TABLE SELECT 1"}, false, false));
+  ASSERT_OK(database->CreateMacro({"one", false, "() AS 1"}, false, false));
+  EXPECT_EQ(database->CreateMacro({"one", false, "() AS 3"}, false, false).message(), "macro \"one\" already exists");
+  ASSERT_OK(database->CreateMacro({"one", false, "() AS 3"}, false, true));
+  EXPECT_EQ(database->CreateMacro({"", false, "() AS 3"}, false, false).message(), "a macro needs a name");
+  EXPECT_EQ(database->CreateMacro({"x", false, "() AS '\xFF'"}, false, false).code(), ErrorCode::kSql);
+  auto again = Open(Path("d"));
+  EXPECT_EQ(names(again), "one() AS 1;one*() AS TABLE SELECT 1;two() AS 2;");
+  EXPECT_EQ(FindMacro(again->Read().value()->macros, "one", true)->definition, "() AS TABLE SELECT 1");
+  EXPECT_EQ(FindMacro(again->Read().value()->macros, "two", true), nullptr);
+  ASSERT_OK(again->CreateMacro({"one", false, "() AS 3"}, true, false));
+  ASSERT_OK(again->DropMacro("one", true, false));
+  EXPECT_EQ(again->DropMacro("one", true, false).message(), "macro \"one\" does not exist");
+  ASSERT_OK(again->DropMacro("one", true, true));
+  EXPECT_EQ(names(database), "one() AS 3;two() AS 2;");
+  ASSERT_OK(again->DropMacro("one", false, false));
+  ASSERT_OK(again->DropMacro("two", false, false));
+  EXPECT_EQ(names(Open(Path("d"))), "");
+}
+
 TEST_F(TabletDatabase, ConstraintsAreKept) {
   auto database = Open(Path("d"));
   TableSchema schema = NumbersSchema("t");

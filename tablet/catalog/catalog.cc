@@ -32,10 +32,10 @@ namespace {
 
 constexpr int kApplicationId = 0x54534352;  // "TSCR"
 /// Without and with the table of defaults, with that of constraints, with types or what is computed for each row, with
-/// clustered tables, with distributed ones, and with deleted rows. Each is made with the first entry.
+/// clustered tables, with distributed ones, with deleted rows, and with macros. Each is made with the first entry.
 constexpr int kUserVersion = 1, kVersionWithDefaults = 2, kVersionWithConstraints = 3, kVersionWithTypes = 4,
-              kVersionWithClusters = 5, kVersionWithBuckets = 6, kVersionWithDeletedRows = 7,
-              kNewestVersion = kVersionWithDeletedRows;
+              kVersionWithClusters = 5, kVersionWithBuckets = 6, kVersionWithDeletedRows = 7, kVersionWithMacros = 8,
+              kNewestVersion = kVersionWithMacros;
 /// Of tables, tablets and versions: whoever counts on from here does not come to the end of an int64_t.
 constexpr int64_t kGreatestId = int64_t{1} << 62;
 constexpr int64_t kGreatestFileBytes = int64_t{1} << 50;
@@ -116,6 +116,15 @@ constexpr char kDeletedRowsSchema[] = R"(
 CREATE TABLE deleted_rows (
   tablet_id  INTEGER PRIMARY KEY REFERENCES tablets (id),
   rows       BLOB NOT NULL
+);
+)";
+
+constexpr char kMacrosSchema[] = R"(
+CREATE TABLE macros (
+  name        TEXT NOT NULL,
+  of_rows     INTEGER NOT NULL,
+  definition  TEXT NOT NULL,
+  PRIMARY KEY (name, of_rows)
 );
 )";
 
@@ -366,7 +375,8 @@ Result<Catalog::State> Catalog::Check() {
         std::string_view(kDefaultsSchema).find(sql) == std::string_view::npos &&
         std::string_view(kConstraintsSchema).find(sql) == std::string_view::npos &&
         std::string_view(kTypesSchema).find(sql) == std::string_view::npos &&
-        std::string_view(kDeletedRowsSchema).find(sql) == std::string_view::npos) {
+        std::string_view(kDeletedRowsSchema).find(sql) == std::string_view::npos &&
+        std::string_view(kMacrosSchema).find(sql) == std::string_view::npos) {
       return Corrupt("it has tables that are not this program's");
     }
   }
@@ -452,7 +462,7 @@ Result<CatalogContents> Catalog::LoadInTransaction(const CatalogContents* before
   }
   std::sort(contents.tables.begin(), contents.tables.end(),
             [](const auto& a, const auto& b) { return a->schema.name < b->schema.name; });
-  TESSERA_TRY(LoadTypes(&contents.types));
+  TESSERA_TRY(LoadNames(&contents));
   if (DatabaseChecksum(contents) != checksum) return Corrupt("the checksum of the tables is wrong");
   // SQLite's indexes say so already, but they are the file's too.
   std::unordered_set<int64_t> tables, tablets;
@@ -490,22 +500,6 @@ Result<CatalogContents> Catalog::LoadInTransaction(const CatalogContents* before
     return Corrupt("it has columns, defaults, constraints, tablets or deleted rows of a table that is missing");
   }
   return contents;
-}
-
-Status Catalog::LoadTypes(std::vector<EnumType>* types) {
-  TESSERA_ASSIGN(const bool has_types, HasTable("types"));
-  if (!has_types) return Status::Ok();
-  Statement query(this, "SELECT name, labels FROM types NOT INDEXED");
-  for (;;) {
-    TESSERA_ASSIGN(bool row, query.Step());
-    if (!row) break;
-    EnumType type;
-    if (!ReadEnum(query.Text(1), &type) || type.name != query.Text(0)) return Corrupt("a damaged type");
-    types->push_back(std::move(type));
-  }
-  if (!query.wrong().empty()) return Corrupt("a type has " + query.wrong());
-  std::sort(types->begin(), types->end(), [](const EnumType& a, const EnumType& b) { return a.name < b.name; });
-  return Status::Ok();
 }
 
 Result<std::shared_ptr<const TableRecord>> Catalog::LoadTable(TableRecord table, int64_t next_tablet_id) {
@@ -817,6 +811,27 @@ Result<Durability> Catalog::SetTypes(const CatalogContents& state, std::vector<E
   Statement insert(this, "INSERT INTO types VALUES (?, ?)");
   for (const EnumType& type : after.types)
     TESSERA_TRY(insert.Bind(std::string_view(type.name)).Bind(std::string_view(EnumText(type))).Run());
+  return Commit(&transaction, after);
+}
+
+Result<Durability> Catalog::SetMacros(const CatalogContents& state, std::vector<Macro> macros) {
+  CatalogContents after = state;
+  after.macros = std::move(macros);
+  Transaction transaction(this);
+  TESSERA_TRY(transaction.BeginChange("BEGIN IMMEDIATE"));
+  TESSERA_ASSIGN(const bool has_macros, HasTable("macros"));
+  if (!has_macros) {
+    TESSERA_TRY(Execute(kMacrosSchema));
+    TESSERA_TRY(RaiseVersion(kVersionWithMacros));
+  }
+  TESSERA_TRY(Execute("DELETE FROM macros"));
+  Statement insert(this, "INSERT INTO macros VALUES (?, ?, ?)");
+  for (const Macro& macro : after.macros) {
+    TESSERA_TRY(insert.Bind(std::string_view(macro.name))
+                    .Bind(int64_t{macro.of_rows})
+                    .Bind(std::string_view(macro.definition))
+                    .Run());
+  }
   return Commit(&transaction, after);
 }
 

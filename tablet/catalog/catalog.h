@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "tablet/catalog/macro.h"
 #include "tablet/catalog/schema.h"
 #include "tablet/catalog/table_info.h"
 #include "tablet/files/live_rows.h"
@@ -58,6 +59,7 @@ struct CatalogContents {
   int64_t next_tablet_id = 1;
   std::vector<std::shared_ptr<const TableRecord>> tables;  ///< by name
   std::vector<EnumType> types;                             ///< by name
+  std::vector<Macro> macros;                               ///< in the order of ComesBefore
 
   std::shared_ptr<const TableRecord> Find(std::string_view name) const;
 };
@@ -113,6 +115,8 @@ class Catalog {
   Result<Durability> DropTable(const CatalogContents& state, const TableRecord& table);
   /// The types are `types` from now on.
   Result<Durability> SetTypes(const CatalogContents& state, std::vector<EnumType> types);
+  /// The macros are `macros` from now on.
+  Result<Durability> SetMacros(const CatalogContents& state, std::vector<Macro> macros);
   /// Replaces a table's record by `after` (its version and checksum are set here) and its sketches, one per column. `made` becomes what
   /// Load() would return, if the disk has it.
   Result<Durability> UpdateTable(const CatalogContents& state, const TableRecord& before, TableRecord after,
@@ -143,7 +147,10 @@ class Catalog {
   Status RaiseVersion(int version);
   Status Corrupt(const std::string& reason) const;
   Result<CatalogContents> LoadInTransaction(const CatalogContents* before);
+  // catalog_names.cc
+  Status LoadNames(CatalogContents* contents);
   Status LoadTypes(std::vector<EnumType>* types);
+  Status LoadMacros(std::vector<Macro>* macros);
   Result<std::shared_ptr<const TableRecord>> LoadTable(TableRecord table, int64_t next_tablet_id);
   Status WriteTable(const TableRecord& table, const std::vector<std::string>& sketches);
   Status InsertTablets(const TableRecord& table, size_t first);

@@ -98,6 +98,11 @@ uint64_t DatabaseChecksum(const CatalogContents& contents) {
     bytes.Add(table->checksum);
   }
   for (const EnumType& type : contents.types) bytes.Add(std::string_view(EnumText(type)));
+  for (const Macro& macro : contents.macros) {
+    bytes.Add(std::string_view(macro.name));
+    bytes.Add(int64_t{macro.of_rows});
+    bytes.Add(std::string_view(macro.definition));
+  }
   return bytes.Checksum();
 }
 

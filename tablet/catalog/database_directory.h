@@ -66,6 +66,7 @@ class DatabaseDirectory : public std::enable_shared_from_this<DatabaseDirectory>
                      const std::vector<std::string>& sketches, int64_t next_tablet_id);
   Status DropTable(const Write& write, const TableRecord& table);
   Status SetTypes(const Write& write, std::vector<EnumType> types);
+  Status SetMacros(const Write& write, std::vector<Macro> macros);
   Status UpdateTable(const Write& write, const TableRecord& before, TableRecord after,
                      const std::vector<std::string>& sketches, int64_t next_tablet_id);
   Result<std::vector<std::string>> Sketches(const TableRecord& table);

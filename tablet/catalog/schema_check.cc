@@ -94,6 +94,13 @@ Status CheckType(const EnumType& type) {
   return {};
 }
 
+Status CheckMacro(const Macro& macro) {
+  if (const std::string why = WhyNotAName(macro.name); !why.empty()) return SqlError("a macro " + why);
+  if (macro.definition.empty() || FindInvalidUtf8(macro.definition) != std::string_view::npos)
+    return SqlError("the definition of macro " + QuoteForMessage(macro.name) + " is not a text");
+  return {};
+}
+
 Value DefaultOf(const ColumnSchema& column) {
   if (!column.default_text) return Value::Null(column.type);
   Result<Value> value = ParseValue(*column.default_text, column.type);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/status.h"
+#include "tablet/catalog/macro.h"
 #include "tablet/catalog/schema.h"
 #include "tablet/values/enum_type.h"
 #include "tablet/values/row_batch.h"
@@ -16,6 +17,9 @@ Status CheckSchema(const TableSchema& schema);
 
 /// The rules of a type: a name; labels that differ, of at most 255 bytes of UTF-8 without control characters.
 Status CheckType(const EnumType& type);
+
+/// A name that a table could have; a definition of UTF-8. (The compiler checks the SQL.)
+Status CheckMacro(const Macro& macro);
 
 /// The value of a column that a row is stored without. REQUIRES: a schema that CheckSchema passed.
 Value DefaultOf(const ColumnSchema& column);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "tablet/catalog/macro.h"
 #include "tablet/catalog/schema.h"
 #include "tablet/files/tablet.h"
 #include "tablet/values/enum_type.h"
@@ -105,6 +106,7 @@ class Snapshot {
  public:
   std::vector<std::shared_ptr<const TableInfo>> tables;  ///< sorted by name
   std::vector<EnumType> types;                           ///< sorted by name
+  std::vector<Macro> macros;                             ///< in the order of ComesBefore
   /// nullptr if there is none. Names are as PostgreSQL folds them (the parser lower-cases unquoted names).
   std::shared_ptr<const TableInfo> Find(std::string_view name) const;
 };
