@@ -24,6 +24,7 @@ Result<Compiled> Compile(std::string_view sql, const Snapshot& snapshot, const P
   TESSERA_ASSIGN(ParsedStatement parsed, Parse(sql, options.run_query));
   parsed.dialect.zone = options.zone;
   parsed.dialect.types = &snapshot.types;
+  parsed.dialect.macros = &snapshot.macros;
   parsed.dialect.variables = options.variables;
   if (options.caches) parsed.dialect.caches = &options.caches;
   TESSERA_ASSIGN(c.statement, Bind(parsed, sql, snapshot));

@@ -173,6 +173,12 @@ Status RunStatement(SessionState* state, const Compiled& compiled, const Snapsho
     case Statement::Kind::kDropType:
       TESSERA_TRY(state->database->DropType(s.type.name, s.if_exists));
       return out->Done("DROP TYPE");
+    case Statement::Kind::kCreateMacro:
+      TESSERA_TRY(state->database->CreateMacro(s.macro, s.or_replace, s.if_exists));
+      return out->Done("CREATE MACRO");
+    case Statement::Kind::kDropMacro:
+      TESSERA_TRY(state->database->DropMacro(s.macro.name, s.macro.of_rows, s.if_exists));
+      return out->Done("DROP MACRO");
     case Statement::Kind::kCopyFrom:
       return CopyFrom(state, s, out);
     case Statement::Kind::kCopyTo:

@@ -115,7 +115,7 @@ const std::vector<DotCommands::Command>& DotCommands::Commands() {
       {"output", "[FILE]", 0, 1, &DotCommands::Output, "Write results to FILE, or to standard output again"},
       {"quit", "[STATUS]", 0, 1, &DotCommands::Quit, "Leave"},
       {"read", "FILE", 1, 1, &DotCommands::Read, "Run the statements in FILE"},
-      {"schema", "[TABLE]", 0, 1, &DotCommands::Schema, "Show the CREATE TABLE of the tables that match"},
+      {"schema", "[TABLE]", 0, 1, &DotCommands::Schema, "Show the CREATE of the tables and macros that match"},
       {"separator", "[TEXT]", 0, 1, &DotCommands::Separator,
        "Text between columns, in csv and list; without TEXT the format's own"},
       {"tables", "[PATTERN]", 0, 1, &DotCommands::Tables, "List the tables"},
@@ -315,6 +315,9 @@ Status DotCommands::Schema(const Arguments& arguments) {
   for (const std::shared_ptr<const TableInfo>& table : snapshot->tables) {
     names.emplace_back(table->schema.name);
     if (arguments.empty() || Matches(arguments[0], table->schema.name)) out += CreateTableText(table->schema);
+  }
+  for (const Macro& macro : snapshot->macros) {
+    if (arguments.empty() || Matches(arguments[0], macro.name)) out += CreateMacroText(macro);
   }
   if (out.empty() && !arguments.empty()) {
     const std::string nearest = NearestName(arguments[0], names);

@@ -75,4 +75,8 @@ std::string CreateTableText(const TableSchema& schema) {
   return out + (options.empty() ? "" : " WITH (" + options + ")") + ";\n";
 }
 
+std::string CreateMacroText(const Macro& macro) {
+  return "CREATE MACRO " + QuotedName(macro.name) + macro.definition + ";\n";
+}
+
 }  // namespace tessera

@@ -696,6 +696,13 @@ def test_dot_commands():
         'CREATE TABLE b (\n  x INTEGER NOT NULL,\n  "Order" VARCHAR(3),\n  PRIMARY KEY (x)\n) WITH (tablet_rows = 4);\n',
     )
     equal(run(script=out + ".schema\n", status=0).out, out)  # what it prints is SQL
+    macros = 'CREATE MACRO "Add"(a, b := 2) AS a + b;\nCREATE MACRO rows_of(n) AS TABLE SELECT * FROM range(n) AS r;\n'
+    run("macros", script=macros, status=0)
+    equal(run("macros", script=".schema\n", status=0).out, macros)  # another process, and SQL again
+    equal(run("macros", "-csv", "-c", 'SELECT "Add"(max(r)) AS x FROM rows_of(5)', status=0).out, "x\n6\n")
+    bad = run("macros", "-c", 'SELECT 1,\n  "Add"(true)', status=1)
+    holds('macro "Add": operator does not exist: BOOLEAN + INTEGER' in bad.err, "it names the macro")
+    holds('LINE 2:   "Add"(true)\n          ^' in bad.err, "and stands at the call")
     holds(".tables" in run("-c", ".help", status=0).out, "help")
     for name in (
         "help",

@@ -229,7 +229,7 @@ std::string Functions() {
       description = "";  // said once
     }
   }
-#define SYNTAX(name, Group, Usage, Result, Description) \
+#define SYNTAX(name, Group, Usage, Result, Description, ...) \
   if (*Usage != 0) groups[#Group] += fmt::format("| `{}` | {} | {} |\n", Usage, Result, Cell(Description));
 #include "compiler/query/functions.def"
   return "| function | result | |\n|---|---|---|\n" + groups.Text();

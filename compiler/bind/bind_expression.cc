@@ -140,8 +140,6 @@ Result<ExprPtr> ExpressionBinder::BindNode(const ParseNode& node) {
       return BindMoment(node);
     case Tag::kGroupingFunc:
       return BindGrouping(node);
-    case Tag::kParamRef:
-      return BindParameter(node);
     default:
       return NotSupported(node);
   }
@@ -243,6 +241,7 @@ Result<const ScopeColumn*> ExpressionBinder::FindIn(const NameScope& scope, std:
 Result<ExprPtr> ExpressionBinder::FindOuter(std::string_view qualifier, std::string_view name, int position) const {
   int level = 1;
   for (const BindContext* block = context_; block->outer != nullptr; block = block->outer, ++level) {
+    if (block->macro != nullptr) break;  // its text sees nothing of the call's
     if (block->outer_scope == nullptr) continue;
     bool qualifier_found = false;
     TESSERA_ASSIGN(const ScopeColumn* found, FindIn(*block->outer_scope, qualifier, name, position, &qualifier_found));
@@ -291,6 +290,10 @@ Result<ExprPtr> ExpressionBinder::BindColumn(const ParseNode& node) {
   const std::string_view qualifier = count == 2 ? first : std::string_view();
   const std::string_view name = count == 2 ? fields->first()->next()->Text(Field::k_sval) : first;
 
+  if (count == 1) {
+    TESSERA_ASSIGN(ExprPtr argument, BindMacroArgument(name, position));
+    if (argument != nullptr) return argument;
+  }
   bool qualifier_found = count == 1;
   if (scope_ != nullptr) {
     TESSERA_ASSIGN(const ScopeColumn* found, FindIn(*scope_, qualifier, name, position, &qualifier_found));

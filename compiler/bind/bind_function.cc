@@ -5,8 +5,10 @@
 #include <string>
 #include <utility>
 
+#include "compiler/bind/calls/composed_function.h"
 #include "compiler/bind/expression_binder.h"
 #include "compiler/bind/from_binder.h"
+#include "compiler/bind/macro_call.h"
 #include "compiler/parse/statement_option.h"
 #include "compiler/query/correlation.h"
 #include "compiler/query/fold.h"
@@ -59,6 +61,7 @@ struct NestedFunction {
 };
 constexpr NestedFunction kNestedFunctions[] = {
     {"array_agg", "string_agg gives one text."},
+    {"array_to_string", "string_agg(x, ',') gives one text of a group."},
     {"list", "string_agg gives one text."},
     {"unnest", "In FROM it is: SELECT u FROM t, unnest(string_to_array(x, ',')) AS u."},
     {"json_agg", ""},
@@ -74,12 +77,39 @@ constexpr NestedFunction kNestedFunctions[] = {
     {"str_split", "split_part gives one part; in FROM, unnest(str_split(x, ',')) gives a row of each."},
 };
 
+/// What takes or gives JSON, arrays, maps or structs.
+Status RefuseNested(std::string_view name, int position) {
+  if (name.starts_with("json")) return Unsupported(std::string(name) + " is not supported: there is no JSON", position);
+  const std::string message = std::string(name) + " is not supported: there are no arrays, maps and JSON";
+  for (const NestedFunction& f : kNestedFunctions) {
+    if (f.name == name) return Unsupported(message, position, f.hint);
+  }
+  for (const char* of_lists : {"array_", "list_", "map_", "struct_"}) {
+    if (name.starts_with(of_lists)) return Unsupported(message, position);
+  }
+  return {};
+}
+
 constexpr const char* kCastHint =
     "No function matches the given name and argument types. You might need to add explicit type casts.";
 
 }  // namespace
 
 // ---- Functions
+
+Status ExpressionBinder::RefuseAggregateWords(const ParseNode& call, std::string_view name) {
+  for (const auto& [field, what] : {std::pair{Field::k_agg_star, "*"},
+                                    {Field::k_agg_distinct, "DISTINCT"},
+                                    {Field::k_agg_order, "ORDER BY"},
+                                    {Field::k_agg_filter, "FILTER"},
+                                    {Field::k_agg_within_group, "WITHIN GROUP"}}) {
+    if (call.Get(field) != nullptr) {
+      return SqlError(std::string(what) + " specified, but " + std::string(name) + " is not an aggregate function",
+                      call.location());
+    }
+  }
+  return {};
+}
 
 Result<ExprPtr> ExpressionBinder::BindFunction(const ParseNode& node) {
   const int position = node.location();
@@ -91,21 +121,13 @@ Result<ExprPtr> ExpressionBinder::BindFunction(const ParseNode& node) {
     name = n.Text(Field::k_sval);
   }
   if (names->size() > (system ? 2 : 1)) return Unsupported("a function name with a schema is not supported", position);
+  if (const Macro* const macro = system ? nullptr : FindMacro(*context_, name, false)) return BindMacro(*macro, node);
   if (node.Get(Field::k_agg_within_group) != nullptr && IsHypotheticalName(name)) return BindHypothetical(name, node);
-  if (name.starts_with("json")) return Unsupported(std::string(name) + " is not supported: there is no JSON", position);
-  const bool makes_rows = name == "generate_series" || IsUnnested(name);
+  const bool series = name == "generate_series", makes_rows = series || IsUnnested(name);
   if (makes_rows && context_->rows_of && clause_ == Clause::kSelect && in_aggregate_ == 0 && !in_window_ &&
       may_skip_ == 0)
     return context_->rows_of(node);
-  for (const NestedFunction& f : kNestedFunctions) {
-    if (f.name == name)
-      return Unsupported(std::string(name) + " is not supported: there are no arrays, maps and JSON", position, f.hint);
-  }
-  for (const char* of_lists : {"array_", "list_", "map_", "struct_"}) {
-    if (name.starts_with(of_lists))
-      return Unsupported(std::string(name) + " is not supported: there are no arrays, maps and JSON", position,
-                         name == "array_to_string" ? "string_agg(x, ',') gives one text of a group." : "");
-  }
+  TESSERA_TRY(RefuseNested(name, position));
   if (name == "columns") {
     if (context_->each != nullptr) return Column(context_->each->relation, context_->each->column, position);
     return Unsupported("COLUMNS(...) here is not supported", position, "It stands in the select list and in WHERE.");
@@ -115,42 +137,18 @@ Result<ExprPtr> ExpressionBinder::BindFunction(const ParseNode& node) {
     return SqlError("IGNORE NULLS stands in a window function only", position, "Write OVER (...) behind the call.");
   if (node.Get(Field::k_func_variadic) != nullptr) return Unsupported("VARIADIC is not supported", position);
   if (IsAggregateName(name) || IsStatisticName(name)) return BindAggregate(name, node);
-  if (name == "generate_series") {
+  if (series) {
     return Unsupported("generate_series here is not supported", position, "SELECT i FROM generate_series(...) AS i.");
   }
-  for (const auto& [field, what] : {std::pair{Field::k_agg_star, "*"},
-                                    {Field::k_agg_distinct, "DISTINCT"},
-                                    {Field::k_agg_order, "ORDER BY"},
-                                    {Field::k_agg_filter, "FILTER"},
-                                    {Field::k_agg_within_group, "WITHIN GROUP"}}) {
-    if (node.Get(field) != nullptr) {
-      return SqlError(std::string(what) + " specified, but " + std::string(name) + " is not an aggregate function",
-                      position);
-    }
+  TESSERA_TRY(RefuseAggregateWords(node, name));
+  const ComposedFunction* const row = FindComposed(name);
+  if (row != nullptr) {
+    TESSERA_ASSIGN(ExprPtr made, BindCalled(*row, node));
+    if (made != nullptr) return made;
   }
   const ParseNode* list = node.Get(Field::k_args);
-  const size_t count = list != nullptr ? list->size() : 0;
-  if ((name == "extract" || name == "date_part") && count == 2) {
-    const ParseNode& field = *list->first();
-    const ParseNode* literal = field.Is(Tag::kA_Const) ? field.Get(Field::k_sval) : nullptr;
-    if (literal == nullptr) return Unsupported("EXTRACT of a field that is not a constant is not supported", position);
-    return BindExtract(literal->Text(Field::k_sval), field.location(), *list->first()->next(), position);
-  }
-  if (name == "timezone" && count == 2) return BindAtTimeZone(*list, position);
-  if (name == "date_trunc" && (count == 2 || count == 3)) return BindDateTrunc(*list, position);
-  if ((name == "date_diff" || name == "datediff") && count == 3) return BindDateDiff(*list, position);
-  constexpr std::pair<std::string_view, std::string_view> kFieldNames[] = {
-      {"dayofweek", "dow"}, {"weekday", "dow"}, {"dayofmonth", "day"}, {"dayofyear", "doy"}, {"weekofyear", "week"}};
-  for (const auto& [other, field] : kFieldNames) {
-    if (count == 1 && name == other) return BindExtract(field, position, *list->first(), position);
-  }
-  if (count == 1 && (FindDateField(name) || IsMadeField(name)))
+  if (list != nullptr && list->size() == 1 && (FindDateField(name) || IsMadeField(name)))
     return BindExtract(name, position, *list->first(), position);
-
-  if ((name == "iif" || name == "if") && count == 3) return BindIf(*list, position);
-  if ((name == "ifnull" || name == "nvl") && count == 2) return BindCoalesce(node);
-
-  if (name == "make_interval") return BindMakeInterval(list, position);
 
   std::vector<ExprPtr> args;
   if (list != nullptr) {
@@ -160,32 +158,26 @@ Result<ExprPtr> ExpressionBinder::BindFunction(const ParseNode& node) {
       args.push_back(std::move(e));
     }
   }
-  TESSERA_ASSIGN(ExprPtr composed, BindComposed(name, &args, position));
-  if (composed != nullptr) return composed;
-  if (name == "getvariable" && args.size() == 1) return BindVariable(*args[0], position);
-  if (args.size() == 2 && (name == "btrim" || name == "ltrim" || name == "rtrim" || name == "trim")) {
-    // TRIM(BOTH ' ' FROM x) names the default.
-    if (!IsConstant(*args[1]) || args[1]->constant.text != " ") return BindTrim(name, std::move(args), position);
-    args.pop_back();
+  if (row != nullptr) {
+    TESSERA_ASSIGN(ExprPtr composed, BindComposed(*row, &args, position));
+    if (composed != nullptr) return composed;
   }
+  return BindCall(name, std::move(args), position);
+}
 
+Result<ExprPtr> ExpressionBinder::BindCall(std::string_view name, std::vector<ExprPtr> args, int position) {
   std::vector<SqlType> types;
   for (const ExprPtr& a : args) types.push_back(a->type);
   FunctionRule rule;
-  switch (FindFunction(name, types, &rule)) {
-    case FunctionMatch::kNoSuchName: {
-      if (IsWindowFunctionName(name))
-        return SqlError("window function " + std::string(name) + " requires an OVER clause", position);
-      if (args.size() == 1 && FindTypeName(name)) return BindCastCall(name, std::move(args[0]), position);
-      const std::string nearest = NearestName(name, FunctionNames());
-      return NoFunction(Signature(name, args), position,
-                        nearest.empty() ? "" : "Perhaps you meant function \"" + nearest + "\".");
-    }
-    case FunctionMatch::kWrongArguments:
-      return NoFunction(Signature(name, args), position, kCastHint);
-    case FunctionMatch::kFound:
-      break;
+  const FunctionMatch match = FindFunction(name, types, &rule);
+  if (match != FunctionMatch::kFound && args.size() == 1 && FindTypeName(name))
+    return BindCastCall(name, std::move(args[0]), position);
+  if (match == FunctionMatch::kNoSuchName) {
+    if (IsWindowFunctionName(name))
+      return SqlError("window function " + std::string(name) + " requires an OVER clause", position);
+    return NoFunction(Signature(name, args), position, NearestFunction(name));
   }
+  if (match == FunctionMatch::kWrongArguments) return NoFunction(Signature(name, args), position, kCastHint);
   bool resolved = false;
   for (size_t i = 0; i < args.size(); ++i) {
     if (!IsUntyped(*args[i])) continue;
@@ -224,6 +216,21 @@ Result<ExprPtr> ExpressionBinder::BindFunction(const ParseNode& node) {
   return Folded(MakeFunction(rule.function, rule.result, position, std::move(args)));
 }
 
+/// What a name that no function has may have meant, as a hint.
+std::string ExpressionBinder::NearestFunction(std::string_view name) const {
+  if (FindMacro(*context_, name, true) != nullptr)
+    return "Macro \"" + std::string(name) + "\" makes a table: it stands in FROM.";
+  std::vector<std::string_view> names = FunctionNames();
+  const std::vector<Macro>* const macros = dialect().macros;
+  if (macros != nullptr) {
+    for (const Macro& m : *macros) {
+      if (!m.of_rows) names.push_back(m.name);
+    }
+  }
+  const std::string nearest = NearestName(name, names);
+  return nearest.empty() ? "" : "Perhaps you meant function \"" + nearest + "\".";
+}
+
 /// The name of a type as a function: date('2024-01-31').
 Result<ExprPtr> ExpressionBinder::BindCastCall(std::string_view name, ExprPtr x, int position) {
   const SqlType type =
@@ -239,14 +246,23 @@ Result<ExprPtr> ExpressionBinder::BindCastCall(std::string_view name, ExprPtr x,
   return Cast(std::move(x), type);
 }
 
-Result<ExprPtr> ExpressionBinder::BindVariable(const Expr& name, int position) {
-  if (!IsConstant(name) || (!IsUntyped(name) && name.type.id != TypeId::kText))
-    return Unsupported("getvariable of a name that is not a constant text is not supported", name.position);
+Result<ExprPtr> ExpressionBinder::BindVariable(ExprPtr name, int position) {
+  if (!IsConstant(*name) || (!IsUntyped(*name) && name->type.id != TypeId::kText))
+    return Unsupported("getvariable of a name that is not a constant text is not supported", name->position);
   const auto* const variables = dialect().variables;
   const auto found =
-      variables == nullptr ? decltype(variables->end()){} : variables->find(LowerCase(name.constant.text));
+      variables == nullptr ? decltype(variables->end()){} : variables->find(LowerCase(name->constant.text));
   if (variables == nullptr || found == variables->end()) return MakeNull(SqlType::Of(TypeId::kNull), position);
   return MakeConstant(found->second, position);
+}
+
+Result<ExprPtr> ExpressionBinder::BindExtractCall(const ParseNode& call) {
+  const ParseNode& field = *call.Get(Field::k_args)->first();
+  TESSERA_ASSIGN(ExprPtr name, Bind(field));
+  TESSERA_ASSIGN(name, Resolve(std::move(name), SqlType::Text()));
+  if (!IsConstant(*name) || name->type.id != TypeId::kText || name->constant.null)
+    return Unsupported("EXTRACT of a field that is not a constant is not supported", call.location());
+  return BindExtract(name->constant.text, name->position, *field.next(), call.location());
 }
 
 Result<ExprPtr> ExpressionBinder::BindExtract(std::string_view field, int field_position, const ParseNode& argument,

@@ -7,6 +7,7 @@
 
 #include "compiler/bind/expression_binder.h"
 #include "compiler/bind/from_binder.h"
+#include "compiler/bind/macro_call.h"
 #include "compiler/parse/parser.h"
 #include "compiler/query/correlation.h"
 #include "compiler/query/query_copy.h"
@@ -117,7 +118,18 @@ ExprPtr CountOf(const Expr& start, const Expr& stop, const Expr& step, bool incl
   return MakeFunction(Function::kCase, kBigint, -1, std::move(branches));
 }
 
+Status NoTableFunction(const std::string& name, bool is_macro, int position) {
+  const std::string hint = is_macro ? "Macro \"" + name + "\" is an expression: SELECT " + name + "(...)."
+                                    : "generate_series, range, string_to_table and unnest are.";
+  return Unsupported("function " + name + " in FROM is not supported", position, hint);
+}
+
 }  // namespace
+
+bool IsTableFunction(std::string_view name) {
+  constexpr std::string_view kNames[] = {"generate_series", "range", "tessera_cache", "tessera_chunks"};
+  return IsUnnested(name) || std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
+}
 
 std::shared_ptr<Query> NumberedRows(std::shared_ptr<Query> one, const std::string& name) {
   one->repeat = one->visible;
@@ -208,6 +220,7 @@ Status FromBinder::BindRows(const ParseNode& item, NameScope* scope) {
   if (item.Get(Field::k_coldeflist) != nullptr) {
     return SqlError("a column definition list is only allowed for functions returning \"record\"", call->location());
   }
+  if (const Macro* const macro = FindMacro(context_, name, true)) return BindMacro(*macro, item, *call, scope);
   if (IsUnnested(name)) return BindUnnest(item, *call, name, scope);
   if (name == "tessera_chunks") return BindChunks(*call, item.Get(Field::k_alias), scope);
   if (name == "tessera_cache") return BindCache(*call, item.Get(Field::k_alias), scope);
@@ -229,8 +242,7 @@ Status FromBinder::BindSeries(const ParseNode& item, const ParseNode& call, cons
   const int position = call.location();
   const bool inclusive = name == "generate_series";
   if (!inclusive && name != "range") {
-    return Unsupported("function " + name + " in FROM is not supported", position,
-                       "generate_series, range, string_to_table and unnest are.");
+    return NoTableFunction(name, FindMacro(context_, name, false) != nullptr, position);
   }
 
   std::vector<ExprPtr> args;

@@ -9,6 +9,7 @@
 #include "compiler/bind/change_binder.h"
 #include "compiler/bind/copy_binder.h"
 #include "compiler/bind/expression_binder.h"
+#include "compiler/bind/macro_binder.h"
 #include "compiler/bind/query_binder.h"
 #include "compiler/bind/row_rules.h"
 #include "compiler/bind/table_binder.h"
@@ -253,8 +254,11 @@ Status BindExplain(const ParseNode& explain, std::string_view sql, const Dialect
 
 Status BindStatement(const ParseNode& node, std::string_view sql, const Dialect& dialect, const Snapshot& snapshot,
                      Statement* out) {
+  if (dialect.macro.of_rows && !dialect.macro.drops && !node.Is(Tag::kSelectStmt))
+    return SqlError("AS TABLE takes a query", dialect.macro.begin);
   switch (node.tag()) {
     case Tag::kSelectStmt: {
+      if (!dialect.macro.name.empty()) return BindCreateMacro(dialect, snapshot, out);
       out->kind = Statement::Kind::kSelect;
       TESSERA_ASSIGN(out->query, BindQuery(node, sql, dialect, snapshot));
       return {};
@@ -270,6 +274,7 @@ Status BindStatement(const ParseNode& node, std::string_view sql, const Dialect&
     case Tag::kCreateTableAsStmt:
       return BindCreateTableAs(node, sql, dialect, snapshot, out);
     case Tag::kDropStmt:
+      if (!dialect.macro.name.empty()) return BindDropMacro(dialect, node, FirstWord(sql), snapshot, out);
       if (node.Text(Field::k_removeType) == "OBJECT_TYPE") return BindDropType(node, FirstWord(sql), snapshot, out);
       return BindDropTable(node, FirstWord(sql), snapshot, out);
     case Tag::kVacuumStmt:

@@ -65,7 +65,12 @@ struct NameScope {
   std::vector<RangeVariable> variables;
 };
 
+struct ComposedEntry;
+struct ComposedFunction;
 struct CteScope;
+struct MacroFrame;
+struct MacroText;
+struct RegexFunction;
 struct WindowCall;
 
 /// Units of DATE_TRUNC and DATE_DIFF, by their length.
@@ -107,13 +112,13 @@ struct BindContext {
   std::vector<Relation>* relations = nullptr;
   std::vector<Aggregate>* aggregates = nullptr;
   std::vector<WindowCall>* windows = nullptr;
-  const ParseNode* targets = nullptr;                ///< the select list, whose names WHERE may use
-  std::vector<const ParseNode*> in_targets;          ///< those of it that are being bound for that
-  const ParseNode* window_clause = nullptr;          ///< its WINDOW, or nullptr
-  const ParseNode* qualify = nullptr;                ///< the last entry of that, if it is the condition of QUALIFY
-  GroupingSets* grouping = nullptr;                  ///< nullptr: no block with GROUP BY
-  const std::vector<ExprPtr>* parameters = nullptr;  ///< what $1 and so on stand for; nullptr: nothing
-  const ScopeColumn* each = nullptr;                 ///< the column that COLUMNS(...) stands for now; nullptr: none
+  const ParseNode* targets = nullptr;        ///< the select list, whose names WHERE may use
+  std::vector<const ParseNode*> in_targets;  ///< those of it that are being bound for that
+  const ParseNode* window_clause = nullptr;  ///< its WINDOW, or nullptr
+  const ParseNode* qualify = nullptr;        ///< the last entry of that, if it is the condition of QUALIFY
+  GroupingSets* grouping = nullptr;          ///< nullptr: no block with GROUP BY
+  const MacroFrame* macro = nullptr;         ///< the call in whose text this is; nullptr: see FrameOf
+  const ScopeColumn* each = nullptr;         ///< the column that COLUMNS(...) stands for now; nullptr: none
   /// Adds the rows of a function that stands in the select list, and gives their value; empty: none may stand here.
   std::function<Result<ExprPtr>(const ParseNode& call)> rows_of = {};
   const char* no_aggregates = "FROM";  ///< where the subquery that is being bound stands, if none may; or nullptr
@@ -264,9 +269,14 @@ class ExpressionBinder {
   using AggregateLeaf = std::function<Result<ExprPtr>(AggregateFunction, ExprPtr argument, const SqlType& result)>;
   // bind_function.cc
   Result<ExprPtr> BindFunction(const ParseNode& node);
+  /// A call of a function of bound arguments that is no composed one.
+  Result<ExprPtr> BindCall(std::string_view name, std::vector<ExprPtr> args, int position);
+  std::string NearestFunction(std::string_view name) const;
+  /// DISTINCT, FILTER and others in a call that is not one of an aggregate.
+  static Status RefuseAggregateWords(const ParseNode& call, std::string_view name);
   Result<ExprPtr> BindCastCall(std::string_view name, ExprPtr x, int position);
   /// GETVARIABLE.
-  Result<ExprPtr> BindVariable(const Expr& name, int position);
+  Result<ExprPtr> BindVariable(ExprPtr name, int position);
   Result<ExprPtr> BindAggregate(std::string_view name, const ParseNode& node);
   /// The aggregate that a call names, with its argument as the aggregate takes it; nullptr for count(*).
   struct AggregateCall {
@@ -292,6 +302,7 @@ class ExpressionBinder {
   Result<ExprPtr> BindOrdered(std::string_view name, const ParseNode& node, std::vector<ExprPtr> args,
                               std::vector<AggregateOrder> order, ExprPtr condition, int position);
   Result<ExprPtr> AddOrdered(Aggregate a);
+  Result<ExprPtr> BindExtractCall(const ParseNode& call);
   Result<ExprPtr> BindExtract(std::string_view field, int field_position, const ParseNode& argument, int position);
   /// ROUND, and TRUNC of exact numbers.
   Result<ExprPtr> BindRound(Function function, std::vector<ExprPtr> args, const SqlType& type, int position);
@@ -314,12 +325,40 @@ class ExpressionBinder {
   Result<ExprPtr> BindFrameCount(const ParseNode& node, const char* mode, const char* which, int64_t* count);
   Result<ExprPtr> BindFrameRange(const ParseNode& node, const char* which, bool preceding, WindowCall* call);
 
+  // bind_macro.cc
+  Result<ExprPtr> BindMacro(const Macro& macro, const ParseNode& call);
+  /// The parsed text of a macro over the arguments of the frame. All its nodes stand at `position`, those of arguments
+  /// where they do.
+  Result<ExprPtr> BindText(const MacroText& text, const MacroFrame& frame, int position);
+  /// What a parameter of the macro stands for; nullptr: it is no name of one.
+  Result<ExprPtr> BindMacroArgument(std::string_view name, int position);
+
+  // composed_function.cc
+  /// The SYNTAX row of functions.def, or nullptr.
+  static const ComposedFunction* FindComposed(std::string_view name);
+  /// A call of the row by an entry CALLED; nullptr if there is none for so many arguments.
+  Result<ExprPtr> BindCalled(const ComposedFunction& row, const ParseNode& call);
+  /// The same by the others; nullptr if there is none for such arguments. Then `args` are as they were, except for the
+  /// types of untyped constants.
+  Result<ExprPtr> BindComposed(const ComposedFunction& row, std::vector<ExprPtr>* args, int position);
+  Result<bool> TakesArguments(const ComposedEntry& entry, std::vector<ExprPtr>* args) const;
+  Result<ExprPtr> CallComposed(const ComposedEntry& entry, std::string_view name, std::vector<ExprPtr>* args,
+                               int position);
+  /// SQL that was made for the call, over x, y and z.
+  Result<ExprPtr> BindText(std::string_view text, std::vector<ExprPtr> args, int position);
+
   // bind_composed.cc
-  /// A call that is made of other functions, see the SYNTAX rows of functions.def; nullptr if there is none of that name
-  /// for such arguments. Then `args` are as they were, except for the types of untyped constants.
-  Result<ExprPtr> BindComposed(std::string_view name, std::vector<ExprPtr>* args, int position);
-  Result<ExprPtr> BindIf(const ParseNode& arguments, int position);
-  Result<ExprPtr> BindSign(ExprPtr x, int position);
+  Result<ExprPtr> BindRandom(int position);
+  Result<ExprPtr> BindRandomUuid(int position);
+  Result<ExprPtr> BindVersion(int position);
+  Result<ExprPtr> BindTypeOf(ExprPtr x, int position);
+  Result<ExprPtr> BindEnumRange(ExprPtr x, int position);
+  Result<ExprPtr> BindEnumFirst(ExprPtr x, int position);
+  Result<ExprPtr> BindEnumLast(ExprPtr x, int position);
+  Result<ExprPtr> BindHash(std::vector<ExprPtr> args, int position);
+  /// NUM_NULLS and NUM_NONNULLS.
+  Result<ExprPtr> BindNullCount(std::string_view name, std::vector<ExprPtr>* args, int position);
+  Result<ExprPtr> BindIf(const ParseNode& call);
   Result<ExprPtr> BindTruncated(ExprPtr x, int position);
   /// STARTS_WITH, ENDS_WITH and CONTAINS.
   Result<ExprPtr> BindPartOf(std::string_view name, ExprPtr x, ExprPtr part, int position);
@@ -341,14 +380,14 @@ class ExpressionBinder {
   Result<ExprPtr> BindIntervalArithmetic(Function function, ExprPtr left, ExprPtr right, int position);
   /// moment + interval, or -; a DATE becomes a TIMESTAMP.
   Result<ExprPtr> AddInterval(ExprPtr moment, ExprPtr interval, bool negative, int position);
-  Result<ExprPtr> BindAge(std::vector<ExprPtr>* args, int position);
+  Result<ExprPtr> BindAge(std::vector<ExprPtr> args, int position);
   Result<ExprPtr> BindIntervalField(std::string_view field, const Expr& interval, int position);
   /// The parts of SUM and AVG of intervals are aggregates of the block, or windows.
   Result<ExprPtr> BindDifferentIntervalsSum(bool mean, ExprPtr interval, const AggregateLeaf& leaf, int position);
   Result<ExprPtr> BindIntervalSum(bool mean, ExprPtr interval, const AggregateLeaf& leaf, int position);
   Result<const TimeZone*> BindZone(const ParseNode& node);
   Result<ExprPtr> BeginInZone(DateUnit unit, ExprPtr moment, const TimeZone& zone, int position);
-  Result<ExprPtr> BindAtTimeZone(const ParseNode& arguments, int position);
+  Result<ExprPtr> BindAtTimeZone(const ParseNode& call);
   /// A function of x and a time zone.
   Result<ExprPtr> InZone(Function function, const SqlType& type, ExprPtr x, const TimeZone& zone) const;
   Result<ExprPtr> Moment(TypeId type, int position) const;
@@ -360,27 +399,22 @@ class ExpressionBinder {
   Result<ExprPtr> BindRegexOperator(std::string_view symbol, ExprPtr x, ExprPtr pattern, int position);
   Result<ExprPtr> BindSimilar(const ParseNode& node);
   /// TRIM and its kin of other characters than blanks: (x, characters).
-  Result<ExprPtr> BindTrim(std::string_view name, std::vector<ExprPtr> args, int position);
+  Result<ExprPtr> BindTrim(std::string_view name, std::vector<ExprPtr>* args, int position);
   /// REGEXP_... and SUBSTRING(x FROM pattern); nullptr if there is none for such arguments.
   Result<ExprPtr> BindRegexFunction(std::string_view name, std::vector<ExprPtr>* args, int position);
   Result<ExprPtr> BindMatch(ExprPtr x, ExprPtr pattern, int position);
-  /// SUBSTRING(x SIMILAR pattern ESCAPE escape).
-  Result<ExprPtr> BindSimilarPart(std::vector<ExprPtr> args, int position);
+  /// SUBSTRING(x SIMILAR pattern ESCAPE escape); nullptr if it is SUBSTRING(x, m, n).
+  Result<ExprPtr> BindSimilarPart(std::string_view name, std::vector<ExprPtr>* args, int position);
   /// x GLOB pattern.
   Result<ExprPtr> BindGlob(const ParseNode& node);
 
   /// regexp_... of a pattern, or a replacement, that rows have.
-  Result<ExprPtr> BindRegexOfRows(std::string_view name, std::vector<ExprPtr> args, size_t flags_at, int position);
+  Result<ExprPtr> BindRegexOfRows(const RegexFunction& function, std::vector<ExprPtr> args, int position);
   Result<ExprPtr> Around(const std::string& before, ExprPtr pattern, const std::string& behind, int position);
   Result<ExprPtr> InForm(int64_t form, ExprPtr pattern, ExprPtr escape);
   Result<ExprPtr> MatchesPattern(ExprPtr x, ExprPtr pattern, bool negated, int position);
 
-  // bind_defined.cc
-  /// An expression in SQL over `parameters`, $1 and so on; all its nodes stand at `position`.
-  Result<ExprPtr> BindText(std::string_view text, const std::vector<ExprPtr>& parameters, int position);
-  Result<ExprPtr> BindParameter(const ParseNode& node);
-  /// A call of a function that is defined in SQL; as BindComposed.
-  Result<ExprPtr> BindDefined(std::string_view name, std::vector<ExprPtr>* args, int position);
+  // bind_composed.cc
   /// Who runs the process.
   static ExprPtr UserName(int position);
 
@@ -392,24 +426,22 @@ class ExpressionBinder {
   Result<ExprPtr> Pad(ExprPtr x, int width, char align, const std::string& fill, int position);
 
   // bind_made.cc
-  /// WIDTH_BUCKET, MAKE_INTERVAL, DATE_BIN and others that are made of several functions; as BindComposed.
-  Result<ExprPtr> BindMade(std::string_view name, std::vector<ExprPtr>* args, int position);
   Result<ExprPtr> BindWidthBucket(std::vector<ExprPtr> args, int position);
-  Result<ExprPtr> BindMakeInterval(const ParseNode* list, int position);
+  Result<ExprPtr> BindMakeInterval(const ParseNode& call);
   Result<ExprPtr> BindMakeTime(std::vector<ExprPtr> args, int position);
-  Result<ExprPtr> BindDateBin(std::string_view name, std::vector<ExprPtr> args, int position);
+  Result<ExprPtr> BindDateBin(std::string_view name, std::vector<ExprPtr>* args, int position);
   /// DATE_TRUNC of an interval.
   Result<ExprPtr> BeginOfInterval(DateUnit unit, const Expr& interval, int position);
   Result<ExprPtr> Micros(ExprPtr seconds, int position);
 
   // bind_date.cc
-  Result<ExprPtr> BindDateTrunc(const ParseNode& arguments, int position);
-  Result<ExprPtr> BindDateDiff(const ParseNode& arguments, int position);
+  Result<ExprPtr> BindDateTrunc(const ParseNode& call);
+  Result<ExprPtr> BindDateDiff(const ParseNode& call);
   Result<ExprPtr> BindLastDay(ExprPtr x, int position);
   /// EXTRACT of a field that is made of others. REQUIRES: IsMadeField(field), x is a date or a timestamp.
   Result<ExprPtr> BindMadeField(std::string_view field, ExprPtr x, int position);
   /// The unit that a literal names; `function` for the error.
-  static Result<DateUnit> BindUnit(const ParseNode& node, std::string_view function);
+  Result<DateUnit> BindUnit(const ParseNode& node, std::string_view function);
   /// The moment, in the type of x, at which the unit that has x begins.
   Result<ExprPtr> BeginOf(DateUnit unit, ExprPtr x, int position);
   Result<ExprPtr> BeginOfDays(DateUnit unit, ExprPtr date, int position);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "compiler/bind/catalog_query.h"
+#include "compiler/bind/macro_call.h"
 #include "compiler/bind/query_binder.h"
 #include "compiler/bind/table_binder.h"
 #include "compiler/parse/parser.h"
@@ -189,7 +190,7 @@ Status FromBinder::BindSample(const ParseNode& item, NameScope* scope) {
   if (!counts && !(percent >= 0 && percent <= 100))
     return SqlError("sample percentage must be between 0 and 100", args.first()->FirstLocation());
   const int shift = method == "system" ? 11 : 0;
-  ExprPtr chance = MakeRandom(position, shift);
+  ExprPtr chance = MakeRandom(RandomSite(context_, position), position, shift);
   if (const ParseNode* repeatable = item.Get(Field::k_repeatable)) {
     TESSERA_ASSIGN(const double seed, number(*repeatable, "the seed of REPEATABLE"));
     chance = MakeRepeatable(SeedOf(seed), position, shift);

@@ -35,6 +35,8 @@ class FromBinder {
   Status BindSample(const ParseNode& item, NameScope* scope);
   /// bind_series.cc: a function that makes rows.
   Status BindRows(const ParseNode& item, NameScope* scope);
+  /// bind_macro.cc: a call of a macro of a table.
+  Status BindMacro(const Macro& macro, const ParseNode& item, const ParseNode& call, NameScope* scope);
   /// A call of generate_series or range. `item`: what may have an alias and WITH ORDINALITY.
   Status BindSeries(const ParseNode& item, const ParseNode& call, const std::string& name, NameScope* scope);
   /// tessera_chunks('table')
@@ -97,6 +99,8 @@ void OutputAll(Query* query, NameScope* scope, const ExpressionBinder& binder);
 void MoveTo(int r, NameScope* scope);
 /// Whether the join is an ASOF JOIN, by the mark of its condition, see kAsOf.
 bool IsAsOf(const ParseNode& join);
+/// Whether it is a function of FROM.
+bool IsTableFunction(std::string_view name);
 /// Whether a function of that name in FROM makes rows of a list.
 bool IsUnnested(std::string_view name);
 

@@ -107,7 +107,7 @@ Status DialectReader::Read() {
   if (tokens_.size() == 1) return {};
   TESSERA_TRY(ReadFirstWords());
   levels_.push_back({});
-  for (i_ = 0; tokens_[i_].kind != Token::Kind::kEnd; ++i_) TESSERA_TRY(ReadToken());
+  for (; tokens_[i_].kind != Token::Kind::kEnd; ++i_) TESSERA_TRY(ReadToken());
   while (!levels_.empty()) {
     EndQuery();
     levels_.pop_back();
@@ -173,6 +173,7 @@ Status DialectReader::ReadFirstWords() {
     if (refused) return *std::move(refused);
   }
   if (text(1) == "variable") ReadVariable();
+  if (word(0) == Keyword::kCreate || text(0) == "drop") TESSERA_TRY(ReadMacro());
   const bool alone = tokens_.size() == 2 || tokens_[1].symbol == ';';
   if (alone && word(0) == Keyword::kDescribe) {
     Replace(tokens_[0].begin, tokens_[0].end, "SHOW TABLES");
@@ -318,7 +319,8 @@ bool DialectReader::BeginsQuery() const {
     case Keyword::kUnion:
     case Keyword::kIntersect:
     case Keyword::kExcept:
-    case Keyword::kAs:  // CREATE TABLE t AS
+    case Keyword::kAs:     // CREATE TABLE t AS
+    case Keyword::kTable:  // CREATE MACRO f() AS TABLE
       return true;
     case Keyword::kAll:
     case Keyword::kDistinct:

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "tablet/catalog/macro.h"
 #include "tablet/files/cache_report.h"
 #include "tablet/values/enum_type.h"
 #include "tablet/values/row_batch.h"
@@ -25,8 +26,19 @@
 
 namespace tessera {
 
+/// What names and texts of a statement mean in its session.
+struct SessionNames {
+  const TimeZone* zone = nullptr;  ///< the session's: that of texts which do not say their own; nullptr: UTC
+  const std::vector<EnumType>* types = nullptr;  ///< those of CREATE TYPE; nullptr: there are none
+  const std::vector<Macro>* macros = nullptr;    ///< those of CREATE MACRO; nullptr: there are none
+  /// See PlanOptions; nullptr: there is nothing to show.
+  const std::function<std::vector<CacheReport>()>* caches = nullptr;
+  /// Values of SET VARIABLE; nullptr: there are none.
+  const std::map<std::string, Value, std::less<>>* variables = nullptr;
+};
+
 /// What the parse tree of the new text does not say.
-struct Dialect {
+struct Dialect : SessionNames {
   struct Name {
     std::string text;
     int position = -1;
@@ -58,12 +70,16 @@ struct Dialect {
     return m != marks.end() && m->position == position ? &*m : nullptr;
   }
 
-  const TimeZone* zone = nullptr;  ///< the session's: that of texts which do not say their own; nullptr: UTC
-  const std::vector<EnumType>* types = nullptr;  ///< those of CREATE TYPE; nullptr: there are none
-  /// See PlanOptions; nullptr: there is nothing to show.
-  const std::function<std::vector<CacheReport>()>* caches = nullptr;
-  /// Values of SET VARIABLE; nullptr: there are none.
-  const std::map<std::string, Value, std::less<>>* variables = nullptr;
+  /// CREATE MACRO and DROP MACRO. Of the first the statement is the query, or that of the expression.
+  struct MacroWords {
+    std::string name;        ///< "": it is another statement
+    int position = -1;       ///< of the name
+    std::string definition;  ///< see Macro
+    int begin = -1;          ///< where that begins
+    bool drops = false, of_rows = false, or_replace = false, if_not_exists = false;
+  };
+
+  MacroWords macro;
   std::string variable;     ///< SET VARIABLE: the statement is the query of its value; "": it is another statement
   bool reset = false;       ///< RESET VARIABLE
   bool describe = false;    ///< DESCRIBE: the statement is the query to describe

@@ -228,6 +228,8 @@ class DialectReader {
   bool ReadSubscript();
   /// SET VARIABLE and RESET VARIABLE.
   void ReadVariable();
+  /// dialect_macro.cc: CREATE MACRO and DROP MACRO; FUNCTION is the same word. Goes on to the body.
+  Status ReadMacro();
 
   // ---- dialect_pivot.cc
 

@@ -203,6 +203,8 @@ struct Statement {
     kNotice,
     kCreateType,
     kDropType,
+    kCreateMacro,
+    kDropMacro,
     kVacuum,
     kSetVariable
   };
@@ -222,8 +224,9 @@ struct Statement {
   RowRules rules;           ///< kInsert, kUpdate; empty if the target has none
   TableSchema schema;       ///< kCreateTable
   EnumType type;            ///< kCreateType; kDropType: its name
-  bool if_exists = false;   ///< DROP TABLE and TYPE IF EXISTS, CREATE TABLE IF NOT EXISTS
-  bool or_replace = false;  ///< CREATE OR REPLACE TABLE
+  Macro macro;              ///< kCreateMacro; kDropMacro: its name and kind
+  bool if_exists = false;   ///< DROP TABLE, TYPE and MACRO IF EXISTS, CREATE TABLE and MACRO IF NOT EXISTS
+  bool or_replace = false;  ///< CREATE OR REPLACE TABLE and MACRO
 
   std::string file;  ///< kCopyFrom, kCopyTo; "" is standard input or output
   CopyFromOptions copy_from;

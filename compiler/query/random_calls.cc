@@ -11,7 +11,7 @@
 namespace tessera {
 namespace {
 
-/// A site with this bit has its seed; another is the offset of the call in the text.
+/// A site with this bit has its seed; another tells the call from others of the statement.
 constexpr uint64_t kSeeded = uint64_t{1} << 63;
 
 /// The mixing function of SplitMix64 (see RandomF in vm/meaning/meaning.h).
@@ -80,9 +80,7 @@ class CallSeeder {
 
 uint64_t SeedOf(double x) { return Mix(std::bit_cast<uint64_t>(x + 0.0) + 0x9E3779B97F4A7C15); }
 
-ExprPtr MakeRandom(int position, int shift) {
-  return MakeCall(static_cast<uint64_t>(position < 0 ? 0 : position), position, shift);
-}
+ExprPtr MakeRandom(uint64_t site, int position, int shift) { return MakeCall(site & ~kSeeded, position, shift); }
 ExprPtr MakeRandomUuid(int position) {
   std::random_device device;
   const auto seed = [&] {

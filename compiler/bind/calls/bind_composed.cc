@@ -1,13 +1,18 @@
 // Binding calls that are made of other functions: what SQL has names for and the machine needs no opcodes for.
+#include <pwd.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
 #include <chrono>
-#include <limits>
 #include <string>
 
 #include "base/version.h"
 #include "compiler/bind/expression_binder.h"
+#include "compiler/bind/macro_call.h"
 #include "compiler/parse/statement_option.h"
 #include "compiler/query/random_calls.h"
+#include "tablet/values/enum_type.h"
 #include "tablet/values/value_parser.h"
 #include "vm/meaning/format.h"
 #include "vm/meaning/meaning.h"
@@ -20,10 +25,24 @@ const SqlType kBoolean = SqlType::Of(TypeId::kBoolean);
 const SqlType kInteger = SqlType::Of(TypeId::kInteger);
 const SqlType kDouble = SqlType::Of(TypeId::kDouble);
 
-constexpr double kPi = 3.14159265358979323846;
-constexpr double kRadiansPerDegree = 0.0174532925199432957692;  // as PostgreSQL, which divides and multiplies by it
-
 bool IsNumber(const Expr& e) { return (ClassOf(e.type) & kClassNumber) != 0; }
+
+/// The labels as PostgreSQL shows an array of them: {sad,"so so",ok}.
+std::string LabelList(const EnumType& type) {
+  std::string out = "{";
+  for (const std::string& label : type.labels) {
+    if (out.size() > 1) out += ",";
+    const bool quoted =
+        label.empty() || LowerCase(label) == "null" || label.find_first_of("{},\"\\ \t\n\v\f\r") != std::string::npos;
+    if (quoted) out += '"';
+    for (const char c : label) {
+      if (c == '"' || c == '\\') out += '\\';
+      out += c;
+    }
+    if (quoted) out += '"';
+  }
+  return out + "}";
+}
 
 }  // namespace
 
@@ -55,127 +74,69 @@ Result<ExprPtr> ExpressionBinder::BindByteForm(std::string_view name, std::vecto
                              std::move(*args)));
 }
 
-Result<ExprPtr> ExpressionBinder::BindComposed(std::string_view name, std::vector<ExprPtr>* args, int position) {
-  std::vector<ExprPtr>& a = *args;
-  if (name.starts_with("regexp_") || (name == "substring" && a.size() == 2))
-    return BindRegexFunction(name, args, position);
-  if (name == "substring" && a.size() == 3) {
-    const auto is_text = [](const ExprPtr& e) { return e->type.id == TypeId::kText || e->type.id == TypeId::kNull; };
-    const bool typed = a[1]->type.id == TypeId::kText || a[2]->type.id == TypeId::kText;
-    const bool written = !a[2]->constant.null;
-    if (std::all_of(a.begin(), a.end(), is_text) && (typed || written)) return BindSimilarPart(std::move(a), position);
-  }
-  if ((name == "printf" || name == "format") && !a.empty()) return BindPrintf(name, args, position);
-  TESSERA_ASSIGN(ExprPtr defined, BindDefined(name, args, position));
-  if (defined != nullptr) return defined;
-  if (name == "concat" && !a.empty()) return BindConcat(std::move(a), position);
-  if (name == "concat_ws" && a.size() > 1) return BindConcatWithSeparator(std::move(a), position);
-  if (a.empty()) {
-    if (name == "pi") return MakeConstant(Value::Float(kDouble, kPi), position);
-    constexpr std::string_view kNow[] = {"now", "transaction_timestamp", "statement_timestamp", "clock_timestamp"};
-    if (std::find(std::begin(kNow), std::end(kNow), name) != std::end(kNow))
-      return Moment(TypeId::kTimestampTz, position);
-    if (name == "random") return MakeRandom(position, 0);
-    if (name == "gen_random_uuid" || name == "uuid") return MakeRandomUuid(position);
-    if (name == "version") return MakeConstant(Value::Text(std::string("Tessera ") + kVersion), position);
-    if (name == "today") return Moment(TypeId::kDate, position);
-  }
-  if (name == "age" && (a.size() == 1 || a.size() == 2)) return BindAge(args, position);
-  if (a.size() == 1) {
-    if (name == "setseed") return BindSetSeed(std::move(a[0]), position);
-    if (name == "dayname" || name == "monthname") {
-      ExprPtr format = MakeConstant(Value::Text(name == "dayname" ? "%A" : "%B"), position);
-      return BindFormat(name, std::move(a[0]), std::move(format), position);
-    }
-    if (name == "last_day") {
-      TESSERA_ASSIGN(a[0], Resolve(std::move(a[0]), SqlType::Of(TypeId::kDate)));
-      if ((ClassOf(a[0]->type) & kClassMoment) == 0) return ExprPtr();
-      return BindLastDay(std::move(a[0]), position);
-    }
-    if (name == "to_timestamp") {
-      TESSERA_ASSIGN(a[0], Resolve(std::move(a[0]), kDouble));
-      return IsNumber(*a[0]) ? BindEpoch(std::move(a[0]), position) : Result<ExprPtr>(ExprPtr());
-    }
-    const bool of_number = name == "sign" || name == "degrees" || name == "radians";
-    if (!of_number) return BindMade(name, args, position);
-    TESSERA_ASSIGN(a[0], Resolve(std::move(a[0]), kDouble));
-    if (!IsNumber(*a[0])) return ExprPtr();
-    if (name == "sign") return BindSign(std::move(a[0]), position);
-    TESSERA_ASSIGN(ExprPtr x, Folded(MakeCast(std::move(a[0]), kDouble)));
-    ExprPtr unit = MakeConstant(Value::Float(kDouble, kRadiansPerDegree), position);
-    return Infix(name == "degrees" ? "/" : "*", std::move(x), std::move(unit), position);
-  }
-  if (a.size() == 2) {
-    if (name == "to_char") return BindFormat(name, std::move(a[0]), std::move(a[1]), position);
-    if (name == "strftime") {
-      const bool format_first = (ClassOf(a[1]->type) & (kClassMoment | kClassTime)) != 0;
-      return BindFormat(name, std::move(a[format_first ? 1 : 0]), std::move(a[format_first ? 0 : 1]), position);
-    }
-    if (name == "to_number") return BindTextNumber(std::move(a[0]), std::move(a[1]), position);
-    if (name == "to_date" || name == "to_timestamp" || name.ends_with("strptime"))
-      return BindTextMoment(name, std::move(a[0]), std::move(a[1]), position);
-    if (name == "date_add" && a[1]->type.id == TypeId::kInterval)
-      return Infix("+", std::move(a[0]), std::move(a[1]), position);
-    if (name == "encode" || name == "decode") return BindByteForm(name, args, position);
-    if (name == "mod") return Infix("%", std::move(a[0]), std::move(a[1]), position);
-    if (name == "div") {
-      TESSERA_ASSIGN(a[0], Resolve(std::move(a[0]), kInteger));
-      TESSERA_ASSIGN(a[1], Resolve(std::move(a[1]), kInteger));
-      if (!a[0]->type.IsInteger() || !a[1]->type.IsInteger()) return ExprPtr();
-      return Infix("/", std::move(a[0]), std::move(a[1]), position);
-    }
-    if (name == "starts_with" || name == "ends_with" || name == "contains") {
-      TESSERA_ASSIGN(a[0], Resolve(std::move(a[0]), SqlType::Text()));
-      TESSERA_ASSIGN(a[1], Resolve(std::move(a[1]), SqlType::Text()));
-      if (a[0]->type.id != TypeId::kText || a[1]->type.id != TypeId::kText) return ExprPtr();
-      return BindPartOf(name, std::move(a[0]), std::move(a[1]), position);
-    }
-  }
-  return BindMade(name, args, position);
+Result<ExprPtr> ExpressionBinder::BindRandom(int position) {
+  return MakeRandom(RandomSite(*context_, position), position, 0);
 }
 
-Result<ExprPtr> ExpressionBinder::BindIf(const ParseNode& arguments, int position) {
+Result<ExprPtr> ExpressionBinder::BindRandomUuid(int position) { return MakeRandomUuid(position); }
+
+Result<ExprPtr> ExpressionBinder::BindVersion(int position) {
+  return MakeConstant(Value::Text(std::string("Tessera ") + kVersion), position);
+}
+
+Result<ExprPtr> ExpressionBinder::BindTypeOf(ExprPtr x, int position) {
+  const bool unknown = x->type.id == TypeId::kNull;
+  return MakeConstant(Value::Text(unknown ? "unknown" : x->type.ToString()), position);
+}
+
+Result<ExprPtr> ExpressionBinder::BindEnumRange(ExprPtr x, int position) {
+  return MakeConstant(Value::Text(LabelList(EnumOf(x->type))), position);
+}
+
+Result<ExprPtr> ExpressionBinder::BindEnumFirst(ExprPtr x, int position) {
+  return MakeConstant(Value::Int(x->type, 0), position);
+}
+
+Result<ExprPtr> ExpressionBinder::BindEnumLast(ExprPtr x, int position) {
+  return MakeConstant(Value::Int(x->type, static_cast<int64_t>(EnumOf(x->type).labels.size()) - 1), position);
+}
+
+/// Of the texts of all, in which NULL is another text than every value.
+Result<ExprPtr> ExpressionBinder::BindHash(std::vector<ExprPtr> args, int position) {
+  ExprPtr all;
+  for (ExprPtr& a : args) {
+    TESSERA_ASSIGN(ExprPtr text, BindText("coalesce(x::text, chr(30))", ExprList(std::move(a)), position));
+    if (all != nullptr) {
+      TESSERA_ASSIGN(text, BindText("x || chr(31) || y", ExprList(std::move(all), std::move(text)), position));
+    }
+    all = std::move(text);
+  }
+  return Folded(MakeFunction(Function::kHash, SqlType::Of(TypeId::kBigint), position, ExprList(std::move(all))));
+}
+
+Result<ExprPtr> ExpressionBinder::BindNullCount(std::string_view name, std::vector<ExprPtr>* args, int position) {
+  const std::string one =
+      std::string("CASE WHEN x IS ") + (name == "num_nulls" ? "NULL" : "NOT NULL") + " THEN 1 ELSE 0 END";
+  ExprPtr sum;
+  for (ExprPtr& a : *args) {
+    TESSERA_ASSIGN(ExprPtr counted, BindText(one, ExprList(std::move(a)), position));
+    if (sum != nullptr) {
+      TESSERA_ASSIGN(counted, Infix("+", std::move(sum), std::move(counted), position));
+    }
+    sum = std::move(counted);
+  }
+  return sum;
+}
+
+Result<ExprPtr> ExpressionBinder::BindIf(const ParseNode& call) {
   ++may_skip_;
-  const ParseNode& condition = *arguments.first();
+  const ParseNode& condition = *call.Get(Field::k_args)->first();
   const ParseNode& value = *condition.next();
   TESSERA_ASSIGN(ExprPtr when, BindBoolean(condition, "first argument of IF"));
   TESSERA_ASSIGN(ExprPtr then, Bind(value));
   TESSERA_ASSIGN(ExprPtr otherwise, Bind(*value.next()));
   --may_skip_;
-  return MakeCase(ExprList(std::move(when), std::move(then), std::move(otherwise)), position);
-}
-
-/// CASE WHEN x > 0 THEN 1 WHEN x < 0 THEN -1 WHEN x IS NOT NULL THEN 0 END. NaN is greater than every number here; its
-/// sign is 0, as in PostgreSQL.
-Result<ExprPtr> ExpressionBinder::BindSign(ExprPtr x, int position) {
-  const bool is_float = x->type.IsFloat();
-  const SqlType type = is_float ? kDouble : kInteger;
-  const auto number = [&](int v) {
-    return MakeConstant(is_float ? Value::Float(type, v) : Value::Int(type, v), position);
-  };
-  const auto compare = [&](Function f, ExprPtr bound) -> Result<ExprPtr> {
-    TESSERA_ASSIGN(ExprPtr again, Copy(*x));
-    return Comparison(f, std::move(again), std::move(bound), position);
-  };
-  TESSERA_ASSIGN(ExprPtr positive, compare(Function::kGt, number(0)));
-  if (is_float) {
-    ExprPtr infinity = MakeConstant(Value::Float(type, std::numeric_limits<double>::infinity()), position);
-    TESSERA_ASSIGN(ExprPtr is_number, compare(Function::kLe, std::move(infinity)));
-    TESSERA_ASSIGN(positive, Folded(MakeFunction(Function::kAnd, kBoolean, position,
-                                                 ExprList(std::move(positive), std::move(is_number)))));
-  }
-  TESSERA_ASSIGN(ExprPtr negative, compare(Function::kLt, number(0)));
-  std::vector<ExprPtr> args = ExprList(std::move(positive), number(1), std::move(negative), number(-1));
-  if (x->nullable) {
-    TESSERA_ASSIGN(ExprPtr present,
-                   Folded(MakeFunction(Function::kIsNotNull, kBoolean, position, ExprList(std::move(x)))));
-    args.push_back(std::move(present));
-    args.push_back(number(0));
-    args.push_back(MakeNull(type, position));
-  } else {
-    args.push_back(number(0));
-  }
-  return Folded(MakeFunction(Function::kCase, type, position, std::move(args)));
+  return MakeCase(ExprList(std::move(when), std::move(then), std::move(otherwise)), call.location());
 }
 
 /// TRUNC of a float: CASE WHEN x < 0 THEN ceil(x) ELSE floor(x) END.
@@ -254,6 +215,8 @@ Result<ExprPtr> ExpressionBinder::BindConcatWithSeparator(std::vector<ExprPtr> a
 /// TO_CHAR(x, format); STRFTIME and its kin.
 Result<ExprPtr> ExpressionBinder::BindFormat(std::string_view name, ExprPtr x, ExprPtr format, int position) {
   const bool to_char = name == "to_char";
+  // strftime(format, x)
+  if (!to_char && (ClassOf(format->type) & (kClassMoment | kClassTime)) != 0) std::swap(x, format);
   const SqlType timestamp = SqlType::Of(TypeId::kTimestamp), text = SqlType::Text();
   TESSERA_ASSIGN(x, Resolve(std::move(x), timestamp));
   TESSERA_ASSIGN(format, Resolve(std::move(format), text));
@@ -323,6 +286,14 @@ Result<ExprPtr> ExpressionBinder::BindNamedMoment(std::string_view text, const S
   TESSERA_ASSIGN(ExprPtr day, Moment(TypeId::kDate, position));
   day->constant.i64 += days;
   return type.id == TypeId::kDate ? std::move(day) : Cast(std::move(day), type);
+}
+
+ExprPtr ExpressionBinder::UserName(int position) {
+  std::array<char, 4096> room;
+  passwd entry;
+  passwd* found = nullptr;
+  getpwuid_r(geteuid(), &entry, room.data(), room.size(), &found);
+  return MakeConstant(Value::Text(found != nullptr ? found->pw_name : std::to_string(geteuid())), position);
 }
 
 Result<ExprPtr> ExpressionBinder::BindMoment(const ParseNode& node) {

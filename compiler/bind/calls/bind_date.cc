@@ -52,12 +52,12 @@ bool IsMoment(const Expr& e) { return (ClassOf(e.type) & kClassDateTime) != 0; }
 }  // namespace
 
 Result<DateUnit> ExpressionBinder::BindUnit(const ParseNode& node, std::string_view function) {
-  const ParseNode* literal = node.Is(Tag::kA_Const) ? node.Get(Field::k_sval) : nullptr;
-  if (literal == nullptr) {
-    return Unsupported(std::string(function) + " with a unit that is not a constant is not supported",
-                       node.FirstLocation());
+  TESSERA_ASSIGN(ExprPtr unit, Bind(node));
+  TESSERA_ASSIGN(unit, Resolve(std::move(unit), SqlType::Text()));
+  if (!IsConstant(*unit) || unit->type.id != TypeId::kText || unit->constant.null) {
+    return Unsupported(std::string(function) + " with a unit that is not a constant is not supported", unit->position);
   }
-  const std::string written = LowerCase(literal->Text(Field::k_sval));
+  const std::string written = LowerCase(unit->constant.text);
   std::string name = written;
   if (name.size() > 1 && name.back() == 's') name.pop_back();  // 'months' is 'month'
   std::vector<std::string_view> names;
@@ -223,7 +223,9 @@ Result<ExprPtr> ExpressionBinder::BeginInZone(DateUnit unit, ExprPtr moment, con
 
 // ---- DATE_TRUNC, DATE_DIFF, LAST_DAY
 
-Result<ExprPtr> ExpressionBinder::BindDateTrunc(const ParseNode& arguments, int position) {
+Result<ExprPtr> ExpressionBinder::BindDateTrunc(const ParseNode& call) {
+  const int position = call.location();
+  const ParseNode& arguments = *call.Get(Field::k_args);
   TESSERA_ASSIGN(const DateUnit unit, BindUnit(*arguments.first(), "DATE_TRUNC"));
   TESSERA_ASSIGN(ExprPtr x, Bind(*arguments.first()->next()));
   const ParseNode* const name = arguments.first()->next()->next();
@@ -264,7 +266,9 @@ Result<const TimeZone*> ExpressionBinder::BindZone(const ParseNode& node) {
   return zone;
 }
 
-Result<ExprPtr> ExpressionBinder::BindAtTimeZone(const ParseNode& arguments, int position) {
+Result<ExprPtr> ExpressionBinder::BindAtTimeZone(const ParseNode& call) {
+  const int position = call.location();
+  const ParseNode& arguments = *call.Get(Field::k_args);
   TESSERA_ASSIGN(const TimeZone* const zone, BindZone(*arguments.first()));
   TESSERA_ASSIGN(ExprPtr x, Bind(*arguments.first()->next()));
   TESSERA_ASSIGN(x, Resolve(std::move(x), kTimestampTz));
@@ -281,7 +285,9 @@ Result<ExprPtr> ExpressionBinder::BindAtTimeZone(const ParseNode& arguments, int
   return InZone(local ? Function::kLocalTime : Function::kMomentOfLocal, type, std::move(x), *zone);
 }
 
-Result<ExprPtr> ExpressionBinder::BindDateDiff(const ParseNode& arguments, int position) {
+Result<ExprPtr> ExpressionBinder::BindDateDiff(const ParseNode& call) {
+  const int position = call.location();
+  const ParseNode& arguments = *call.Get(Field::k_args);
   TESSERA_ASSIGN(const DateUnit unit, BindUnit(*arguments.first(), "DATE_DIFF"));
   const ParseNode& first = *arguments.first()->next();
   std::array<ExprPtr, 2> of;

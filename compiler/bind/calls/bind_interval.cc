@@ -133,18 +133,15 @@ Result<ExprPtr> ExpressionBinder::AddInterval(ExprPtr moment, ExprPtr interval, 
   return AddNumber(Function::kAddMicros, std::move(moment), std::move(micros), position);
 }
 
-Result<ExprPtr> ExpressionBinder::BindAge(std::vector<ExprPtr>* args, int position) {
-  for (ExprPtr& a : *args) {
-    TESSERA_ASSIGN(a, Resolve(std::move(a), kTimestamp));
-    if ((ClassOf(a->type) & kClassMoment) == 0) return ExprPtr();
+Result<ExprPtr> ExpressionBinder::BindAge(std::vector<ExprPtr> args, int position) {
+  if (args.size() == 1) {
+    TESSERA_ASSIGN(ExprPtr today, Moment(TypeId::kDate, position));
+    args.insert(args.begin(), std::move(today));
+  }
+  for (ExprPtr& a : args) {
     TESSERA_ASSIGN(a, Cast(std::move(a), kTimestamp));
   }
-  if (args->size() == 1) {
-    TESSERA_ASSIGN(ExprPtr today, Moment(TypeId::kDate, position));
-    TESSERA_ASSIGN(today, Cast(std::move(today), kTimestamp));
-    args->insert(args->begin(), std::move(today));
-  }
-  return Folded(MakeFunction(Function::kAge, kInterval, position, std::move(*args)));
+  return Folded(MakeFunction(Function::kAge, kInterval, position, std::move(args)));
 }
 
 /// A field of an interval. Years, months and what is made of them come from its months, hours and less from its

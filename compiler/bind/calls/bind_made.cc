@@ -1,13 +1,10 @@
 // Binding functions of numbers and moments that are made of several others: WIDTH_BUCKET, MAKE_INTERVAL, MAKE_TIME and its
 // kin, DATE_BIN, DATE_TRUNC of an interval.
 #include <array>
-#include <limits>
 #include <string>
 
 #include "compiler/bind/expression_binder.h"
 #include "compiler/parse/statement_option.h"
-#include "tablet/values/enum_type.h"
-#include "tablet/values/time_zone.h"
 #include "vm/meaning/meaning.h"
 
 namespace tessera {
@@ -28,23 +25,6 @@ constexpr int64_t kHour = 3'600'000'000, kMinute = 60'000'000, kSecond = 1'000'0
 
 bool IsNumber(const Expr& e) { return (ClassOf(e.type) & kClassNumber) != 0; }
 
-/// The labels as PostgreSQL shows an array of them: {sad,"so so",ok}.
-std::string LabelList(const EnumType& type) {
-  std::string out = "{";
-  for (const std::string& label : type.labels) {
-    if (out.size() > 1) out += ",";
-    const bool quoted =
-        label.empty() || LowerCase(label) == "null" || label.find_first_of("{},\"\\ \t\n\v\f\r") != std::string::npos;
-    if (quoted) out += '"';
-    for (const char c : label) {
-      if (c == '"' || c == '\\') out += '\\';
-      out += c;
-    }
-    if (quoted) out += '"';
-  }
-  return out + "}";
-}
-
 ExprPtr Number(int64_t v, int position) { return MakeConstant(Value::Int(kBigint, v), position); }
 
 }  // namespace
@@ -53,118 +33,6 @@ ExprPtr Number(int64_t v, int position) { return MakeConstant(Value::Int(kBigint
 Result<ExprPtr> ExpressionBinder::Micros(ExprPtr seconds, int position) {
   TESSERA_ASSIGN(ExprPtr micros, WithNumber("*", std::move(seconds), kSecond, position));
   return Folded(MakeCast(std::move(micros), kBigint));
-}
-
-Result<ExprPtr> ExpressionBinder::BindMade(std::string_view name, std::vector<ExprPtr>* args, int position) {
-  std::vector<ExprPtr>& a = *args;
-  // Untyped constants get the type that the function wants; then it fits or is none.
-  const auto resolve = [&](std::initializer_list<SqlType> types) -> Result<bool> {
-    size_t i = 0;
-    for (const SqlType& type : types) {
-      if (i == a.size()) break;
-      TESSERA_ASSIGN(a[i], Resolve(std::move(a[i]), type));
-      const bool fits = type == kInteger  ? a[i]->type.IsInteger()
-                        : type == kDouble ? IsNumber(*a[i])
-                                          : a[i]->type.id == type.id;
-      if (!fits) return false;
-      ++i;
-    }
-    return true;
-  };
-  if ((name == "typeof" || name == "pg_typeof") && a.size() == 1) {
-    const bool unknown = a[0]->type.id == TypeId::kNull;
-    return MakeConstant(Value::Text(unknown ? "unknown" : a[0]->type.ToString()), position);
-  }
-  if (name.starts_with("enum_") && a.size() == 1 && a[0]->type.id == TypeId::kEnum) {
-    const SqlType type = a[0]->type;
-    const auto last = static_cast<int64_t>(EnumOf(type).labels.size()) - 1;
-    if (name == "enum_range") return MakeConstant(Value::Text(LabelList(EnumOf(type))), position);
-    if (name == "enum_first" || name == "enum_last")
-      return MakeConstant(Value::Int(type, name == "enum_first" ? 0 : last), position);
-  }
-  if (name == "lcm" && a.size() == 2) {
-    TESSERA_ASSIGN(const bool fits, resolve({kInteger, kInteger}));
-    if (!fits) return ExprPtr();
-    const SqlType type = a[0]->type.id > a[1]->type.id ? a[0]->type : a[1]->type;
-    TESSERA_ASSIGN(ExprPtr x, Copy(*a[0]));
-    TESSERA_ASSIGN(ExprPtr y, Copy(*a[1]));
-    TESSERA_ASSIGN(ExprPtr gcd, Folded(MakeFunction(Function::kGcd, type, position, std::move(a))));
-    TESSERA_ASSIGN(ExprPtr none, Copy(*gcd));
-    TESSERA_ASSIGN(none, Comparison(Function::kEq, std::move(none), Number(0, position), position));
-    TESSERA_ASSIGN(x, Infix("/", std::move(x), std::move(gcd), position));
-    TESSERA_ASSIGN(x, Infix("*", std::move(x), std::move(y), position));
-    TESSERA_ASSIGN(x, Folded(MakeFunction(Function::kAbs, type, position, ExprList(std::move(x)))));
-    ExprPtr zero = MakeConstant(Value::Int(type, 0), position);
-    return Folded(
-        MakeFunction(Function::kCase, type, position, ExprList(std::move(none), std::move(zero), std::move(x))));
-  }
-  if ((name == "isnan" || name == "isinf" || name == "isfinite") && a.size() == 1) {
-    TESSERA_ASSIGN(const bool fits, resolve({kDouble}));
-    if (!fits) return ExprPtr();
-    const bool nan = name == "isnan";
-    TESSERA_ASSIGN(ExprPtr x, Folded(MakeCast(std::move(a[0]), kDouble)));
-    if (!nan) {
-      TESSERA_ASSIGN(x, Folded(MakeFunction(Function::kAbs, kDouble, position, ExprList(std::move(x)))));
-    }
-    // (NaN is greater than infinity.)
-    const double beside = nan ? std::numeric_limits<double>::quiet_NaN() : std::numeric_limits<double>::infinity();
-    return Comparison(name == "isfinite" ? Function::kLt : Function::kEq, std::move(x),
-                      MakeConstant(Value::Float(kDouble, beside), position), position);
-  }
-  if (name == "bit_length" && a.size() == 1) {
-    TESSERA_ASSIGN(a[0], Resolve(std::move(a[0]), kText));
-    if (a[0]->type.storage() != StorageClass::kText) return ExprPtr();
-    TESSERA_ASSIGN(ExprPtr bytes, Folded(MakeFunction(Function::kOctetLength, kInteger, position, std::move(a))));
-    return Infix("*", std::move(bytes), MakeConstant(Value::Int(kInteger, 8), position), position);
-  }
-  if (name == "overlay" && (a.size() == 3 || a.size() == 4)) {
-    TESSERA_ASSIGN(const bool fits, resolve({kText, kText, kInteger, kInteger}));
-    if (!fits) return ExprPtr();
-    const auto call = [&](Function f, const SqlType& type, std::vector<ExprPtr> of) {
-      return Folded(MakeFunction(f, type, position, std::move(of)));
-    };
-    if (a.size() == 3) {
-      TESSERA_ASSIGN(ExprPtr y, Copy(*a[1]));
-      TESSERA_ASSIGN(y, call(Function::kLength, kInteger, ExprList(std::move(y))));
-      a.push_back(std::move(y));
-    }
-    TESSERA_ASSIGN(ExprPtr x, Copy(*a[0]));
-    TESSERA_ASSIGN(ExprPtr before, Copy(*a[2]));
-    TESSERA_ASSIGN(before, WithNumber("-", std::move(before), 1, position));
-    TESSERA_ASSIGN(ExprPtr head,
-                   call(Function::kSubstring, kText, ExprList(std::move(x), Number(1, position), std::move(before))));
-    TESSERA_ASSIGN(ExprPtr behind, Infix("+", std::move(a[2]), std::move(a[3]), position));
-    TESSERA_ASSIGN(ExprPtr tail, call(Function::kSubstring, kText, ExprList(std::move(a[0]), std::move(behind))));
-    TESSERA_ASSIGN(head, Infix("||", std::move(head), std::move(a[1]), position));
-    return Infix("||", std::move(head), std::move(tail), position);
-  }
-  if (name == "width_bucket" && a.size() == 4) {
-    TESSERA_ASSIGN(const bool fits, resolve({kDouble, kDouble, kDouble, kInteger}));
-    return fits ? BindWidthBucket(std::move(a), position) : Result<ExprPtr>(ExprPtr());
-  }
-  if (name == "make_time" && a.size() == 3) {
-    TESSERA_ASSIGN(const bool fits, resolve({kInteger, kInteger, kDouble}));
-    return fits ? BindMakeTime(std::move(a), position) : Result<ExprPtr>(ExprPtr());
-  }
-  const bool with_zone = name == "make_timestamptz";
-  if ((name == "make_timestamp" && a.size() == 6) || (with_zone && (a.size() == 6 || a.size() == 7))) {
-    TESSERA_ASSIGN(const bool fits, resolve({kInteger, kInteger, kInteger, kInteger, kInteger, kDouble, kText}));
-    if (!fits) return ExprPtr();
-    TESSERA_ASSIGN(ExprPtr time, BindMakeTime(ExprList(std::move(a[3]), std::move(a[4]), std::move(a[5])), position));
-    TESSERA_ASSIGN(ExprPtr date, Folded(MakeFunction(Function::kMakeDate, kDate, position,
-                                                     ExprList(std::move(a[0]), std::move(a[1]), std::move(a[2])))));
-    TESSERA_ASSIGN(ExprPtr moment, Infix("+", std::move(date), std::move(time), position));
-    if (!with_zone) return moment;
-    if (a.size() == 6) return Cast(std::move(moment), kTimestampTz);
-    if (!IsConstant(*a[6]) || a[6]->constant.null)
-      return Unsupported("a time zone that is not a constant text is not supported", a[6]->position);
-    Result<const TimeZone*> zone = FindTimeZone(a[6]->constant.text);
-    if (!zone.ok()) return zone.status().At(a[6]->position);
-    return InZone(Function::kMomentOfLocal, kTimestampTz, std::move(moment), **zone);
-  }
-  if ((name == "date_bin" && a.size() == 3) || (name == "time_bucket" && (a.size() == 2 || a.size() == 3)))
-    return BindDateBin(name, std::move(a), position);
-  return ExprPtr();
 }
 
 /// CASE WHEN a < b AND n > 0 THEN CASE WHEN x < a THEN 0 WHEN x >= b THEN n + 1 ELSE (x - a) * n / (b - a) + 1 END and the
@@ -234,7 +102,9 @@ Result<ExprPtr> ExpressionBinder::BindWidthBucket(std::vector<ExprPtr> args, int
   return Folded(MakeFunction(Function::kCase, kInteger, position, std::move(ways)));
 }
 
-Result<ExprPtr> ExpressionBinder::BindMakeInterval(const ParseNode* list, int position) {
+Result<ExprPtr> ExpressionBinder::BindMakeInterval(const ParseNode& call) {
+  const int position = call.location();
+  const ParseNode* const list = call.Get(Field::k_args);
   constexpr std::string_view kNames[] = {"years", "months", "weeks", "days", "hours", "mins", "secs"};
   constexpr size_t kCount = std::size(kNames), kSecs = kCount - 1;
   std::array<ExprPtr, kCount> parts;
@@ -312,7 +182,8 @@ Result<ExprPtr> ExpressionBinder::BindMakeTime(std::vector<ExprPtr> args, int po
 }
 
 /// x less what is left over of its distance from the origin.
-Result<ExprPtr> ExpressionBinder::BindDateBin(std::string_view name, std::vector<ExprPtr> args, int position) {
+Result<ExprPtr> ExpressionBinder::BindDateBin(std::string_view name, std::vector<ExprPtr>* arguments, int position) {
+  std::vector<ExprPtr>& args = *arguments;
   const std::string called(name);
   TESSERA_ASSIGN(args[0], Resolve(std::move(args[0]), kInterval));
   const bool zoned =

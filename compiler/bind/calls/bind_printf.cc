@@ -116,12 +116,11 @@ Result<ExprPtr> ExpressionBinder::Pad(ExprPtr x, int width, char align, const st
   if (width == 0) return x;
   std::vector<ExprPtr> of = ExprList(std::move(x), MakeConstant(Value::Int(kInteger, width), position),
                                      MakeConstant(Value::Text(fill), position));
-  const char* const text = align == '<' ? "CASE WHEN length($1) < $2 THEN rpad($1, $2, $3) ELSE $1 END"
-                           : align == '>'
-                               ? "CASE WHEN length($1) < $2 THEN lpad($1, $2, $3) ELSE $1 END"
-                               : "CASE WHEN length($1) < $2 THEN rpad(lpad($1, length($1) + ($2 - length($1)) "
-                                 "/ 2, $3), $2, $3) ELSE $1 END";
-  return BindText(text, of, position);
+  const char* const text = align == '<'   ? "CASE WHEN length(x) < y THEN rpad(x, y, z) ELSE x END"
+                           : align == '>' ? "CASE WHEN length(x) < y THEN lpad(x, y, z) ELSE x END"
+                                          : "CASE WHEN length(x) < y THEN rpad(lpad(x, length(x) + (y - length(x)) "
+                                            "/ 2, z), y, z) ELSE x END";
+  return BindText(text, std::move(of), position);
 }
 
 /// A value by a conversion of C.
@@ -206,20 +205,20 @@ Result<ExprPtr> ExpressionBinder::BindPrintf(std::string_view name, std::vector<
       if (d.conversion == 'I' && IsNullConstant(*x))
         return SqlError("null values cannot be formatted as an SQL identifier", at_format);
       std::vector<ExprPtr> of = ExprList(std::move(x));
-      TESSERA_ASSIGN(x, BindText(d.conversion == 's'   ? "coalesce($1::text, '')"
-                                 : d.conversion == 'L' ? "quote_nullable($1)"
-                                                       : "quote_ident($1)",
-                                 of, position));
+      TESSERA_ASSIGN(x, BindText(d.conversion == 's'   ? "coalesce(x::text, '')"
+                                 : d.conversion == 'L' ? "quote_nullable(x)"
+                                                       : "quote_ident(x)",
+                                 std::move(of), position));
       const char align = d.flags.empty() ? '>' : '<';
       TESSERA_ASSIGN(x, Pad(std::move(x), d.width, align, " ", position));
     } else if (d.conversion == 'c') {
       std::vector<ExprPtr> of = ExprList(std::move(x));
-      TESSERA_ASSIGN(x, BindText("chr($1)", of, position));
+      TESSERA_ASSIGN(x, BindText("chr(x)", std::move(of), position));
       TESSERA_ASSIGN(x, Pad(std::move(x), d.width, d.flags.empty() ? '>' : '<', " ", position));
     } else if (d.conversion == 's' || (d.conversion == 0 && !number)) {
       std::vector<ExprPtr> of = ExprList(std::move(x));
-      const std::string cut = d.precision < 0 ? "$1::text" : "left($1::text, " + std::to_string(d.precision) + ")";
-      TESSERA_ASSIGN(x, BindText(cut, of, position));
+      const std::string cut = d.precision < 0 ? "x::text" : "left(x::text, " + std::to_string(d.precision) + ")";
+      TESSERA_ASSIGN(x, BindText(cut, std::move(of), position));
       const bool left = language == Language::kBraces || d.flags.find('-') != std::string::npos;
       TESSERA_ASSIGN(x, Pad(std::move(x), d.width, d.align != 0 ? d.align : left ? '<' : '>', d.fill, position));
     } else {
@@ -231,7 +230,7 @@ Result<ExprPtr> ExpressionBinder::BindPrintf(std::string_view name, std::vector<
       if (conversion == 0 && !exact && d.precision < 0 && d.flags.find(',') == std::string::npos) {
         // As CAST shows it.
         std::vector<ExprPtr> of = ExprList(std::move(x));
-        TESSERA_ASSIGN(x, BindText("$1::text", of, position));
+        TESSERA_ASSIGN(x, BindText("x::text", std::move(of), position));
         TESSERA_ASSIGN(x, Pad(std::move(x), d.width, aligned ? d.align : '>',
                               d.flags.find('0') != std::string::npos ? "0" : d.fill, position));
       } else {

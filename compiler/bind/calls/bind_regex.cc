@@ -14,6 +14,35 @@ namespace {
 const SqlType kBoolean = SqlType::Of(TypeId::kBoolean);
 const SqlType kInteger = SqlType::Of(TypeId::kInteger);
 
+}  // namespace
+
+/// REGEXP_... and SUBSTRING: the places of their arguments; 0: there is none.
+struct RegexFunction {
+  std::string_view name;
+  enum class Kind : uint8_t { kMatches, kFull, kCount, kPlace, kSubstr, kExtract, kReplace, kSubstring } kind;
+  size_t flags_at, start_at, match_at, group_at;
+
+  bool Is(Kind k) const { return kind == k; }
+  SqlType result() const {
+    if (Is(Kind::kMatches) || Is(Kind::kFull)) return kBoolean;
+    return Is(Kind::kCount) || Is(Kind::kPlace) ? kInteger : SqlType::Text();
+  }
+};
+
+namespace {
+
+constexpr RegexFunction kRegexFunctions[] = {
+    {"regexp_like", RegexFunction::Kind::kMatches, 2, 0, 0, 0},
+    {"regexp_matches", RegexFunction::Kind::kMatches, 2, 0, 0, 0},
+    {"regexp_full_match", RegexFunction::Kind::kFull, 2, 0, 0, 0},
+    {"regexp_count", RegexFunction::Kind::kCount, 3, 2, 0, 0},
+    {"regexp_instr", RegexFunction::Kind::kPlace, 0, 0, 0, 0},
+    {"regexp_substr", RegexFunction::Kind::kSubstr, 4, 2, 3, 5},
+    {"regexp_extract", RegexFunction::Kind::kExtract, 3, 0, 0, 2},
+    {"regexp_replace", RegexFunction::Kind::kReplace, 3, 0, 0, 0},
+    {"substring", RegexFunction::Kind::kSubstring, 0, 0, 0, 0},
+};
+
 struct Flags {
   bool ignore_case = false;
   bool by_line = false;  ///< ^ and $ match at lines, and . no line feed
@@ -120,11 +149,14 @@ Result<ExprPtr> ExpressionBinder::MatchesPattern(ExprPtr x, ExprPtr pattern, boo
   return Comparison(negated ? Function::kEq : Function::kNe, std::move(match), Number(0, position), position);
 }
 
-Result<ExprPtr> ExpressionBinder::BindRegexOfRows(std::string_view name, std::vector<ExprPtr> a, size_t flags_at,
-                                                  int position) {
-  const bool full = name == "regexp_full_match", replace = name == "regexp_replace";
-  const bool substr = name == "regexp_substr" || name == "substring", extract = name == "regexp_extract";
-  const bool count = name == "regexp_count", counts = count || name == "regexp_instr";
+Result<ExprPtr> ExpressionBinder::BindRegexOfRows(const RegexFunction& function, std::vector<ExprPtr> a, int position) {
+  using Kind = RegexFunction::Kind;
+  const std::string_view name = function.name;
+  const size_t flags_at = function.flags_at;
+  const bool full = function.Is(Kind::kFull), replace = function.Is(Kind::kReplace);
+  const bool substr = function.Is(Kind::kSubstr) || function.Is(Kind::kSubstring),
+             extract = function.Is(Kind::kExtract);
+  const bool count = function.Is(Kind::kCount), counts = count || function.Is(Kind::kPlace);
   Flags flags;
   for (size_t i = 2; i < a.size(); ++i) {
     if (replace && i == 2) continue;
@@ -132,8 +164,7 @@ Result<ExprPtr> ExpressionBinder::BindRegexOfRows(std::string_view name, std::ve
       return Unsupported(std::string(name) + " with an argument of its own for each row is not supported",
                          a[i]->position, "Text, pattern and replacement may be other than constants.");
     }
-    if (a[i]->constant.null)
-      return MakeNull(replace || substr || extract ? SqlType::Text() : counts ? kInteger : kBoolean, position);
+    if (a[i]->constant.null) return MakeNull(function.result(), position);
     if (i == flags_at) TESSERA_TRY(ReadFlags(*a[i], name, replace, &flags));
     if (count && i == 2 && a[i]->constant.i64 != 1) return LaterCharacter(*a[i], name);
   }
@@ -311,8 +342,13 @@ Result<ExprPtr> ExpressionBinder::BindGlob(const ParseNode& node) {
 
 /// The pattern has three parts, with the escape and a double quote between them: the middle one is what is given, the first
 /// takes as little as it can.
-Result<ExprPtr> ExpressionBinder::BindSimilarPart(std::vector<ExprPtr> a, int position) {
+Result<ExprPtr> ExpressionBinder::BindSimilarPart(std::string_view, std::vector<ExprPtr>* args, int position) {
+  std::vector<ExprPtr>& a = *args;
   const SqlType text = SqlType::Text();
+  const auto is_text = [](const ExprPtr& e) { return e->type.id == TypeId::kText || e->type.id == TypeId::kNull; };
+  const bool typed = a[1]->type.id == TypeId::kText || a[2]->type.id == TypeId::kText;
+  const bool written = !a[2]->constant.null;
+  if (!std::all_of(a.begin(), a.end(), is_text) || !(typed || written)) return ExprPtr();
   for (ExprPtr& e : a) {
     TESSERA_ASSIGN(e, Resolve(std::move(e), text));
   }
@@ -382,7 +418,12 @@ Result<ExprPtr> ExpressionBinder::InForm(int64_t form, ExprPtr pattern, ExprPtr 
                              ExprList(std::move(pattern), std::move(escape), Number(form, position))));
 }
 
-Result<ExprPtr> ExpressionBinder::BindTrim(std::string_view name, std::vector<ExprPtr> args, int position) {
+Result<ExprPtr> ExpressionBinder::BindTrim(std::string_view name, std::vector<ExprPtr>* arguments, int position) {
+  std::vector<ExprPtr>& args = *arguments;
+  if (IsConstant(*args[1]) && args[1]->constant.text == " ") {  // TRIM(BOTH ' ' FROM x) names the default
+    args.pop_back();
+    return ExprPtr();
+  }
   for (ExprPtr& a : args) {
     TESSERA_ASSIGN(a, Resolve(std::move(a), SqlType::Text()));
     if (a->type.id != TypeId::kText) {
@@ -411,15 +452,16 @@ Result<ExprPtr> ExpressionBinder::BindTrim(std::string_view name, std::vector<Ex
 
 Result<ExprPtr> ExpressionBinder::BindRegexFunction(std::string_view name, std::vector<ExprPtr>* args, int position) {
   std::vector<ExprPtr>& a = *args;
-  const bool matches = name == "regexp_like" || name == "regexp_matches", full = name == "regexp_full_match";
-  const bool substr = name == "regexp_substr", extract = name == "regexp_extract", count = name == "regexp_count";
-  const bool place = name == "regexp_instr", replace = name == "regexp_replace", substring = name == "substring";
-  // The places of arguments; 0: there is none.
-  const size_t flags_at = matches || full ? 2 : substr ? 4 : extract || count || replace ? 3 : 0;
-  const size_t start_at = substr || count ? 2 : 0, match_at = substr ? 3 : 0, group_at = substr ? 5 : extract ? 2 : 0;
+  const auto* const found = std::find_if(std::begin(kRegexFunctions), std::end(kRegexFunctions),
+                                         [&](const RegexFunction& f) { return f.name == name; });
+  using Kind = RegexFunction::Kind;
+  const auto is = [&](Kind kind) { return found->Is(kind); };
+  const bool full = is(Kind::kFull), matches = full || is(Kind::kMatches), count = is(Kind::kCount);
+  const bool replace = is(Kind::kReplace), substring = is(Kind::kSubstring), extract = is(Kind::kExtract);
+  const auto& [called, kind, flags_at, start_at, match_at, group_at] = *found;
   const size_t least = replace ? 3 : 2;
   const size_t most = std::max({least, flags_at + 1, group_at + 1});
-  if (!(flags_at > 0 || place || substring) || a.size() < least || a.size() > most) return ExprPtr();
+  if (a.size() < least || a.size() > most) return ExprPtr();
   if (substring && a[1]->type.id != TypeId::kText && a[1]->type.id != TypeId::kNull) return ExprPtr();
 
   for (size_t i = 0; i < a.size(); ++i) {
@@ -428,10 +470,9 @@ Result<ExprPtr> ExpressionBinder::BindRegexFunction(std::string_view name, std::
     TESSERA_ASSIGN(a[i], Resolve(std::move(a[i]), text ? SqlType::Text() : kInteger));
     if (text ? a[i]->type.id != TypeId::kText : !a[i]->type.IsInteger()) return ExprPtr();
   }
-  const SqlType type = matches || full ? kBoolean : count || place ? kInteger : SqlType::Text();
+  const SqlType type = found->result();
   for (size_t i = 1; i < a.size(); ++i) {
-    if ((i == 1 || (replace && i == 2)) && !IsConstant(*a[i]))
-      return BindRegexOfRows(name, std::move(a), flags_at, position);
+    if ((i == 1 || (replace && i == 2)) && !IsConstant(*a[i])) return BindRegexOfRows(*found, std::move(a), position);
     if (!IsConstant(*a[i])) {
       return Unsupported(std::string(name) + " with an argument of its own for each row is not supported",
                          a[i]->position, "Only its first argument may be other than a constant.");
@@ -451,8 +492,8 @@ Result<ExprPtr> ExpressionBinder::BindRegexFunction(std::string_view name, std::
   if (full) text = "\\A(?:" + text + ")\\z";
   text = WithFlags(std::move(text), flags);
   TESSERA_TRY(TryRegex(text, pattern->position));
-  if (matches || full) return BindMatch(std::move(x), std::move(pattern), position);
-  if (count || place) {
+  if (matches) return BindMatch(std::move(x), std::move(pattern), position);
+  if (count || is(Kind::kPlace)) {
     return Folded(MakeFunction(count ? Function::kRegexCount : Function::kRegexPlace, kInteger, position,
                                ExprList(std::move(x), std::move(pattern))));
   }
