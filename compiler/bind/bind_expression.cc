@@ -7,6 +7,7 @@
 
 #include "base/interrupt.h"
 #include "compiler/bind/expression_binder.h"
+#include "compiler/bind/macro_call.h"
 #include "compiler/parse/parser.h"
 #include "compiler/parse/sql_scanner.h"
 #include "compiler/query/fold.h"
@@ -290,7 +291,8 @@ Result<ExprPtr> ExpressionBinder::BindColumn(const ParseNode& node) {
   const std::string_view qualifier = count == 2 ? first : std::string_view();
   const std::string_view name = count == 2 ? fields->first()->next()->Text(Field::k_sval) : first;
 
-  if (count == 1) {
+  int levels = 0;
+  if (count == 1 && FrameOf(*context_, &levels) != nullptr) {
     TESSERA_ASSIGN(ExprPtr argument, BindMacroArgument(name, position));
     if (argument != nullptr) return argument;
   }

@@ -80,12 +80,14 @@ constexpr NestedFunction kNestedFunctions[] = {
 /// What takes or gives JSON, arrays, maps or structs.
 Status RefuseNested(std::string_view name, int position) {
   if (name.starts_with("json")) return Unsupported(std::string(name) + " is not supported: there is no JSON", position);
-  const std::string message = std::string(name) + " is not supported: there are no arrays, maps and JSON";
+  const auto refused = [&](const char* hint) {
+    return Unsupported(std::string(name) + " is not supported: there are no arrays, maps and JSON", position, hint);
+  };
   for (const NestedFunction& f : kNestedFunctions) {
-    if (f.name == name) return Unsupported(message, position, f.hint);
+    if (f.name == name) return refused(f.hint);
   }
   for (const char* of_lists : {"array_", "list_", "map_", "struct_"}) {
-    if (name.starts_with(of_lists)) return Unsupported(message, position);
+    if (name.starts_with(of_lists)) return refused("");
   }
   return {};
 }

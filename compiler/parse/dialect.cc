@@ -173,7 +173,8 @@ Status DialectReader::ReadFirstWords() {
     if (refused) return *std::move(refused);
   }
   if (text(1) == "variable") ReadVariable();
-  if (word(0) == Keyword::kCreate || text(0) == "drop") TESSERA_TRY(ReadMacro());
+  const bool drops = tokens_[0].end - tokens_[0].begin == 4 && text(0) == "drop";
+  if (word(0) == Keyword::kCreate || drops) TESSERA_TRY(ReadMacro());
   const bool alone = tokens_.size() == 2 || tokens_[1].symbol == ';';
   if (alone && word(0) == Keyword::kDescribe) {
     Replace(tokens_[0].begin, tokens_[0].end, "SHOW TABLES");

@@ -30,7 +30,8 @@ Status DialectReader::ReadMacro() {
     macro.of_rows = take("table");
     const size_t end = at;
     take("if", "exists");
-    if (at >= tokens_.size() || !IsName(tokens_[at], sql_)) return {};
+    const bool alone = at + 1 < tokens_.size() && tokens_[at + 1].symbol != '.';
+    if (!alone || !IsName(tokens_[at], sql_)) return {};
     macro.name = word(at);
     Replace(tokens_[1].begin, tokens_[end - 1].end, "TYPE");
     out_.dialect.macro = std::move(macro);
