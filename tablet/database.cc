@@ -31,6 +31,14 @@ class DirectoryDatabase final : public Database {
   void SetCompression(CompressionGoal goal) override { directory_->SetCompression(goal); }
   std::string TakeWarning() override { return directory_->TakeWarning(); }
 
+  bool InTransaction() const override { return directory_->InTransaction(); }
+  Status BeginTransaction() override { return directory_->BeginTransaction(); }
+  Status PushMark() override { return directory_->PushMark(); }
+  Status ReturnToMark(size_t mark) override { return directory_->ReturnToMark(mark); }
+  Status DropMark(size_t mark) override { return directory_->DropMark(mark); }
+  Status CommitTransaction() override { return directory_->CommitTransaction(); }
+  void RollBackTransaction() noexcept override { directory_->RollBackTransaction(); }
+
   Status CreateTable(const TableSchema& schema, bool if_not_exists) override {
     TESSERA_TRY(CheckSchema(schema));
     TESSERA_ASSIGN(const DatabaseDirectory::Write write, directory_->BeginWrite());
@@ -48,7 +56,7 @@ class DirectoryDatabase final : public Database {
   }
 
   Status DropTable(const std::string& name, bool if_exists) override {
-    if (if_exists && !DatabaseDirectory::IsWritten(directory_->path())) return Status();
+    if (if_exists && !directory_->IsWritten()) return Status();
     TESSERA_ASSIGN(const DatabaseDirectory::Write write, directory_->BeginWrite());
     const std::shared_ptr<const TableRecord> table = write.contents.Find(name);
     if (table == nullptr) return if_exists ? Status() : SqlError("table \"" + name + "\" does not exist");
@@ -66,7 +74,7 @@ class DirectoryDatabase final : public Database {
   }
 
   Status DropType(const std::string& name, bool if_exists) override {
-    if (if_exists && !DatabaseDirectory::IsWritten(directory_->path())) return Status();
+    if (if_exists && !directory_->IsWritten()) return Status();
     TESSERA_ASSIGN(const DatabaseDirectory::Write write, directory_->BeginWrite());
     std::vector<EnumType> types = write.contents.types;
     const auto at = std::lower_bound(types.begin(), types.end(), name, TypeLess);

@@ -9,6 +9,7 @@
 // Threads: Database and Tablet may be used from any thread at once; TableWriter by one thread at a time.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -51,6 +52,21 @@ class Database {
   /// COPY table FROM file: all rows or none. Returns the rows added. Errors name file, line, column and text.
   virtual Result<uint64_t> CopyFrom(const std::string& table, const std::string& file,
                                     const CopyFromOptions& options) = 0;
+
+  // A transaction of several changes by this object: it takes the writer lock when it begins and holds it to its end. Read()
+  // has the changes at once; others see them all with the commit, or none. One thread at a time.
+  virtual bool InTransaction() const = 0;
+  /// Errors: kBusy, as of the other writers. REQUIRES: !InTransaction(); and of those below: InTransaction().
+  virtual Status BeginTransaction() = 0;
+  /// Marks are numbered from 1; a mark goes with those after it.
+  virtual Status PushMark() = 0;
+  /// Undoes what was done since. The mark stays.
+  virtual Status ReturnToMark(size_t mark) = 0;
+  virtual Status DropMark(size_t mark) = 0;
+  /// Ends it, also with an error: then nothing of it is kept, unless the message says that this cannot be known.
+  virtual Status CommitTransaction() = 0;
+  virtual void RollBackTransaction() noexcept = 0;
+
   virtual void SetLockTimeout(int milliseconds) = 0;
   /// How the tablets are packed that are written from now on.
   virtual void SetCompression(CompressionGoal goal) = 0;

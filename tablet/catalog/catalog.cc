@@ -164,16 +164,18 @@ std::shared_ptr<const TableRecord> CatalogContents::Find(std::string_view name) 
   return at != tables.end() && (*at)->schema.name == name ? *at : nullptr;
 }
 
-/// Rolls back unless committed.
+/// Rolls back unless committed. Within a transaction of several changes it is a part of it, which is undone alone.
 class Catalog::Transaction {
  public:
-  explicit Transaction(Catalog* catalog) : catalog_(catalog) {}
+  explicit Transaction(Catalog* catalog) : catalog_(catalog), is_part_(catalog->is_open_) {}
   ~Transaction() {
     // (Execute() would make a message, and there may be no memory for it.)
-    if (begun_) sqlite3_exec(catalog_->db_, "ROLLBACK", nullptr, nullptr, nullptr);
+    if (begun_)
+      sqlite3_exec(catalog_->db_, is_part_ ? "ROLLBACK TO change; RELEASE change" : "ROLLBACK", nullptr, nullptr,
+                   nullptr);
   }
   Status Begin(const char* sql) {
-    TESSERA_TRY(catalog_->Execute(sql));
+    TESSERA_TRY(catalog_->Execute(is_part_ ? "SAVEPOINT change" : sql));
     begun_ = true;
     return {};
   }
@@ -182,13 +184,17 @@ class Catalog::Transaction {
     return Begin(sql);
   }
   Status Commit() {
-    TESSERA_TRY(catalog_->Execute("COMMIT"));
+    TESSERA_TRY(catalog_->Execute(is_part_ ? "RELEASE change" : "COMMIT"));
     begun_ = false;
     return {};
   }
   /// The same for a change that gives the database row this checksum. An error of COMMIT does not say whether it took
   /// effect (it does if the journal is gone and only the directory cannot be synced), so the catalog is asked then.
   Result<Durability> CommitChange(uint64_t checksum) {
+    if (is_part_) {
+      TESSERA_TRY(Commit());
+      return Durability::kDurable;  // as far as it goes: the end of the whole makes it so
+    }
     // Made now: after the commit nothing that can be done before may fail.
     const Status uncertain(ErrorCode::kIo,
                            "catalog \"" + catalog_->path_ + "\" cannot be read after an error at its commit",
@@ -210,10 +216,51 @@ class Catalog::Transaction {
     return uncertain;
   }
 
+  /// The transaction has been begun by an earlier object.
+  void TakeOver() { begun_ = true; }
+  /// ... and is left to a later one.
+  void Leave() { begun_ = false; }
+
  private:
   Catalog* const catalog_;
+  const bool is_part_;
   bool begun_ = false;
 };
+
+Status Catalog::BeginOpen() {
+  Transaction transaction(this);
+  TESSERA_TRY(transaction.BeginChange("BEGIN IMMEDIATE"));
+  // Pages that have no room in memory would lock out the readers of other processes before the commit.
+  TESSERA_TRY(Execute("PRAGMA cache_spill = OFF"));
+  transaction.Leave();
+  is_open_ = true;
+  return {};
+}
+
+Status Catalog::SetMark(size_t number) { return Execute(("SAVEPOINT mark_" + std::to_string(number)).c_str()); }
+
+Status Catalog::ReturnToMark(size_t number) {
+  last_data_version_ = -1;
+  return Execute(("ROLLBACK TO mark_" + std::to_string(number)).c_str());
+}
+
+Status Catalog::DropMark(size_t number) { return Execute(("RELEASE mark_" + std::to_string(number)).c_str()); }
+
+Result<Durability> Catalog::CommitOpen() {
+  is_open_ = false;
+  last_data_version_ = -1;
+  Transaction transaction(this);
+  transaction.TakeOver();
+  TESSERA_ASSIGN(const int64_t checksum, QueryInteger("SELECT checksum FROM database"));
+  return transaction.CommitChange(static_cast<uint64_t>(checksum));
+}
+
+void Catalog::RollBackOpen() noexcept {
+  is_open_ = false;
+  last_data_version_ = -1;
+  Transaction transaction(this);
+  transaction.TakeOver();
+}
 
 Status Catalog::Corrupt(const std::string& reason) const {
   return {ErrorCode::kCorrupt, "catalog \"" + path_ + "\" is corrupt: " + reason};
@@ -268,23 +315,33 @@ Result<int64_t> Catalog::QueryInteger(const char* sql) {
   return row ? query.Integer(0) : 0;
 }
 
-Result<std::unique_ptr<Catalog>> Catalog::Open(const std::string& path, const std::string& name, Access access,
-                                               bool durable) {
-  std::unique_ptr<Catalog> catalog(new Catalog(path, name, durable));
+Status Catalog::Connect(Access access) {
   int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE;
   flags |= access == Access::kReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
   if (access == Access::kCreate) flags |= SQLITE_OPEN_CREATE;
-  const int code = sqlite3_open_v2(path.c_str(), &catalog->db_, flags, nullptr);
-  if (code != SQLITE_OK) return catalog->Error(code);
-  sqlite3_extended_result_codes(catalog->db_, 1);
+  const int code = sqlite3_open_v2(path_.c_str(), &db_, flags, nullptr);
+  if (code != SQLITE_OK) return Error(code);
+  sqlite3_extended_result_codes(db_, 1);
   sqlite3_busy_handler(
-      catalog->db_, [](void* self, int calls) { return static_cast<Catalog*>(self)->Wait(calls) ? 1 : 0; },
-      catalog.get());
+      db_, [](void* self, int calls) { return static_cast<Catalog*>(self)->Wait(calls) ? 1 : 0; }, this);
   // A damaged or hostile file must not run SQL of its own.
-  sqlite3_db_config(catalog->db_, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
-  sqlite3_db_config(catalog->db_, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
-  sqlite3_db_config(catalog->db_, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
-  sqlite3_db_config(catalog->db_, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
+  sqlite3_db_config(db_, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+  sqlite3_db_config(db_, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+  sqlite3_db_config(db_, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
+  sqlite3_db_config(db_, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
+  return {};
+}
+
+Result<std::unique_ptr<Catalog>> Catalog::OpenTemporary(const std::string& name) {
+  std::unique_ptr<Catalog> catalog(new Catalog(":memory:", name));
+  TESSERA_TRY(catalog->Connect(Access::kCreate));
+  catalog->has_chosen_journal_ = true;
+  return catalog;
+}
+
+Result<std::unique_ptr<Catalog>> Catalog::Open(const std::string& path, const std::string& name, Access access) {
+  std::unique_ptr<Catalog> catalog(new Catalog(path, name));
+  TESSERA_TRY(catalog->Connect(access));
 
   // After a crash the journal comes first: it may be what makes the file a database again. In a database that is
   // opened for reading only it is an error that says so.
@@ -305,18 +362,16 @@ Result<std::unique_ptr<Catalog>> Catalog::Open(const std::string& path, const st
   }
   // EXTRA is FULL and, where a journal is removed at the end, one more sync of the directory. Without it a power failure
   // could bring back the old catalog, whose tablet files were removed right after the commit.
-  TESSERA_TRY(catalog->Execute(durable ? "PRAGMA synchronous = EXTRA" : "PRAGMA synchronous = OFF"));
-  // No other process has a temporary one. (Locks are 40 calls of the system for each INSERT.)
-  if (!durable) TESSERA_TRY(catalog->Execute("PRAGMA locking_mode = EXCLUSIVE"));
+  TESSERA_TRY(catalog->Execute("PRAGMA synchronous = EXTRA"));
   return catalog;
 }
 
 /// A commit ends with a synced header of zeros in a journal that stays: its blocks are written again, and the file system
 /// has nothing to note of its own, which it would have of a journal that is made and removed each time (30 ms instead of 34
-/// for an INSERT of one row). A temporary catalog needs a journal only to roll back.
+/// for an INSERT of one row).
 Status Catalog::ChooseJournal() {
   if (std::exchange(has_chosen_journal_, true)) return {};
-  return Execute(durable_ ? "PRAGMA journal_mode = PERSIST" : "PRAGMA journal_mode = MEMORY");
+  return Execute("PRAGMA journal_mode = PERSIST");
 }
 
 Result<bool> Catalog::HasJournal() const {
@@ -839,7 +894,7 @@ Status Catalog::InsertTablets(const TableRecord& table, size_t first) {
 Result<Durability> Catalog::UpdateTable(const CatalogContents& state, const TableRecord& before, TableRecord after,
                                         const std::vector<std::string>& sketches, int64_t next_tablet_id,
                                         CatalogContents* made) {
-  after.version = before.version + 1;
+  after.version = std::max(before.version, least_version_) + 1;
   after.checksum = TableChecksum(after);
   CatalogContents contents = state;
   contents.next_tablet_id = next_tablet_id;

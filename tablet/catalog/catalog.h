@@ -6,6 +6,7 @@
 // Start at: Catalog::Open, Catalog::Load. Thread-compatible: DatabaseDirectory guards the one it has with a mutex.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -80,10 +81,10 @@ enum class Durability {
 class Catalog {
  public:
   enum class Access { kReadOnly, kReadWrite, kCreate };
-  /// `name` is the database's name for messages; `durable`: commits wait for the disk. Does not look into the file yet;
-  /// see Check().
-  static Result<std::unique_ptr<Catalog>> Open(const std::string& path, const std::string& name, Access access,
-                                               bool durable);
+  /// `name` is the database's name for messages. Does not look into the file yet; see Check(). Commits wait for the disk.
+  static Result<std::unique_ptr<Catalog>> Open(const std::string& path, const std::string& name, Access access);
+  /// An empty one in memory, which no other process sees.
+  static Result<std::unique_ptr<Catalog>> OpenTemporary(const std::string& name);
   ~Catalog();
   Catalog(const Catalog&) = delete;
   Catalog& operator=(const Catalog&) = delete;
@@ -119,14 +120,28 @@ class Catalog {
                                  const std::vector<std::string>& sketches, int64_t next_tablet_id,
                                  CatalogContents* made);
 
+  // A transaction of several of these changes, which are parts of it: Load() has them, other connections do not. Readers of
+  // other processes go on; a writer would wait.
+  Status BeginOpen();
+  /// Marks the state to which ReturnToMark goes, after which the mark is still there. Numbers rise.
+  Status SetMark(size_t number);
+  Status ReturnToMark(size_t number);
+  Status DropMark(size_t number);
+  /// Ends it, also with an error.
+  Result<Durability> CommitOpen();
+  void RollBackOpen() noexcept;
+  /// Versions that UpdateTable gives are greater: a version that was rolled back has been seen, and does not come again with
+  /// other rows.
+  void RaiseVersions(int64_t version) { least_version_ = std::max(least_version_, version); }
+
   /// The serialised DistinctCount of each column; empty strings before the first load.
   Result<std::vector<std::string>> Sketches(const TableRecord& table);
 
  private:
   class Statement;
   class Transaction;
-  Catalog(std::string path, std::string name, bool durable)
-      : path_(std::move(path)), name_(std::move(name)), durable_(durable) {}
+  Catalog(std::string path, std::string name) : path_(std::move(path)), name_(std::move(name)) {}
+  Status Connect(Access access);
   Status Error(int code) const;
   Status Error(int code, const std::string& message) const;
   /// Whether to try again where another process has the catalog locked; waits a little. `calls`: how often it has.
@@ -156,7 +171,6 @@ class Catalog {
 
   const std::string path_;
   const std::string name_;
-  const bool durable_;
   sqlite3* db_ = nullptr;
   int lock_timeout_ms_ = 5000;
   std::chrono::steady_clock::time_point patience_ends_;
@@ -164,6 +178,8 @@ class Catalog {
   sqlite3_stmt* data_version_ = nullptr;                     ///< prepared once: Changed() is called for every statement
   int64_t last_data_version_ = -1, others_version_ = 0;
   bool has_chosen_journal_ = false;
+  bool is_open_ = false;  ///< between BeginOpen() and its end
+  int64_t least_version_ = 0;
 };
 
 }  // namespace tessera

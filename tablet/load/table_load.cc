@@ -40,7 +40,7 @@ TabletTarget TableLoad::TargetOf(const DatabaseDirectory& directory, const Datab
                                  const TableRecord& table) {
   TabletTarget target;
   target.directory = directory.path();
-  target.durable = directory.durable();
+  target.durable = directory.durable() && !directory.InTransaction();  // else its end waits for the disk
   target.compression = directory.compression();
   target.database = write.contents.database;
   target.table_id = table.id;
@@ -305,7 +305,7 @@ Status TableLoad::Commit() {
   TESSERA_ASSIGN(TableRecord after, MakeRecord(&sketches));
   if (adds) {
     TESSERA_TRY(CheckKey(after));
-    TESSERA_TRY(directory_->SyncDirectory());
+    if (!directory_->InTransaction()) TESSERA_TRY(directory_->SyncDirectory());
   }
   TESSERA_TRY(status());
   const int64_t next_tablet_id =
