@@ -8,6 +8,7 @@
 #include "session/decode_depth.h"
 #include "session/program_run.h"
 #include "session/statements.h"
+#include "session/transaction.h"
 
 namespace tessera {
 namespace {
@@ -92,6 +93,12 @@ Status WriteRows(SessionState* state, const Compiled& compiled, const Snapshot& 
 
 Status Insert(SessionState* state, const Compiled& compiled, const Snapshot& snapshot) {
   const Statement& s = compiled.statement;
+  if (MayWait(*state, compiled)) {
+    RowBatch rows = s.values;
+    if (s.rules) TESSERA_TRY(s.rules(&rows, 1));
+    state->timing.rows = rows.rows;
+    return LetWait(state, s, rows);
+  }
   TESSERA_ASSIGN(std::unique_ptr<TableWriter> writer, state->database->Write(s.table));
   // The snapshot is older than the lock: the table may have become another one in between.
   TESSERA_ASSIGN(std::shared_ptr<const Snapshot> now, state->database->Read());

@@ -19,14 +19,44 @@
 #include "session/session_state.h"
 #include "session/statement_timer.h"
 #include "session/statements.h"
+#include "session/transaction.h"
 #include "tablet/catalog/database_directory.h"
 #include "tablet/files/unpacked_chunks.h"
 
 namespace tessera {
+namespace {
+
+/// Whether it may change the database.
+bool Changes(const Statement& s) {
+  if (s.explain && !s.explain_analyze) return false;
+  switch (s.kind) {
+    case Statement::Kind::kSelect:
+    case Statement::Kind::kCopyTo:
+    case Statement::Kind::kSet:
+    case Statement::Kind::kShow:
+    case Statement::Kind::kNotice:
+    case Statement::Kind::kSetVariable:
+      return false;
+    case Statement::Kind::kInsert:
+    case Statement::Kind::kDelete:
+    case Statement::Kind::kUpdate:
+    case Statement::Kind::kCreateTable:
+    case Statement::Kind::kDropTable:
+    case Statement::Kind::kCopyFrom:
+    case Statement::Kind::kCreateType:
+    case Statement::Kind::kDropType:
+    case Statement::Kind::kVacuum:
+      break;
+  }
+  return true;
+}
+
+}  // namespace
 
 class Session::Impl {
  public:
   ~Impl() {
+    RollBack(&state_);
     if (state_.cluster != nullptr) state_.cluster->CloseDatabase();
   }
 
@@ -36,7 +66,7 @@ class Session::Impl {
     state_.default_threads = ProcessorsOfRank(local_ranks);
     state_.default_memory_limit = options.memory_limit != 0 ? options.memory_limit : MemoryOfRank(local_ranks);
     TESSERA_ASSIGN(state_.database, Database::Open(options.directory, options.mode));
-    is_new_ = !DatabaseDirectory::IsWritten(state_.database->directory());
+    is_new_ = !IsWritten();
     TESSERA_TRY(TellRanks());
     Settings settings;
     settings.threads = std::clamp(options.threads, 0, kMaxThreads);
@@ -87,12 +117,17 @@ class Session::Impl {
   bool is_new() const { return is_new_; }
 
  private:
+  /// A temporary database is there from the start.
+  bool IsWritten() const {
+    return state_.options.directory.empty() || DatabaseDirectory::IsWritten(state_.database->directory());
+  }
+
   /// Tells the other ranks the database as soon as they can see it: not before the first change, if it is new.
   Status TellRanks() {
     const SessionOptions& options = state_.options;
     if (state_.cluster != nullptr || options.cluster == nullptr || options.cluster->ranks() == 1) return Status::Ok();
     const std::string& directory = state_.database->directory();
-    if (!DatabaseDirectory::IsWritten(directory)) return Status::Ok();
+    if (!IsWritten()) return Status::Ok();
     std::error_code error;
     const std::string path = std::filesystem::canonical(directory, error).string();
     TESSERA_TRY(options.cluster->OpenDatabase(error ? directory : path, options.directory.empty(), options.scatter));
@@ -110,15 +145,37 @@ class Session::Impl {
     TakeAccounts(clock, &statistics.ranks[0]);
   }
 
+  /// An error within a transaction is its end, but for ROLLBACK.
   Status Run(std::string_view sql, ResultWriter* out) {
-    TESSERA_ASSIGN(const bool ended, RefuseTransaction(&state_, sql, out));
-    if (ended) return Status::Ok();
+    const auto run = [&]() -> Status {
+      TESSERA_ASSIGN(const bool done, RunTransactionCommand(&state_, sql, out));
+      return done ? Status::Ok() : RunOther(sql, out);
+    };
+    Status status = run();
+    if (!status.ok()) state_.transaction.has_failed = state_.transaction.is_open;
+    return status;
+  }
+
+  /// A statement that neither begins nor ends a transaction.
+  Status RunOther(std::string_view sql, ResultWriter* out) {
     TESSERA_TRY(TellRanks());
-    TESSERA_ASSIGN(std::shared_ptr<const Snapshot> snapshot, state_.database->Read());
+    // Rows that wait are stored before what may read them.
+    if (!BeginsWithInsert(sql)) TESSERA_TRY(StoreWaiting(&state_));
+    TESSERA_ASSIGN(std::shared_ptr<const Snapshot> snapshot, SnapshotOf(&state_));
     const auto start = Clock::now();
-    PlanOptions options = PlanOptionsOf(state_);
-    options.run_query = [&](const std::string& query) { return FirstColumn(&state_, query, *snapshot); };
-    TESSERA_ASSIGN(Compiled compiled, Compile(sql, *snapshot, options, &state_.random));
+    TESSERA_ASSIGN(Compiled compiled, CompileAgainst(sql, snapshot));
+    if (Changes(compiled.statement)) {
+      TESSERA_ASSIGN(std::shared_ptr<const Snapshot> now, BeginChange(&state_, snapshot));
+      if (state_.transaction.is_open && !MayWait(state_, compiled)) {
+        TESSERA_TRY(StoreWaiting(&state_));
+        TESSERA_ASSIGN(now, state_.database->Read());
+      }
+      if (now != snapshot) {
+        snapshot = std::move(now);
+        TESSERA_ASSIGN(compiled, CompileAgainst(sql, snapshot));
+      }
+    }
+    state_.transaction.has_read = true;
     Timing& timing = state_.timing;
     timing.compile = MillisecondsSince(start);
     if (state_.cancel) return Cancelled();
@@ -126,11 +183,17 @@ class Session::Impl {
     const auto execution = Clock::now();
     const PhaseScope phase(Phase::kExecute);
     const Statement::Kind kind = compiled.statement.kind;
-    const bool changes = kind == Statement::Kind::kDelete || kind == Statement::Kind::kUpdate;
+    const bool finds_rows = kind == Statement::Kind::kDelete || kind == Statement::Kind::kUpdate;
     const Status status =
-        changes ? Change(&state_, sql, compiled, snapshot, out) : RunStatement(&state_, compiled, *snapshot, out);
+        finds_rows ? Change(&state_, sql, compiled, snapshot, out) : RunStatement(&state_, compiled, *snapshot, out);
     timing.execute = MillisecondsSince(execution);
     return status;
+  }
+
+  Result<Compiled> CompileAgainst(std::string_view sql, const std::shared_ptr<const Snapshot>& snapshot) {
+    PlanOptions options = PlanOptionsOf(state_);
+    options.run_query = [&](const std::string& query) { return FirstColumn(&state_, query, *snapshot); };
+    return Compile(sql, *snapshot, options, &state_.random);
   }
 
   SessionState state_;

@@ -15,6 +15,7 @@
 #include "mpi/rank_gpu.h"
 #include "session/session.h"
 #include "session/settings.h"
+#include "session/transaction.h"
 #include "tablet/database.h"
 #include "tablet/values/row_batch.h"
 #include "vm/run/statistics.h"
@@ -43,8 +44,7 @@ struct SessionState {
   std::function<void(const Progress&)> progress;
   std::map<std::string, Value, std::less<>> variables;  ///< of SET VARIABLE
   RandomState random{std::random_device()(), 0};
-  /// "BEGIN", if a transaction was begun, which is refused as a whole, and has not ended; else "".
-  std::string refused_transaction;
+  SessionTransaction transaction;
   // Of the running or the last statement:
   Timing timing;
   bool is_query = false;

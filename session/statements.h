@@ -24,11 +24,6 @@ inline constexpr size_t kTagBytes = 64;
 /// Runs a compiled statement of any kind.
 Status RunStatement(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, ResultWriter* out);
 
-// transaction_statements.cc
-/// Transactions of several statements are not supported. One that is begun is refused as a whole, up to its end: else what
-/// it was to undo would stay. True if `sql` ended one, and with that is done. Errors: `sql` begins one or belongs to one.
-Result<bool> RefuseTransaction(SessionState* state, std::string_view sql, ResultWriter* out);
-
 // query_statements.cc
 Status Select(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, ResultWriter* out);
 /// Returns nothing to a writer, so that EXPLAIN ANALYZE can run it as well.

@@ -221,34 +221,39 @@ def test_nothing_is_lost_by_what_hints_teach():
         holds("HINT:  " in answer.err and "drop" not in answer.err.lower() and "INSERT INTO" not in answer.err, answer)
 
 
-def test_a_refused_transaction_keeps_nothing():
+def test_transactions_of_a_script_and_at_the_prompt():
     run("db", "-c", "CREATE TABLE t (x INTEGER)", status=0)
-    for begin, end in (("BEGIN", "ROLLBACK"), ("start transaction", "abort"), ("SAVEPOINT s", "COMMIT"),
-                       ("BEGIN IMMEDIATE", "END")):
-        script = f"{begin};\nINSERT INTO t VALUES (1);\n{end};\n"
-        for options in ([], ["--no-bail"]):
-            answer = run("db", *options, script=script, status=1)
-            holds("is not supported: each statement is a transaction of its own" in answer.err, answer)
-            equal("not run: it belongs to the transaction" in answer.err, options != [], answer)
-            equal(run("db", "-c", "SELECT count(*) AS n FROM t", status=0).out, "n\n0\n", script)
-    answer = run("--no-bail", "db", script="BEGIN;\nSELECT 1;\nROLLBACK;\nINSERT INTO t VALUES (2);\nSELECT x FROM t;\n", status=1)
+    # A script that ends, or is stopped by an error, before COMMIT keeps nothing.
+    for script, options, status in (("BEGIN;\nINSERT INTO t VALUES (1);\n", [], 0),
+                                    ("BEGIN;\nINSERT INTO t VALUES (1);\nSELECT absent;\nCOMMIT;\n", [], 1),
+                                    ("BEGIN;\nINSERT INTO t VALUES (1);\nSELECT absent;\nCOMMIT;\n", ["--no-bail"], 1)):
+        run("db", *options, script=script, status=status)
+        equal(run("db", "-c", "SELECT count(*) AS n FROM t", status=0).out, "n\n0\n", script)
+    answer = run("--no-bail", "db", status=1,
+                 script="BEGIN;\nSELECT absent;\nSELECT 1;\nROLLBACK;\nINSERT INTO t VALUES (2);\nSELECT x FROM t;\n")
     equal(answer.out, "x\n2\n")
+    holds("current transaction is aborted" in answer.err and "HINT:  Enter ROLLBACK." in answer.err, answer)
+    # Several -c are one session, as in psql's single connection.
+    run("db", "-c", "BEGIN", "-c", "INSERT INTO t VALUES (3)", "-c", "COMMIT", status=0)
+    equal(run("db", "-c", "SELECT sum(x) AS s FROM t", status=0).out, "s\n5\n")
     with contextlib.closing(Terminal("db")) as terminal:
         terminal.expect_prompt()
         terminal.type("BEGIN;\r")
-        terminal.expect("HINT:  What follows is refused up to COMMIT or ROLLBACK")
+        terminal.expect("BEGIN\r\n")
         terminal.expect_prompt()
-        terminal.type("INSERT INTO t VALUES (3);\r")
-        terminal.expect("HINT:  Enter ROLLBACK")
+        terminal.type("DELETE FROM t;\r")
+        terminal.expect("DELETE 2")
         terminal.expect_prompt()
         terminal.type("ROLLBACK;\r")
         terminal.expect("\nROLLBACK\r\n")
         terminal.expect_prompt()
+        terminal.type("ROLLBACK;\r")
+        terminal.expect("WARNING:  there is no transaction in progress")
+        terminal.expect_prompt()
         terminal.type("SELECT sum(x) AS s FROM t;\r")
-        terminal.expect("│ 2 │")
+        terminal.expect("│ 5 │")
         terminal.expect_prompt()
         terminal.type(CTRL_D)
-        equal(terminal.leave(), 0)
 
 
 def test_words_behind_the_directory_are_statements():

@@ -15,7 +15,7 @@ constexpr const char* kAlter =
 constexpr const char* kRename =
     "Write CREATE TABLE u AS SELECT * FROM t. Keys, CHECKs and defaults of t are not taken over.";
 constexpr const char* kOneDatabase = "A session has one database, the directory that tessera is started with.";
-constexpr const char* kCommits = "Each statement is a transaction of its own, and kept when it ends.";
+constexpr const char* kLock = "BEGIN IMMEDIATE lets no other session change anything before COMMIT.";
 constexpr const char* kNoUsers = "There are no users: who may read the directory may read the tables.";
 constexpr const char* kNoServer = "There are no other sessions to talk to.";
 constexpr const char* kNoExtensions = "There are no extensions.";
@@ -28,7 +28,7 @@ struct Known {
 constexpr Known kKnown[] = {
     {"MergeStmt", "MERGE", kMerge},
     {"TruncateStmt", "TRUNCATE", "Write DELETE FROM t."},
-    {"TransactionStmt", "BEGIN, COMMIT or ROLLBACK", kCommits},
+    {"TransactionStmt", "BEGIN, COMMIT or ROLLBACK here", "Enter it as a statement of its own."},
     {"ViewStmt", "CREATE VIEW", "Write WITH v AS (SELECT ...) in front of each query."},
     {"AlterTableStmt", "ALTER TABLE", kAlter},
     {"RenameStmt", "ALTER ... RENAME", kRename},
@@ -51,7 +51,7 @@ constexpr Known kKnown[] = {
     {"DeclareCursorStmt", "DECLARE CURSOR", ""},
     {"FetchStmt", "FETCH", ""},
     {"ClosePortalStmt", "CLOSE", ""},
-    {"LockStmt", "LOCK", kCommits},
+    {"LockStmt", "LOCK", kLock},
     {"GrantStmt", "GRANT or REVOKE", kNoUsers},
     {"GrantRoleStmt", "GRANT or REVOKE", kNoUsers},
     {"CreateRoleStmt", "CREATE ROLE", kNoUsers},
