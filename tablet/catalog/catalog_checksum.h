@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "tablet/catalog/catalog.h"
+#include "tablet/catalog/table_record.h"
 
 namespace tessera {
 

@@ -13,14 +13,13 @@
 #include <unordered_set>
 
 #include "tablet/catalog/live_tablet.h"
+#include "tablet/files/file_names.h"
 #include "tablet/files/file_syncer.h"
 #include "tablet/files/io_error.h"
 #include "tablet/files/regular_file.h"
 
 namespace tessera {
 namespace {
-
-constexpr char kCatalogFile[] = "catalog.sqlite";
 
 /// Names in a directory, without "." and "..".
 Result<std::vector<std::string>> ListDirectory(const std::string& path) {
@@ -55,11 +54,6 @@ Status NotWritable(const std::string& name, int error) {
 }
 
 }  // namespace
-
-bool IsDatabaseFile(const std::string& name) {
-  return name == "writer.lock" || name == "readers.lock" || name == "owner.lock" || name.rfind(kCatalogFile, 0) == 0 ||
-         name.rfind(kTemporaryPrefix, 0) == 0 || TabletIdOfFileName(name) >= 0;
-}
 
 bool DatabaseDirectory::IsWritten(const std::string& directory) {
   return access((directory + "/" + kCatalogFile).c_str(), F_OK) == 0;

@@ -27,9 +27,6 @@
 
 namespace tessera {
 
-/// Whether a file of that name is a database's own.
-bool IsDatabaseFile(const std::string& name);
-
 /// A directory that is not there yet, or is empty, is a database without tables; the first change makes it one on disk.
 class DatabaseDirectory : public std::enable_shared_from_this<DatabaseDirectory> {
  public:
