@@ -21,6 +21,7 @@ namespace tessera {
 Result<Compiled> Compile(std::string_view sql, const Snapshot& snapshot, const PlanOptions& options,
                          RandomState* random) {
   Compiled c;
+  const DependencyScope scope(&c.dependencies);
   TESSERA_ASSIGN(ParsedStatement parsed, Parse(sql, options.run_query));
   parsed.dialect.zone = options.zone;
   parsed.dialect.types = &snapshot.types;

@@ -30,6 +30,7 @@
 #include "compiler/parse/script.h"
 #include "compiler/plan/plan_options.h"
 #include "compiler/query/bound_query.h"
+#include "compiler/query/dependencies.h"
 #include "compiler/query/random_calls.h"
 #include "tablet/catalog/table_info.h"
 #include "vm/program/program.h"
@@ -41,7 +42,8 @@ struct Compiled {
   Statement statement;
   std::unique_ptr<vm::Program> program;  ///< nullptr if statement.query is nullptr
   std::vector<double> estimates;         ///< per section: rows that it is expected to make; -1: no estimate
-  std::string plan;  ///< the plan as EXPLAIN prints it, one line per operator; empty without a query
+  std::string plan;           ///< the plan as EXPLAIN prints it, one line per operator; empty without a query
+  Dependencies dependencies;  ///< for how long the program answers the text
 };
 
 /// Compiles one statement against `snapshot`. Errors carry a position in `sql`; see FormatError. Throws Interruption

@@ -117,20 +117,39 @@ class Session::Impl {
     TESSERA_ASSIGN(std::shared_ptr<const Snapshot> snapshot, state_.database->Read());
     const auto start = Clock::now();
     PlanOptions options = PlanOptionsOf(state_);
-    options.run_query = [&](const std::string& query) { return FirstColumn(&state_, query, *snapshot); };
-    TESSERA_ASSIGN(Compiled compiled, Compile(sql, *snapshot, options, &state_.random));
+    Compiled compiled;
+    std::shared_ptr<const vm::Program> query = state_.programs.Find(sql, *snapshot, options);
     Timing& timing = state_.timing;
+    timing.kept = query != nullptr;
+    if (query == nullptr) {
+      bool asked = false;  // rows that the compiler asks for are not among what is noted
+      options.run_query = [&](const std::string& text) {
+        asked = true;
+        return FirstColumn(&state_, text, *snapshot);
+      };
+      TESSERA_ASSIGN(compiled, Compile(sql, *snapshot, options, &state_.random));
+      if (compiled.statement.kind == Statement::Kind::kSelect && !compiled.statement.explain) {
+        query = std::move(compiled.program);
+        if (!asked) state_.programs.Keep(std::string(sql), query, std::move(compiled.dependencies), *snapshot, options);
+      }
+    }
     timing.compile = MillisecondsSince(start);
     if (state_.cancel) return Cancelled();
-    state_.is_query = compiled.statement.kind == Statement::Kind::kSelect && !compiled.statement.explain;
+    state_.is_query = query != nullptr;
     const auto execution = Clock::now();
     const PhaseScope phase(Phase::kExecute);
-    const Statement::Kind kind = compiled.statement.kind;
-    const bool changes = kind == Statement::Kind::kDelete || kind == Statement::Kind::kUpdate;
     const Status status =
-        changes ? Change(&state_, sql, compiled, snapshot, out) : RunStatement(&state_, compiled, *snapshot, out);
+        query != nullptr ? Select(&state_, *query, *snapshot, out) : RunCompiled(sql, compiled, snapshot, out);
     timing.execute = MillisecondsSince(execution);
     return status;
+  }
+
+  /// A statement that is no query.
+  Status RunCompiled(std::string_view sql, const Compiled& compiled, const std::shared_ptr<const Snapshot>& snapshot,
+                     ResultWriter* out) {
+    const Statement::Kind kind = compiled.statement.kind;
+    const bool changes = kind == Statement::Kind::kDelete || kind == Statement::Kind::kUpdate;
+    return changes ? Change(&state_, sql, compiled, snapshot, out) : RunStatement(&state_, compiled, *snapshot, out);
   }
 
   SessionState state_;
@@ -146,7 +165,7 @@ Status RunStatement(SessionState* state, const Compiled& compiled, const Snapsho
   if (s.explain) return Explain(state, compiled, snapshot, out);
   switch (s.kind) {
     case Statement::Kind::kSelect:
-      return Select(state, compiled, snapshot, out);
+      return Select(state, *compiled.program, snapshot, out);
     case Statement::Kind::kInsert: {
       std::string tag;
       tag.reserve(kTagBytes);

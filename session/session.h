@@ -55,6 +55,7 @@ struct SessionOptions {
 struct Timing {
   double total = 0;    ///< from text to the last row
   double compile = 0;  ///< from text to verified program
+  bool kept = false;   ///< the program is that of an earlier statement with this text: `compile` only found it
   double execute = 0;
   double kernel = 0;        ///< GPU kernels
   uint64_t rows = 0;        ///< returned, or inserted

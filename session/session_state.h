@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "compiler/query/random_calls.h"
 #include "mpi/rank_gpu.h"
+#include "session/program_cache.h"
 #include "session/session.h"
 #include "session/settings.h"
 #include "tablet/database.h"
@@ -43,6 +44,7 @@ struct SessionState {
   std::function<void(const Progress&)> progress;
   std::map<std::string, Value, std::less<>> variables;  ///< of SET VARIABLE
   RandomState random{std::random_device()(), 0};
+  ProgramCache programs;  ///< of queries that have run
   /// "BEGIN", if a transaction was begun, which is refused as a whole, and has not ended; else "".
   std::string refused_transaction;
   // Of the running or the last statement:

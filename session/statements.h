@@ -30,7 +30,7 @@ Status RunStatement(SessionState* state, const Compiled& compiled, const Snapsho
 Result<bool> RefuseTransaction(SessionState* state, std::string_view sql, ResultWriter* out);
 
 // query_statements.cc
-Status Select(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, ResultWriter* out);
+Status Select(SessionState* state, const vm::Program& program, const Snapshot& snapshot, ResultWriter* out);
 /// Returns nothing to a writer, so that EXPLAIN ANALYZE can run it as well.
 Status Insert(SessionState* state, const Compiled& compiled, const Snapshot& snapshot);
 Status CreateTable(SessionState* state, const Compiled& compiled, const Snapshot& snapshot);

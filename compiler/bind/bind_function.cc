@@ -9,6 +9,7 @@
 #include "compiler/bind/from_binder.h"
 #include "compiler/parse/statement_option.h"
 #include "compiler/query/correlation.h"
+#include "compiler/query/dependencies.h"
 #include "compiler/query/fold.h"
 #include "compiler/query/nearest_name.h"
 #include "compiler/query/subquery_expr.h"
@@ -242,6 +243,7 @@ Result<ExprPtr> ExpressionBinder::BindCastCall(std::string_view name, ExprPtr x,
 Result<ExprPtr> ExpressionBinder::BindVariable(const Expr& name, int position) {
   if (!IsConstant(name) || (!IsUntyped(name) && name.type.id != TypeId::kText))
     return Unsupported("getvariable of a name that is not a constant text is not supported", name.position);
+  NoteMoment();
   const auto* const variables = dialect().variables;
   const auto found =
       variables == nullptr ? decltype(variables->end()){} : variables->find(LowerCase(name.constant.text));

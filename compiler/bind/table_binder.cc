@@ -9,6 +9,7 @@
 #include "compiler/bind/row_rules.h"
 #include "compiler/parse/sql_scanner.h"
 #include "compiler/parse/statement_option.h"
+#include "compiler/query/dependencies.h"
 #include "compiler/query/evaluate.h"
 #include "compiler/query/expr_builder.h"
 #include "compiler/query/fold.h"
@@ -340,6 +341,7 @@ Result<std::shared_ptr<const TableInfo>> FindTable(const ParseNode& range_var, c
   TESSERA_TRY(CheckSchemaName(range_var));
   std::shared_ptr<const TableInfo> table = snapshot.Find(name);
   if (table == nullptr) return TableNotFound(name, range_var.location(), snapshot);
+  NoteTable(*table);
   return table;
 }
 

@@ -64,6 +64,7 @@ class MeasuredSession {
     Result<std::unique_ptr<Session>> opened = Session::Open(MeasuredOptions(benchmark, device));
     if (!opened.ok()) Stop(benchmark + ": " + opened.status().message());
     session_ = std::move(*opened);
+    Run("SET program_cache = 0");  // a run compiles, as that of a new text does
   }
 
   Session& session() { return *session_; }
