@@ -52,4 +52,12 @@ struct Compiled {
 Result<Compiled> Compile(std::string_view sql, const Snapshot& snapshot, const PlanOptions& options = {},
                          RandomState* random = nullptr);
 
+/// The types of the parameters $1, $2 and so on of a statement that is to be prepared; kNull in `declared`: it was not
+/// declared, or that of the value. Errors: those of binding the statement; it is another than SELECT, INSERT, UPDATE and DELETE; a type cannot be
+/// told from where the parameter stands.
+Result<std::vector<SqlType>> ParameterTypes(std::string_view sql, const Snapshot& snapshot, const PlanOptions& options,
+                                            std::vector<SqlType> declared);
+/// `given` as the value of parameter `number` of that type. Errors name the parameter: it cannot be cast by assignment.
+Result<Value> ParameterValue(const Value& given, size_t number, const SqlType& type, const TimeZone* zone);
+
 }  // namespace tessera

@@ -28,9 +28,11 @@ uint64_t BytesOf(const vm::Program& program) {
 /// see Dependencies. A field more is a name more here, so that none can be forgotten.
 bool ChooseAlike(const PlanOptions& x, const PlanOptions& y) {
   const auto& [join, grid_pruning, zone, ranks, join_exchange, broadcast_bytes, exchange_bytes, exchange_above,
-               key_spans, grid_from_matches, invisible_join, read_runs, on_device, caches, variables, run_query] = x;
+               key_spans, grid_from_matches, invisible_join, read_runs, on_device, caches, variables, parameters,
+               run_query] = x;
   (void)caches;
   (void)variables;
+  (void)parameters;  // they are part of the key
   (void)run_query;
   return join == y.join && grid_pruning == y.grid_pruning && zone == y.zone && ranks == y.ranks &&
          join_exchange == y.join_exchange && broadcast_bytes == y.broadcast_bytes &&
@@ -78,6 +80,7 @@ void ProgramCache::Keep(std::string key, std::shared_ptr<const vm::Program> prog
   PlanOptions& kept = entries_.front().options;
   kept.caches = {};
   kept.variables = nullptr;
+  kept.parameters = nullptr;
   kept.run_query = {};
   bytes_ += bytes;
   by_key_.emplace(entries_.front().key, entries_.begin());

@@ -14,6 +14,7 @@
 #include "base/phase_clock.h"
 #include "base/processors.h"
 #include "compiler/compiler.h"
+#include "compiler/parse/prepared_text.h"
 #include "mpi/cluster.h"
 #include "session/program_run.h"
 #include "session/session_state.h"
@@ -44,12 +45,14 @@ class Session::Impl {
     return state_.ChangeSettings(settings);
   }
 
-  Status Execute(std::string_view sql, ResultWriter* out) {
+  /// `parameters`: nullptr if the statement may have none.
+  Status Execute(std::string_view sql, const std::vector<Value>* parameters, ResultWriter* out) {
     // A Cancel() that began while the last statement ran must not reach this one: wait until none is under way, then
     // clear the flag. The wait is as long as two instructions of a signal handler.
     while (cancels_under_way_.load() != 0) std::this_thread::yield();
     state_.cancel = false;
     running_ = true;
+    state_.parameters = parameters;
     state_.timing = Timing{};
     state_.is_query = false;
     state_.warning.clear();
@@ -115,10 +118,17 @@ class Session::Impl {
     if (ended) return Status::Ok();
     TESSERA_TRY(TellRanks());
     TESSERA_ASSIGN(std::shared_ptr<const Snapshot> snapshot, state_.database->Read());
-    const auto start = Clock::now();
+    return RunText(sql, snapshot, Clock::now(), out);
+  }
+
+  /// `start`: when its compilation began.
+  Status RunText(std::string_view sql, const std::shared_ptr<const Snapshot>& snapshot, Clock::time_point start,
+                 ResultWriter* out) {
     PlanOptions options = PlanOptionsOf(state_);
     Compiled compiled;
-    std::shared_ptr<const vm::Program> query = state_.programs.Find(sql, *snapshot, options);
+    const std::string with_values = state_.parameters != nullptr ? ProgramKey(sql, *state_.parameters) : "";
+    const std::string_view key = state_.parameters != nullptr ? with_values : sql;
+    std::shared_ptr<const vm::Program> query = state_.programs.Find(key, *snapshot, options);
     Timing& timing = state_.timing;
     timing.kept = query != nullptr;
     if (query == nullptr) {
@@ -127,10 +137,17 @@ class Session::Impl {
         asked = true;
         return FirstColumn(&state_, text, *snapshot);
       };
+      if (const size_t at = PreparedTextAt(sql); at > 0) {
+        TESSERA_TRY(state_.prepared.Prepare(sql, at, *snapshot, options));
+        timing.compile = MillisecondsSince(start);
+        return out->Done("PREPARE");
+      }
       TESSERA_ASSIGN(compiled, Compile(sql, *snapshot, options, &state_.random));
+      if (compiled.statement.kind == Statement::Kind::kExecute)
+        return ExecutePrepared(compiled.statement, snapshot, start, out);
       if (compiled.statement.kind == Statement::Kind::kSelect && !compiled.statement.explain) {
         query = std::move(compiled.program);
-        if (!asked) state_.programs.Keep(std::string(sql), query, std::move(compiled.dependencies), *snapshot, options);
+        if (!asked) state_.programs.Keep(std::string(key), query, std::move(compiled.dependencies), *snapshot, options);
       }
     }
     timing.compile = MillisecondsSince(start);
@@ -142,6 +159,22 @@ class Session::Impl {
         query != nullptr ? Select(&state_, *query, *snapshot, out) : RunCompiled(sql, compiled, snapshot, out);
     timing.execute = MillisecondsSince(execution);
     return status;
+  }
+
+  Status ExecutePrepared(const Statement& execute, const std::shared_ptr<const Snapshot>& snapshot,
+                         Clock::time_point start, ResultWriter* out) {
+    TESSERA_ASSIGN(const PreparedStatement* const prepared, state_.prepared.Find(execute.prepared.name));
+    TESSERA_ASSIGN(const std::vector<Value> values,
+                   PreparedStatements::ValuesOf(*prepared, execute, state_.settings.timezone));
+    const char* const explain = !execute.explain ? "" : execute.explain_analyze ? "EXPLAIN ANALYZE " : "EXPLAIN ";
+    const std::string text = explain + prepared->text;
+    state_.parameters = &values;
+    const Status status = RunText(text, snapshot, start, out);
+    state_.parameters = nullptr;
+    if (status.ok() || status.position() < 0) return status;
+    // The position is one of another text than the user's.
+    return {status.code(), fmt::format("{} (in prepared statement \"{}\")", status.message(), execute.prepared.name),
+            status.hint()};
   }
 
   /// A statement that is no query.
@@ -209,6 +242,12 @@ Status RunStatement(SessionState* state, const Compiled& compiled, const Snapsho
       return out->Done(s.query != nullptr ? "SET" : "RESET");
     case Statement::Kind::kShow:
       return Show(state, s.setting, out);
+    case Statement::Kind::kDeallocate:
+      TESSERA_TRY(state->prepared.Deallocate(s.prepared.name));
+      return out->Done(s.prepared.name.empty() ? "DEALLOCATE ALL" : "DEALLOCATE");
+    case Statement::Kind::kPrepare:
+    case Statement::Kind::kExecute:
+      break;  // Session::Impl::RunText
   }
   return {ErrorCode::kInternal, "a statement of an unknown kind"};
 }
@@ -238,7 +277,11 @@ Result<std::unique_ptr<Session>> Session::Open(const SessionOptions& options) {
   }
 }
 
-Status Session::Execute(std::string_view sql, ResultWriter* out) { return impl_->Execute(sql, out); }
+Status Session::Execute(std::string_view sql, ResultWriter* out) { return impl_->Execute(sql, nullptr, out); }
+Status Session::Execute(std::string_view sql, std::span<const Value> parameters, ResultWriter* out) {
+  const std::vector<Value> values(parameters.begin(), parameters.end());
+  return impl_->Execute(sql, &values, out);
+}
 void Session::Cancel() { impl_->Cancel(); }
 void Session::SetProgress(std::function<void(const Progress&)> progress) {
   impl_->state().progress = std::move(progress);

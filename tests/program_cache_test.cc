@@ -281,6 +281,33 @@ TEST_F(ProgramCacheTest, AKeptProgramHoldsNoFile) {
   std::filesystem::remove_all(directory);
 }
 
+TEST_F(ProgramCacheTest, PreparedStatements) {
+  Run("CREATE TABLE t (a INTEGER, s TEXT)");
+  Run("INSERT INTO t VALUES (1, 'x'), (2, 'y')");
+  Run("PREPARE q AS SELECT s FROM t WHERE a = $1");
+  EXPECT_FALSE(session_->last_was_query());
+  ExpectKept("EXECUTE q (1)", "x\n");
+  ExpectKept("EXECUTE q (2)", "y\n");
+  Expect("EXECUTE q (1 + 0)", "x\n", true);  // by the value, not by how it is written
+  ExpectKept("EXECUTE q (NULL)", "");
+  Run("UPDATE t SET s = 'z' WHERE a = 1");
+  ExpectKept("EXECUTE q (1)", "z\n");
+  Run("CREATE OR REPLACE TABLE t AS SELECT DATE '2026-01-01' AS s, 1.5 AS a");
+  ExpectKept("EXECUTE q (1)", "");
+  Run("DEALLOCATE q");
+  Run("PREPARE q AS SELECT $1 + 1");
+  ExpectKept("EXECUTE q (1)", "2\n");
+  // Values of other types, and texts that run into each other, are other statements.
+  Run("PREPARE texts AS SELECT $1 || '|' || $2");
+  ExpectKept("EXECUTE texts ('a', 'bc')", "a|bc\n");
+  ExpectKept("EXECUTE texts ('ab', 'c')", "ab|c\n");
+  Run("PREPARE moment AS SELECT $1::integer, now()");
+  for (int i = 0; i < 2; ++i) {
+    Csv("EXECUTE moment (1)");
+    EXPECT_FALSE(kept());
+  }
+}
+
 TEST_F(ProgramCacheTest, ItIsBounded) {
   Run("CREATE TABLE t (a INTEGER)");
   Run("INSERT INTO t VALUES (1)");

@@ -166,7 +166,7 @@ class ExpressionBinder {
 
   // ---- Types; statements use these, too
   /// An untyped constant gets `type`, and a quoted literal is read as that type. Other expressions stay.
-  Result<ExprPtr> Resolve(ExprPtr e, const SqlType& type) const { return Resolve(std::move(e), type, zone()); }
+  Result<ExprPtr> Resolve(ExprPtr e, const SqlType& type) const;
   static Result<ExprPtr> Resolve(ExprPtr e, const SqlType& type, const TimeZone* zone);
   /// e as `type`, if the context allows that cast. Errors: kSql "... cannot be cast ..." at its position.
   Result<ExprPtr> Coerce(ExprPtr e, const SqlType& type, CastContext allowed);
@@ -379,6 +379,11 @@ class ExpressionBinder {
   /// An expression in SQL over `parameters`, $1 and so on; all its nodes stand at `position`.
   Result<ExprPtr> BindText(std::string_view text, const std::vector<ExprPtr>& parameters, int position);
   Result<ExprPtr> BindParameter(const ParseNode& node);
+  // parameter_binder.cc
+  /// $number of the statement itself.
+  Result<ExprPtr> BindStatementParameter(size_t number, int position);
+  /// If `e` is a parameter without a type, this is it from now on. Errors: it has another one from another place.
+  Status NoteParameter(const Expr& e, const SqlType& type) const;
   /// A call of a function that is defined in SQL; as BindComposed.
   Result<ExprPtr> BindDefined(std::string_view name, std::vector<ExprPtr>* args, int position);
   /// Who runs the process.

@@ -531,7 +531,10 @@ Result<Value> InsertValue(ExpressionBinder* binder, const ParseNode& node, const
     if (!value.ok()) return value.status().At(position);
     return value;
   }
-  if (e->constant.null) return Value::Null(column.type);
+  if (e->constant.null) {
+    TESSERA_TRY(binder->Resolve(std::move(e), column.type).status());  // a parameter gets its type there
+    return Value::Null(column.type);
+  }
   SqlType type = column.type;
   if (type.id == TypeId::kText) type.length = 0;
   TESSERA_ASSIGN(e, binder->Cast(std::move(e), type));
