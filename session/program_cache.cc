@@ -57,6 +57,7 @@ void ProgramCache::SetLimit(uint64_t bytes) {
 
 std::shared_ptr<const vm::Program> ProgramCache::Find(std::string_view key, const Snapshot& snapshot,
                                                       const PlanOptions& options) {
+  if (entries_.empty()) return nullptr;
   const auto found = by_key_.find(key);
   if (found == by_key_.end()) return nullptr;
   const auto entry = found->second;
@@ -69,14 +70,14 @@ std::shared_ptr<const vm::Program> ProgramCache::Find(std::string_view key, cons
   return entry->program;
 }
 
-void ProgramCache::Keep(std::string key, std::shared_ptr<const vm::Program> program, Dependencies dependencies,
+void ProgramCache::Keep(std::string_view key, std::shared_ptr<const vm::Program> program, Dependencies dependencies,
                         const Snapshot& snapshot, const PlanOptions& options) {
-  if (dependencies.moment) return;
+  if (limit_ == 0 || dependencies.moment || key.size() > limit_ / 4) return;
   const uint64_t bytes = sizeof(Entry) + key.size() + BytesOf(*program) + BytesOf(dependencies.tables);
   if (bytes > limit_ / 4) return;
   if (const auto found = by_key_.find(key); found != by_key_.end()) Drop(found->second);
   DropDownTo(limit_ - bytes, kMostPrograms - 1);
-  entries_.push_front({std::move(key), std::move(program), std::move(dependencies), snapshot.types, options, bytes});
+  entries_.push_front({std::string(key), std::move(program), std::move(dependencies), snapshot.types, options, bytes});
   PlanOptions& kept = entries_.front().options;
   kept.caches = {};
   kept.variables = nullptr;

@@ -33,7 +33,7 @@ class ProgramCache {
   std::shared_ptr<const vm::Program> Find(std::string_view key, const Snapshot& snapshot, const PlanOptions& options);
   /// Keeps what `key` was compiled to for this snapshot and these options. No effect if it holds for a moment only or
   /// takes more than a quarter of the limit.
-  void Keep(std::string key, std::shared_ptr<const vm::Program> program, Dependencies dependencies,
+  void Keep(std::string_view key, std::shared_ptr<const vm::Program> program, Dependencies dependencies,
             const Snapshot& snapshot, const PlanOptions& options);
 
   size_t programs() const { return entries_.size(); }

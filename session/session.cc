@@ -147,7 +147,7 @@ class Session::Impl {
         return ExecutePrepared(compiled.statement, snapshot, start, out);
       if (compiled.statement.kind == Statement::Kind::kSelect && !compiled.statement.explain) {
         query = std::move(compiled.program);
-        if (!asked) state_.programs.Keep(std::string(key), query, std::move(compiled.dependencies), *snapshot, options);
+        if (!asked) state_.programs.Keep(key, query, std::move(compiled.dependencies), *snapshot, options);
       }
     }
     timing.compile = MillisecondsSince(start);

@@ -13,6 +13,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "bench/answer.h"
@@ -64,7 +65,6 @@ class MeasuredSession {
     Result<std::unique_ptr<Session>> opened = Session::Open(MeasuredOptions(benchmark, device));
     if (!opened.ok()) Stop(benchmark + ": " + opened.status().message());
     session_ = std::move(*opened);
-    Run("SET program_cache = 0");  // a run compiles, as that of a new text does
   }
 
   Session& session() { return *session_; }
@@ -73,7 +73,13 @@ class MeasuredSession {
     if (!tables.ok()) Stop(tables.status().message());
     return *tables;
   }
+  /// A run compiles, as that of a new text does.
   void Run(const std::string& sql) {
+    if (!std::exchange(compiles_, true)) Execute("SET program_cache = 0");
+    Execute(sql);
+  }
+  /// A run of a session as it is.
+  void Execute(const std::string& sql) {
     RowCounter rows;
     const Status status = session_->Execute(sql, &rows);
     if (!status.ok()) Stop(sql + ": " + status.message());
@@ -81,6 +87,7 @@ class MeasuredSession {
 
  private:
   std::unique_ptr<Session> session_;
+  bool compiles_ = false;
 };
 
 }  // namespace tessera
