@@ -144,6 +144,23 @@ Result<ExprPtr> ExpressionBinder::BindStatementParameter(size_t number, int posi
   return e;
 }
 
+Result<std::optional<std::string>> ExpressionBinder::UnitName(const ParseNode& node) {
+  std::optional<std::string> name;
+  if (const ParseNode* const literal = node.Is(Tag::kA_Const) ? node.Get(Field::k_sval) : nullptr)
+    name = literal->Text(Field::k_sval);
+  if (!node.Is(Tag::kParamRef)) return name;
+  TESSERA_ASSIGN(ExprPtr e, Bind(node));
+  TESSERA_ASSIGN(e, Resolve(std::move(e), SqlType::Text()));
+  if (!IsConstant(*e) || e->type.id != TypeId::kText) return name;
+  const Parameters* const parameters = dialect().parameters;
+  if (!e->constant.null) {
+    name = e->constant.text;
+  } else if (parameters != nullptr && parameters->values == nullptr) {
+    name = "day";
+  }
+  return name;
+}
+
 Status ExpressionBinder::NoteParameter(const Expr& e, const SqlType& type) const {
   if (!IsParameter(e) || context_->dialect == nullptr) return {};
   Parameters* const parameters = context_->dialect->parameters;
