@@ -50,10 +50,9 @@ class RowForwarder {
 
 }  // namespace
 
-Status Select(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, ResultWriter* out) {
-  RowForwarder rows(state, compiled.program->columns, out);
-  TESSERA_TRY(
-      RunProgram(state, *compiled.program, snapshot, [&](RowBatch&& batch) { return rows.Rows(std::move(batch)); }));
+Status Select(SessionState* state, const vm::Program& program, const Snapshot& snapshot, ResultWriter* out) {
+  RowForwarder rows(state, program.columns, out);
+  TESSERA_TRY(RunProgram(state, program, snapshot, [&](RowBatch&& batch) { return rows.Rows(std::move(batch)); }));
   state->timing.rows = rows.rows();
   const PhaseScope phase(Phase::kPrint);
   return rows.End();

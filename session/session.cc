@@ -14,6 +14,7 @@
 #include "base/phase_clock.h"
 #include "base/processors.h"
 #include "compiler/compiler.h"
+#include "compiler/parse/prepared_text.h"
 #include "mpi/cluster.h"
 #include "session/program_run.h"
 #include "session/session_state.h"
@@ -36,6 +37,9 @@ bool Changes(const Statement& s) {
     case Statement::Kind::kShow:
     case Statement::Kind::kNotice:
     case Statement::Kind::kSetVariable:
+    case Statement::Kind::kPrepare:
+    case Statement::Kind::kExecute:
+    case Statement::Kind::kDeallocate:
       return false;
     case Statement::Kind::kInsert:
     case Statement::Kind::kDelete:
@@ -74,12 +78,14 @@ class Session::Impl {
     return state_.ChangeSettings(settings);
   }
 
-  Status Execute(std::string_view sql, ResultWriter* out) {
+  /// `parameters`: nullptr if the statement may have none.
+  Status Execute(std::string_view sql, const std::vector<Value>* parameters, ResultWriter* out) {
     // A Cancel() that began while the last statement ran must not reach this one: wait until none is under way, then
     // clear the flag. The wait is as long as two instructions of a signal handler.
     while (cancels_under_way_.load() != 0) std::this_thread::yield();
     state_.cancel = false;
     running_ = true;
+    state_.parameters = parameters;
     state_.timing = Timing{};
     state_.is_query = false;
     state_.warning.clear();
@@ -160,10 +166,75 @@ class Session::Impl {
   Status RunOther(std::string_view sql, ResultWriter* out) {
     TESSERA_TRY(TellRanks());
     // Rows that wait are stored before what may read them.
-    if (!BeginsWithInsert(sql)) TESSERA_TRY(StoreWaiting(&state_));
+    if (!MayAddToWaiting(sql)) TESSERA_TRY(StoreWaiting(&state_));
     TESSERA_ASSIGN(std::shared_ptr<const Snapshot> snapshot, SnapshotOf(&state_));
-    const auto start = Clock::now();
-    TESSERA_ASSIGN(Compiled compiled, CompileAgainst(sql, snapshot));
+    return RunText(sql, snapshot, Clock::now(), out);
+  }
+
+  /// `start`: when its compilation began.
+  Status RunText(std::string_view sql, const std::shared_ptr<const Snapshot>& snapshot, Clock::time_point start,
+                 ResultWriter* out) {
+    PlanOptions options = PlanOptionsOf(state_);
+    Compiled compiled;
+    const std::string with_values = state_.parameters != nullptr ? ProgramKey(sql, *state_.parameters) : "";
+    const std::string_view key = state_.parameters != nullptr ? with_values : sql;
+    std::shared_ptr<const vm::Program> query = state_.programs.Find(key, *snapshot, options);
+    Timing& timing = state_.timing;
+    timing.kept = query != nullptr;
+    if (query == nullptr) {
+      bool asked = false;  // rows that the compiler asks for are not among what is noted
+      options.run_query = [&](const std::string& text) {
+        asked = true;
+        return FirstColumn(&state_, text, *snapshot);
+      };
+      if (const size_t at = PreparedTextAt(sql); at > 0) {
+        TESSERA_TRY(state_.prepared.Prepare(sql, at, *snapshot, options));
+        timing.compile = MillisecondsSince(start);
+        return out->Done("PREPARE");
+      }
+      TESSERA_ASSIGN(compiled, Compile(sql, *snapshot, options, &state_.random));
+      if (compiled.statement.kind == Statement::Kind::kExecute)
+        return ExecutePrepared(compiled.statement, snapshot, start, out);
+      if (compiled.statement.kind == Statement::Kind::kSelect && !compiled.statement.explain) {
+        query = std::move(compiled.program);
+        if (!asked) state_.programs.Keep(key, query, std::move(compiled.dependencies), *snapshot, options);
+      }
+    }
+    timing.compile = MillisecondsSince(start);
+    if (state_.cancel) return Cancelled();
+    state_.is_query = query != nullptr;
+    const auto execution = Clock::now();
+    const PhaseScope phase(Phase::kExecute);
+    state_.transaction.has_read |= query != nullptr;
+    const Status status = query != nullptr ? Select(&state_, *query, *snapshot, out)
+                                           : RunCompiled(sql, std::move(compiled), snapshot, out);
+    timing.execute = MillisecondsSince(execution);
+    return status;
+  }
+
+  Status ExecutePrepared(const Statement& execute, std::shared_ptr<const Snapshot> snapshot, Clock::time_point start,
+                         ResultWriter* out) {
+    TESSERA_ASSIGN(const PreparedStatement* const prepared, state_.prepared.Find(execute.prepared.name));
+    TESSERA_ASSIGN(const std::vector<Value> values,
+                   PreparedStatements::ValuesOf(*prepared, execute, state_.settings.timezone));
+    const char* const explain = !execute.explain ? "" : execute.explain_analyze ? "EXPLAIN ANALYZE " : "EXPLAIN ";
+    const std::string text = explain + prepared->text;
+    if (!MayAddToWaiting(text)) {
+      TESSERA_TRY(StoreWaiting(&state_));
+      TESSERA_ASSIGN(snapshot, SnapshotOf(&state_));
+    }
+    state_.parameters = &values;
+    const Status status = RunText(text, snapshot, start, out);
+    state_.parameters = nullptr;
+    if (status.ok() || status.position() < 0) return status;
+    // The position is one of another text than the user's.
+    return {status.code(), fmt::format("{} (in prepared statement \"{}\")", status.message(), execute.prepared.name),
+            status.hint()};
+  }
+
+  /// A statement that is no query.
+  Status RunCompiled(std::string_view sql, Compiled compiled, std::shared_ptr<const Snapshot> snapshot,
+                     ResultWriter* out) {
     if (Changes(compiled.statement)) {
       TESSERA_ASSIGN(std::shared_ptr<const Snapshot> now, BeginChange(&state_, snapshot));
       if (state_.transaction.is_open && !MayWait(state_, compiled)) {
@@ -172,28 +243,15 @@ class Session::Impl {
       }
       if (now != snapshot) {
         snapshot = std::move(now);
-        TESSERA_ASSIGN(compiled, CompileAgainst(sql, snapshot));
+        PlanOptions options = PlanOptionsOf(state_);
+        options.run_query = [&](const std::string& query) { return FirstColumn(&state_, query, *snapshot); };
+        TESSERA_ASSIGN(compiled, Compile(sql, *snapshot, options, &state_.random));
       }
     }
     state_.transaction.has_read = true;
-    Timing& timing = state_.timing;
-    timing.compile = MillisecondsSince(start);
-    if (state_.cancel) return Cancelled();
-    state_.is_query = compiled.statement.kind == Statement::Kind::kSelect && !compiled.statement.explain;
-    const auto execution = Clock::now();
-    const PhaseScope phase(Phase::kExecute);
     const Statement::Kind kind = compiled.statement.kind;
     const bool finds_rows = kind == Statement::Kind::kDelete || kind == Statement::Kind::kUpdate;
-    const Status status =
-        finds_rows ? Change(&state_, sql, compiled, snapshot, out) : RunStatement(&state_, compiled, *snapshot, out);
-    timing.execute = MillisecondsSince(execution);
-    return status;
-  }
-
-  Result<Compiled> CompileAgainst(std::string_view sql, const std::shared_ptr<const Snapshot>& snapshot) {
-    PlanOptions options = PlanOptionsOf(state_);
-    options.run_query = [&](const std::string& query) { return FirstColumn(&state_, query, *snapshot); };
-    return Compile(sql, *snapshot, options, &state_.random);
+    return finds_rows ? Change(&state_, sql, compiled, snapshot, out) : RunStatement(&state_, compiled, *snapshot, out);
   }
 
   SessionState state_;
@@ -209,7 +267,7 @@ Status RunStatement(SessionState* state, const Compiled& compiled, const Snapsho
   if (s.explain) return Explain(state, compiled, snapshot, out);
   switch (s.kind) {
     case Statement::Kind::kSelect:
-      return Select(state, compiled, snapshot, out);
+      return Select(state, *compiled.program, snapshot, out);
     case Statement::Kind::kInsert: {
       std::string tag;
       tag.reserve(kTagBytes);
@@ -253,6 +311,12 @@ Status RunStatement(SessionState* state, const Compiled& compiled, const Snapsho
       return out->Done(s.query != nullptr ? "SET" : "RESET");
     case Statement::Kind::kShow:
       return Show(state, s.setting, out);
+    case Statement::Kind::kDeallocate:
+      TESSERA_TRY(state->prepared.Deallocate(s.prepared.name));
+      return out->Done(s.prepared.name.empty() ? "DEALLOCATE ALL" : "DEALLOCATE");
+    case Statement::Kind::kPrepare:
+    case Statement::Kind::kExecute:
+      break;  // Session::Impl::RunText
   }
   return {ErrorCode::kInternal, "a statement of an unknown kind"};
 }
@@ -282,7 +346,11 @@ Result<std::unique_ptr<Session>> Session::Open(const SessionOptions& options) {
   }
 }
 
-Status Session::Execute(std::string_view sql, ResultWriter* out) { return impl_->Execute(sql, out); }
+Status Session::Execute(std::string_view sql, ResultWriter* out) { return impl_->Execute(sql, nullptr, out); }
+Status Session::Execute(std::string_view sql, std::span<const Value> parameters, ResultWriter* out) {
+  const std::vector<Value> values(parameters.begin(), parameters.end());
+  return impl_->Execute(sql, &values, out);
+}
 void Session::Cancel() { impl_->Cancel(); }
 void Session::SetProgress(std::function<void(const Progress&)> progress) {
   impl_->state().progress = std::move(progress);

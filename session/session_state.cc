@@ -17,6 +17,7 @@ Status SessionState::ChangeSettings(const Settings& changed) {
   SetTemporaryLimit(static_cast<uint64_t>(settings.temp_file_limit));
   database->SetLockTimeout(static_cast<int>(settings.lock_timeout));
   database->SetCompression(settings.compression);
+  programs.SetLimit(static_cast<uint64_t>(settings.program_cache));
   return Status::Ok();
 }
 

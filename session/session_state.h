@@ -9,10 +9,13 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "compiler/query/random_calls.h"
 #include "mpi/rank_gpu.h"
+#include "session/prepared_statements.h"
+#include "session/program_cache.h"
 #include "session/session.h"
 #include "session/settings.h"
 #include "session/transaction.h"
@@ -45,7 +48,10 @@ struct SessionState {
   std::map<std::string, Value, std::less<>> variables;  ///< of SET VARIABLE
   RandomState random{std::random_device()(), 0};
   SessionTransaction transaction;
+  ProgramCache programs;  ///< of queries that have run
+  PreparedStatements prepared;
   // Of the running or the last statement:
+  const std::vector<Value>* parameters = nullptr;  ///< what $1 and so on stand for; nullptr: there may be none
   Timing timing;
   bool is_query = false;
   std::string warning;  ///< of what the user should know though it is no error; "": nothing

@@ -25,7 +25,7 @@ inline constexpr size_t kTagBytes = 64;
 Status RunStatement(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, ResultWriter* out);
 
 // query_statements.cc
-Status Select(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, ResultWriter* out);
+Status Select(SessionState* state, const vm::Program& program, const Snapshot& snapshot, ResultWriter* out);
 /// Returns nothing to a writer, so that EXPLAIN ANALYZE can run it as well.
 Status Insert(SessionState* state, const Compiled& compiled, const Snapshot& snapshot);
 Status CreateTable(SessionState* state, const Compiled& compiled, const Snapshot& snapshot);

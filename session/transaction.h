@@ -50,8 +50,8 @@ Result<std::shared_ptr<const Snapshot>> SnapshotOf(SessionState* state);
 /// statement sees now: if that is another snapshot, it is to be compiled anew. Errors: kBusy; READ ONLY.
 Result<std::shared_ptr<const Snapshot>> BeginChange(SessionState* state, const std::shared_ptr<const Snapshot>& seen);
 
-/// Whether `sql` is an INSERT without WITH: the only statements that rows may wait for are those.
-bool BeginsWithInsert(std::string_view sql);
+/// Whether `sql` begins with INSERT, or EXECUTE of what may be one: no other statement adds to the rows that wait.
+bool MayAddToWaiting(std::string_view sql);
 /// Whether the rows of an INSERT may wait: a transaction is open, and they are few, and have no keys to be checked.
 bool MayWait(const SessionState& state, const Compiled& compiled);
 /// Takes rows that may wait. Errors: kConstraint.

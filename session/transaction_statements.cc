@@ -190,12 +190,14 @@ Result<std::shared_ptr<const Snapshot>> BeginChange(SessionState* state, const s
   return now;
 }
 
-bool BeginsWithInsert(std::string_view sql) {
+bool MayAddToWaiting(std::string_view sql) {
   const Token blanks = NextToken(sql, 0);
   const Token t = blanks.kind == Token::Kind::kSpace ? NextToken(sql, blanks.end) : blanks;
-  constexpr std::string_view kInsert = "insert";
-  return std::ranges::equal(sql.substr(t.begin, t.end - t.begin), kInsert,
-                            [](char a, char b) { return (a | 0x20) == b; });
+  const std::string_view first = sql.substr(t.begin, t.end - t.begin);
+  const auto is = [&](std::string_view word) {
+    return std::ranges::equal(first, word, [](char a, char b) { return (a | 0x20) == b; });
+  };
+  return is("insert") || is("execute");
 }
 
 bool MayWait(const SessionState& state, const Compiled& compiled) {

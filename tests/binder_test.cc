@@ -682,6 +682,14 @@ TEST_F(BindTest, SetOperationsOfManyColumns) {
   }
 }
 
+TEST_F(BindTest, ParametersStandInPreparedStatements) {
+  const Result<Statement> bound = BindText("SELECT $1");
+  ASSERT_FALSE(bound.ok());
+  EXPECT_EQ(bound.status().code(), ErrorCode::kSql);
+  EXPECT_EQ(bound.status().message(), "there is no parameter $1");
+  EXPECT_EQ(bound.status().position(), 7);
+}
+
 TEST_F(BindTest, UnsupportedFeaturesAreNamed) {
   const UnsupportedCase cases[] = {
       {"INSERT INTO u (x) VALUES (DEFAULT), ((SELECT 1))", "a subquery in VALUES", "(SELECT 1)"},
@@ -692,7 +700,7 @@ TEST_F(BindTest, UnsupportedFeaturesAreNamed) {
       {"SELECT i FROM t FOR UPDATE", "FOR UPDATE and FOR SHARE", "FOR UPDATE"},
       {"SELECT i FROM t TABLESAMPLE reservoir (10%)", "a RESERVOIR sample of a percentage", "10%"},
       {"SELECT i INTO z FROM t", "SELECT INTO", "INTO"},
-      {"SELECT $1", "a parameter", "$1"},
+      {"CREATE TABLE z AS EXECUTE q", "CREATE TABLE AS of a statement other than SELECT", "z AS"},
       {"SELECT ARRAY[1]", "ARRAY", "ARRAY"},
       {"SELECT (1, 2) = 3", "a row value", "(1, 2)"},
       {"SELECT v COLLATE \"C\" FROM t", "COLLATE", "COLLATE"},

@@ -85,8 +85,8 @@ Result<ExprPtr> ExpressionBinder::BindText(std::string_view text, const std::vec
 
 Result<ExprPtr> ExpressionBinder::BindParameter(const ParseNode& node) {
   const auto number = static_cast<size_t>(node.Number(Field::k_number));
-  if (context_->parameters == nullptr || number == 0 || number > context_->parameters->size())
-    return NotSupported(node);
+  if (context_->parameters == nullptr) return BindStatementParameter(number, node.location());
+  if (number == 0 || number > context_->parameters->size()) return NotSupported(node);
   return Copy(*(*context_->parameters)[number - 1]);
 }
 

@@ -71,7 +71,6 @@ std::string FeatureName(const ParseNode& node) {
       {"MultiAssignRef", "assignment of several columns"},
       {"JsonObjectConstructor", "JSON"},
   };
-  if (node.Is(Tag::kParamRef)) return "a parameter";
   if (node.Is(Tag::kRowExpr)) return "a row value";
   if (node.Is(Tag::kA_ArrayExpr)) return "ARRAY";
   if (node.Is(Tag::kSetToDefault)) return "DEFAULT here";

@@ -9,6 +9,7 @@
 #include "compiler/bind/from_binder.h"
 #include "compiler/parse/statement_option.h"
 #include "compiler/query/correlation.h"
+#include "compiler/query/dependencies.h"
 #include "compiler/query/fold.h"
 #include "compiler/query/nearest_name.h"
 #include "compiler/query/subquery_expr.h"
@@ -132,9 +133,9 @@ Result<ExprPtr> ExpressionBinder::BindFunction(const ParseNode& node) {
   const size_t count = list != nullptr ? list->size() : 0;
   if ((name == "extract" || name == "date_part") && count == 2) {
     const ParseNode& field = *list->first();
-    const ParseNode* literal = field.Is(Tag::kA_Const) ? field.Get(Field::k_sval) : nullptr;
-    if (literal == nullptr) return Unsupported("EXTRACT of a field that is not a constant is not supported", position);
-    return BindExtract(literal->Text(Field::k_sval), field.location(), *list->first()->next(), position);
+    TESSERA_ASSIGN(const std::optional<std::string> literal, UnitName(field));
+    if (!literal) return Unsupported("EXTRACT of a field that is not a constant is not supported", position);
+    return BindExtract(*literal, field.location(), *list->first()->next(), position);
   }
   if (name == "timezone" && count == 2) return BindAtTimeZone(*list, position);
   if (name == "date_trunc" && (count == 2 || count == 3)) return BindDateTrunc(*list, position);
@@ -242,6 +243,7 @@ Result<ExprPtr> ExpressionBinder::BindCastCall(std::string_view name, ExprPtr x,
 Result<ExprPtr> ExpressionBinder::BindVariable(const Expr& name, int position) {
   if (!IsConstant(name) || (!IsUntyped(name) && name.type.id != TypeId::kText))
     return Unsupported("getvariable of a name that is not a constant text is not supported", name.position);
+  NoteMoment();
   const auto* const variables = dialect().variables;
   const auto found =
       variables == nullptr ? decltype(variables->end()){} : variables->find(LowerCase(name.constant.text));

@@ -5,6 +5,7 @@
 #include "compiler/bind/expression_binder.h"
 #include "compiler/query/fold.h"
 #include "compiler/query/nearest_name.h"
+#include "compiler/query/parameters.h"
 #include "tablet/values/value_parser.h"
 
 namespace tessera {
@@ -36,6 +37,11 @@ Result<ExprPtr> ExpressionBinder::Resolve(ExprPtr e, const SqlType& type, const 
   Result<Value> value = ParseValue(e->constant.text, type, zone);
   if (!value.ok()) return value.status().At(position);
   return MakeConstant(std::move(value).value(), position);
+}
+
+Result<ExprPtr> ExpressionBinder::Resolve(ExprPtr e, const SqlType& type) const {
+  if (IsUntyped(*e)) TESSERA_TRY(NoteParameter(*e, type));
+  return Resolve(std::move(e), type, zone());
 }
 
 Result<ExprPtr> ExpressionBinder::Coerce(ExprPtr e, const SqlType& type, CastContext allowed) {
@@ -192,7 +198,7 @@ Result<ExprPtr> ExpressionBinder::BindCast(const ParseNode& node) {
   }
   if (IsUntyped(*e)) {
     // A literal is read as the type without its length; then CAST cuts it.
-    SqlType plain = type;
+    SqlType plain = tries && IsParameter(*e) ? SqlType::Text() : type;  // a text of which nobody knows yet what it is
     if (plain.id == TypeId::kText) plain.length = 0;
     Result<ExprPtr> value = Resolve(std::move(e), plain);
     if (!value.ok()) return tries ? Result<ExprPtr>(MakeNull(type, position)) : value.status();

@@ -9,6 +9,7 @@
 #include "compiler/bind/change_binder.h"
 #include "compiler/bind/copy_binder.h"
 #include "compiler/bind/expression_binder.h"
+#include "compiler/bind/parameter_binder.h"
 #include "compiler/bind/query_binder.h"
 #include "compiler/bind/row_rules.h"
 #include "compiler/bind/table_binder.h"
@@ -232,6 +233,11 @@ Status BindExplain(const ParseNode& explain, std::string_view sql, const Dialect
     }
   }
   const ParseNode& inner = *explain.Get(Field::k_query);
+  if (inner.Is(Tag::kExecuteStmt)) {
+    out->explain = true;
+    out->explain_analyze = analyze;
+    return BindExecute(inner, sql, dialect, out);
+  }
   const bool changes = inner.Is(Tag::kDeleteStmt) || inner.Is(Tag::kUpdateStmt);
   if (!inner.Is(Tag::kSelectStmt) && !inner.Is(Tag::kInsertStmt) && !changes) {
     return Unsupported("EXPLAIN of this statement is not supported", FirstWord(sql),
@@ -290,6 +296,12 @@ Status BindStatement(const ParseNode& node, std::string_view sql, const Dialect&
       return {};
     case Tag::kExplainStmt:
       return BindExplain(node, sql, dialect, snapshot, out);
+    case Tag::kPrepareStmt:
+      return BindPrepare(node, sql, dialect, out);
+    case Tag::kExecuteStmt:
+      return BindExecute(node, sql, dialect, out);
+    case Tag::kDeallocateStmt:
+      return BindDeallocate(node, out);
     default:
       return UnsupportedStatement(node.text(), FirstWord(sql));
   }

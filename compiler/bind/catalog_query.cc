@@ -8,6 +8,7 @@
 
 #include "base/interrupt.h"
 #include "compiler/bind/expression_binder.h"
+#include "compiler/query/dependencies.h"
 #include "compiler/query/expr_builder.h"
 #include "compiler/query/query_copy.h"
 #include "compiler/query/subquery_expr.h"
@@ -32,6 +33,7 @@ std::unique_ptr<Query> InOrder(std::shared_ptr<Query> all) {
 /// A query of rows of such values, in their order.
 std::unique_ptr<Query> ConstantRows(const TextRow& names, const std::vector<SqlType>& types,
                                     const std::vector<ValueRow>& rows) {
+  NoteMoment();
   std::shared_ptr<Query> all;
   // Without rows there is one that no row passes.
   for (size_t r = 0; r < std::max<size_t>(rows.size(), 1); ++r) {

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -166,7 +167,7 @@ class ExpressionBinder {
 
   // ---- Types; statements use these, too
   /// An untyped constant gets `type`, and a quoted literal is read as that type. Other expressions stay.
-  Result<ExprPtr> Resolve(ExprPtr e, const SqlType& type) const { return Resolve(std::move(e), type, zone()); }
+  Result<ExprPtr> Resolve(ExprPtr e, const SqlType& type) const;
   static Result<ExprPtr> Resolve(ExprPtr e, const SqlType& type, const TimeZone* zone);
   /// e as `type`, if the context allows that cast. Errors: kSql "... cannot be cast ..." at its position.
   Result<ExprPtr> Coerce(ExprPtr e, const SqlType& type, CastContext allowed);
@@ -379,6 +380,14 @@ class ExpressionBinder {
   /// An expression in SQL over `parameters`, $1 and so on; all its nodes stand at `position`.
   Result<ExprPtr> BindText(std::string_view text, const std::vector<ExprPtr>& parameters, int position);
   Result<ExprPtr> BindParameter(const ParseNode& node);
+  // parameter_binder.cc
+  /// $number of the statement itself.
+  Result<ExprPtr> BindStatementParameter(size_t number, int position);
+  /// The name of a unit of time: the text of a literal in quotes, or of a parameter; nullopt: it is another expression. A
+  /// parameter that has no value yet is a day.
+  Result<std::optional<std::string>> UnitName(const ParseNode& node);
+  /// If `e` is a parameter without a type, this is it from now on. Errors: it has another one from another place.
+  Status NoteParameter(const Expr& e, const SqlType& type) const;
   /// A call of a function that is defined in SQL; as BindComposed.
   Result<ExprPtr> BindDefined(std::string_view name, std::vector<ExprPtr>* args, int position);
   /// Who runs the process.
@@ -408,8 +417,8 @@ class ExpressionBinder {
   Result<ExprPtr> BindLastDay(ExprPtr x, int position);
   /// EXTRACT of a field that is made of others. REQUIRES: IsMadeField(field), x is a date or a timestamp.
   Result<ExprPtr> BindMadeField(std::string_view field, ExprPtr x, int position);
-  /// The unit that a literal names; `function` for the error.
-  static Result<DateUnit> BindUnit(const ParseNode& node, std::string_view function);
+  /// The unit that a literal or a parameter names; `function` for the error.
+  Result<DateUnit> BindUnit(const ParseNode& node, std::string_view function);
   /// The moment, in the type of x, at which the unit that has x begins.
   Result<ExprPtr> BeginOf(DateUnit unit, ExprPtr x, int position);
   Result<ExprPtr> BeginOfDays(DateUnit unit, ExprPtr date, int position);

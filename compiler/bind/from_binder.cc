@@ -10,6 +10,7 @@
 #include "compiler/bind/table_binder.h"
 #include "compiler/parse/parser.h"
 #include "compiler/query/correlation.h"
+#include "compiler/query/dependencies.h"
 #include "compiler/query/query_copy.h"
 #include "compiler/query/random_calls.h"
 
@@ -256,6 +257,7 @@ Status FromBinder::BindChunks(const ParseNode& call, const ParseNode* alias, Nam
   const std::string_view text = name->Text(Field::k_sval);
   const std::shared_ptr<const TableInfo> table = context_.snapshot->Find(text);
   if (table == nullptr) return TableNotFound(text, args->first()->location(), *context_.snapshot);
+  NoteTable(*table);
   TESSERA_ASSIGN(std::shared_ptr<Query> query, ChunksQuery(*table));
   Relation relation = DerivedTable(std::move(query));
   relation.alias = "tessera_chunks";

@@ -237,7 +237,7 @@ Result<int64_t> BindCount(const ParseNode& node, Clause clause, QueryBlock* bloc
   ExpressionBinder binder(&block->context, block->query->relations.empty() ? nullptr : &block->scope, clause);
   TESSERA_ASSIGN(ExprPtr e, binder.Bind(node));
   const SqlType bigint = SqlType::Of(TypeId::kBigint);
-  TESSERA_ASSIGN(e, ExpressionBinder::Resolve(std::move(e), bigint, nullptr));
+  TESSERA_ASSIGN(e, binder.Resolve(std::move(e), bigint));
   bool varies = !IsConstant(*e) && FindSubquery(*e) == nullptr;
   ForEachColumnOfBlock(*e, [&](const Expr&) { varies = true; });
   if (varies) return SqlError("argument of " + name + " must be a constant", e->position);

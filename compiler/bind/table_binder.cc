@@ -9,6 +9,7 @@
 #include "compiler/bind/row_rules.h"
 #include "compiler/parse/sql_scanner.h"
 #include "compiler/parse/statement_option.h"
+#include "compiler/query/dependencies.h"
 #include "compiler/query/evaluate.h"
 #include "compiler/query/expr_builder.h"
 #include "compiler/query/fold.h"
@@ -340,6 +341,7 @@ Result<std::shared_ptr<const TableInfo>> FindTable(const ParseNode& range_var, c
   TESSERA_TRY(CheckSchemaName(range_var));
   std::shared_ptr<const TableInfo> table = snapshot.Find(name);
   if (table == nullptr) return TableNotFound(name, range_var.location(), snapshot);
+  NoteTable(*table);
   return table;
 }
 
@@ -529,7 +531,10 @@ Result<Value> InsertValue(ExpressionBinder* binder, const ParseNode& node, const
     if (!value.ok()) return value.status().At(position);
     return value;
   }
-  if (e->constant.null) return Value::Null(column.type);
+  if (e->constant.null) {
+    TESSERA_TRY(binder->Resolve(std::move(e), column.type).status());  // a parameter gets its type there
+    return Value::Null(column.type);
+  }
   SqlType type = column.type;
   if (type.id == TypeId::kText) type.length = 0;
   TESSERA_ASSIGN(e, binder->Cast(std::move(e), type));

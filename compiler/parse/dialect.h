@@ -25,6 +25,8 @@
 
 namespace tessera {
 
+struct Parameters;
+
 /// What the parse tree of the new text does not say.
 struct Dialect {
   struct Name {
@@ -64,6 +66,8 @@ struct Dialect {
   const std::function<std::vector<CacheReport>()>* caches = nullptr;
   /// Values of SET VARIABLE; nullptr: there are none.
   const std::map<std::string, Value, std::less<>>* variables = nullptr;
+  /// What $1 and so on stand for (compiler/query/parameters.h); nullptr: the statement may have none.
+  Parameters* parameters = nullptr;
   std::string variable;     ///< SET VARIABLE: the statement is the query of its value; "": it is another statement
   bool reset = false;       ///< RESET VARIABLE
   bool describe = false;    ///< DESCRIBE: the statement is the query to describe

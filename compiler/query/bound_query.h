@@ -204,7 +204,10 @@ struct Statement {
     kCreateType,
     kDropType,
     kVacuum,
-    kSetVariable
+    kSetVariable,
+    kPrepare,
+    kExecute,
+    kDeallocate
   };
   Kind kind = Kind::kSelect;
   bool explain = false;  ///< kSelect, kInsert ... SELECT, kDelete and kUpdate only
@@ -228,6 +231,15 @@ struct Statement {
   std::string file;  ///< kCopyFrom, kCopyTo; "" is standard input or output
   CopyFromOptions copy_from;
   CopyToOptions copy_to;
+
+  /// kPrepare, kExecute, kDeallocate.
+  struct Prepared {
+    std::string name;              ///< "" for DEALLOCATE ALL
+    std::vector<SqlType> types;    ///< kPrepare: that were declared
+    std::vector<Value> arguments;  ///< kExecute: as PlanOptions::parameters
+    std::vector<int> positions;    ///< of these
+  };
+  Prepared prepared;
 
   std::string notice;  ///< kNotice: there is nothing to do but to say so
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -59,6 +60,23 @@ class MadeByColumn {
   mutable std::map<int, std::shared_ptr<const T>> made_;
 };
 
+/// Tells an object from all others of the process, also from one that was at its place and is gone. A copy has its own. Any
+/// thread.
+class ObjectNumber {
+ public:
+  ObjectNumber() = default;
+  ObjectNumber(const ObjectNumber&) : ObjectNumber() {}
+  ObjectNumber& operator=(const ObjectNumber&) {
+    number_ = ++last_;
+    return *this;
+  }
+  uint64_t value() const { return number_; }
+
+ private:
+  inline static std::atomic<uint64_t> last_{0};
+  uint64_t number_ = ++last_;
+};
+
 /// The values of an integer column in a tablet or in several, NULLs apart; low > high: there are none.
 struct ColumnRange {
   int64_t low = INT64_MAX, high = INT64_MIN;
@@ -89,6 +107,7 @@ struct TableInfo {
   int runs_of = -1;
   MadeByColumn<TableInfo> runs = {};
   MadeByColumn<ColumnRanges> ranges = {};
+  ObjectNumber number = {};  ///< the same number: the same rows, columns and statistics
 };
 
 /// The table with the runs of a column in place of its rows: neighbours that are equal in it are one, and how many they are

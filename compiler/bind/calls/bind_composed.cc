@@ -7,6 +7,7 @@
 #include "base/version.h"
 #include "compiler/bind/expression_binder.h"
 #include "compiler/parse/statement_option.h"
+#include "compiler/query/dependencies.h"
 #include "compiler/query/random_calls.h"
 #include "tablet/values/value_parser.h"
 #include "vm/meaning/format.h"
@@ -303,6 +304,7 @@ Result<ExprPtr> ExpressionBinder::BindSetSeed(ExprPtr x, int position) {
 // ---- The moment of the statement
 
 Result<ExprPtr> ExpressionBinder::Moment(TypeId type, int position) const {
+  NoteMoment();
   const TimeZone* const zone = ZoneOf(*context_);
   const int64_t local = zone != nullptr && type != TypeId::kTimestampTz ? zone->LocalOf(context_->now) : context_->now;
   const int64_t value = type == TypeId::kDate   ? vm::FloorDiv(local, vm::kMicrosPerDay)
