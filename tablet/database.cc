@@ -2,6 +2,7 @@
 #include "tablet/database.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/status.h"
 #include "tablet/catalog/database_directory.h"
@@ -11,6 +12,7 @@
 #include "tablet/csv/copy_options.h"
 #include "tablet/csv/csv_load.h"
 #include "tablet/csv/shared_load.h"
+#include "tablet/load/table_alteration.h"
 #include "tablet/load/table_load.h"
 #include "tablet/load/table_writer.h"
 #include "tablet/schemes/compression_goal.h"
@@ -53,6 +55,21 @@ class DirectoryDatabase final : public Database {
     const std::shared_ptr<const TableRecord> table = write.contents.Find(name);
     if (table == nullptr) return if_exists ? Status() : SqlError("table \"" + name + "\" does not exist");
     return directory_->DropTable(write, *table);
+  }
+
+  Status Truncate(const std::vector<std::string>& tables) override {
+    TESSERA_ASSIGN(const DatabaseDirectory::Write write, directory_->BeginWrite());
+    std::set<int64_t> ids;
+    for (const std::string& name : tables) {
+      const std::shared_ptr<const TableRecord> table = write.contents.Find(name);
+      if (table == nullptr) return SqlError("table \"" + name + "\" does not exist");
+      ids.insert(table->id);
+    }
+    return directory_->Truncate(write, ids);
+  }
+
+  Result<std::unique_ptr<TableAlteration>> Alter(const std::string& table) override {
+    return BeginTableAlteration(directory_, table);
   }
 
   Status CreateType(const EnumType& type) override {

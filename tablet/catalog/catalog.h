@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -37,7 +38,7 @@ struct TabletRecord {
 
 struct TableRecord {
   int64_t id = 0;
-  int64_t version = 0;       ///< 1 at CREATE TABLE, one more with each change of the rows
+  int64_t version = 0;       ///< 1 at CREATE TABLE, one more with each change of the table
   TableSchema schema;        ///< tablet_rows as declared
   uint32_t tablet_rows = 0;  ///< as chosen; 0 before the first load
   std::vector<ColumnStatistics> statistics;
@@ -111,6 +112,8 @@ class Catalog {
   Result<Durability> InsertTable(const CatalogContents& state, TableRecord table, const TableRecord* replaced,
                                  const std::vector<std::string>& sketches, int64_t next_tablet_id);
   Result<Durability> DropTable(const CatalogContents& state, const TableRecord& table);
+  /// The tables of these identifiers have no rows from now on.
+  Result<Durability> Truncate(const CatalogContents& state, const std::set<int64_t>& tables);
   /// The types are `types` from now on.
   Result<Durability> SetTypes(const CatalogContents& state, std::vector<EnumType> types);
   /// Replaces a table's record by `after` (its version and checksum are set here) and its sketches, one per column. `made` becomes what
