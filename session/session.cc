@@ -127,8 +127,9 @@ class Session::Impl {
     const PhaseScope phase(Phase::kExecute);
     const Statement::Kind kind = compiled.statement.kind;
     const bool changes = kind == Statement::Kind::kDelete || kind == Statement::Kind::kUpdate;
-    const Status status =
-        changes ? Change(&state_, sql, compiled, snapshot, out) : RunStatement(&state_, compiled, *snapshot, out);
+    const Status status = kind == Statement::Kind::kAlterTable ? Alter(&state_, sql, compiled, snapshot, out)
+                          : changes                            ? Change(&state_, sql, compiled, snapshot, out)
+                                                               : RunStatement(&state_, compiled, *snapshot, out);
     timing.execute = MillisecondsSince(execution);
     return status;
   }
@@ -156,7 +157,8 @@ Status RunStatement(SessionState* state, const Compiled& compiled, const Snapsho
     }
     case Statement::Kind::kDelete:
     case Statement::Kind::kUpdate:
-      break;  // Change
+    case Statement::Kind::kAlterTable:
+      break;  // Change, Alter
     case Statement::Kind::kCreateTable: {
       std::string tag = "CREATE TABLE";
       tag.reserve(kTagBytes);
@@ -167,6 +169,9 @@ Status RunStatement(SessionState* state, const Compiled& compiled, const Snapsho
     case Statement::Kind::kDropTable:
       TESSERA_TRY(state->database->DropTable(s.table, s.if_exists));
       return out->Done("DROP TABLE");
+    case Statement::Kind::kTruncate:
+      TESSERA_TRY(state->database->Truncate(s.tables));
+      return out->Done("TRUNCATE TABLE");
     case Statement::Kind::kCreateType:
       TESSERA_TRY(state->database->CreateType(s.type));
       return out->Done("CREATE TYPE");

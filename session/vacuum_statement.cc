@@ -1,26 +1,11 @@
 // VACUUM: tables written anew.
 
 #include "session/program_run.h"
+#include "session/settings_scope.h"
 #include "session/statements.h"
 
 namespace tessera {
 namespace {
-
-/// What a statement changes of the session, and changes back when it ends.
-class SettingsScope {
- public:
-  explicit SettingsScope(SessionState* state) : state_(*state), saved_(state->settings) {}
-  ~SettingsScope() {
-    state_.settings = saved_;
-    state_.database->SetCompression(saved_.compression);
-  }
-  SettingsScope(const SettingsScope&) = delete;
-  SettingsScope& operator=(const SettingsScope&) = delete;
-
- private:
-  SessionState& state_;
-  const Settings saved_;
-};
 
 std::string Quoted(const std::string& name) {
   std::string out = "\"";
