@@ -92,9 +92,10 @@ class DirectoryDatabase final : public Database {
     for (const auto& table : write.contents.tables) {
       for (const ColumnSchema& column : table->schema.columns) {
         if (column.type.id != TypeId::kEnum || EnumOf(column.type).name != name) continue;
-        return SqlError("cannot drop type " + name + ": column \"" + column.name + "\" of table \"" +
-                            table->schema.name + "\" has it",
-                        -1, "Make the table anew without it first: CREATE OR REPLACE TABLE t AS SELECT ...");
+        return SqlError(
+            "cannot drop type " + name + ": column \"" + column.name + "\" of table \"" + table->schema.name +
+                "\" has it",
+            -1, "Drop the column first, or give it another type: ALTER TABLE t ALTER c TYPE TEXT USING c::TEXT.");
       }
     }
     types.erase(at);
@@ -117,6 +118,7 @@ class DirectoryDatabase final : public Database {
     // The file first: a wrong name should not wait for the lock.
     TESSERA_ASSIGN(CsvFile csv, CsvFile::Open(file));
     TESSERA_ASSIGN(std::unique_ptr<TableLoad> load, TableLoad::Begin(directory_, table, options.cancel));
+    if (options.schema != nullptr) TESSERA_TRY(CheckUnchanged(*options.schema, load->schema()));
     TESSERA_ASSIGN(const bool shared, LoadWithRanks(file, options, load.get()));
     if (!shared) TESSERA_TRY(LoadCsv(std::move(csv), options, load.get()));
     TESSERA_TRY(load->Commit());
