@@ -71,6 +71,17 @@ void SetSchema(const TableInfo& table, TableSchema schema, const char* command, 
   out->notice = command;
 }
 
+bool HasSubquery(const ParseNode& expression) {
+  std::vector<const ParseNode*> open = {&expression};
+  while (!open.empty()) {
+    const ParseNode& node = *open.back();
+    open.pop_back();
+    if (node.Is(Tag::kSubLink)) return true;
+    for (const ParseNode& child : node) open.push_back(&child);
+  }
+  return false;
+}
+
 class Alteration {
  public:
   Alteration(const TableInfo& table, const ParseNode& relation, std::string_view sql, const Dialect& dialect,
@@ -106,8 +117,8 @@ class Alteration {
   Status DropNotNull(const ParseNode& command, int position);
   Status AddConstraint(const ParseNode& command, int position);
   Status DropConstraint(const ParseNode& command, int position);
-  Status DoNothing(const ParseNode&, int) {
-    nothing_ = "it says nothing of rows";
+  Status DoNothing(const ParseNode& command, int) {
+    nothing_ = command.Text(Field::k_subtype) == "AT_ChangeOwner" ? "there are no users" : "the table is as it says";
     return {};
   }
 
@@ -269,6 +280,8 @@ Status Alteration::ChangeType(const ParseNode& command, int position) {
   const ParseNode* const value = definition.Get(Field::k_raw_default);
   const ParseNode* const written = definition.Get(Field::k_typeName);
   const int at = written != nullptr ? written->location() : position;
+  if (value != nullptr && HasSubquery(*value))
+    return Unsupported("a subquery in USING is not supported", value->FirstLocation(), "Write UPDATE afterwards.");
   if (column.generated_text)
     return Unsupported("another type of a generated column is not supported", at, "Drop it and add it again.");
   if (type == column.type && value == nullptr) return DoNothing(command, position);
@@ -481,8 +494,17 @@ Status RenameColumn(const ParseNode& rename, const TableInfo& table, int positio
   return {};
 }
 
-Status RenameConstraint(const ParseNode& rename, int position, TableSchema* schema) {
-  const std::string from(rename.Text(Field::k_subname)), to(rename.Text(Field::k_newname));
+/// The tables with a UNIQUE constraint of that name.
+std::vector<std::shared_ptr<const TableInfo>> TablesWithKey(std::string_view name, const Snapshot& snapshot) {
+  std::vector<std::shared_ptr<const TableInfo>> tables;
+  for (const auto& table : snapshot.tables) {
+    const auto named = [&](const UniqueKey& key) { return key.name == name; };
+    if (std::ranges::any_of(table->schema.unique_keys, named)) tables.push_back(table);
+  }
+  return tables;
+}
+
+Status RenameConstraint(const std::string& from, const std::string& to, int position, TableSchema* schema) {
   std::vector<std::string*> names;
   for (CheckConstraint& check : schema->checks) names.push_back(&check.name);
   for (UniqueKey& key : schema->unique_keys) names.push_back(&key.name);
@@ -499,6 +521,26 @@ Status RenameConstraint(const ParseNode& rename, int position, TableSchema* sche
   return {};
 }
 
+/// ALTER INDEX: of a UNIQUE constraint, or without effect.
+Status RenameIndex(const ParseNode& rename, int position, const Snapshot& snapshot, Statement* out) {
+  const std::string from(rename.Get(Field::k_relation)->Text(Field::k_relname)), to(rename.Text(Field::k_newname));
+  const auto tables = TablesWithKey(from, snapshot);
+  if (tables.empty()) {
+    out->kind = Statement::Kind::kNotice;
+    out->notice = "ALTER INDEX: no effect, scans need no index";
+    return {};
+  }
+  if (tables.size() > 1) {
+    return Unsupported(
+        "several tables have a unique index " + Quoted(from), position,
+        "Write ALTER TABLE " + tables[0]->schema.name + " RENAME CONSTRAINT " + from + " TO " + to + ".");
+  }
+  TableSchema schema = tables[0]->schema;
+  TESSERA_TRY(RenameConstraint(from, to, position, &schema));
+  SetSchema(*tables[0], std::move(schema), "ALTER INDEX", out);
+  return {};
+}
+
 }  // namespace
 
 Status BindAlterTable(const ParseNode& alter, int position, std::string_view sql, const Dialect& dialect,
@@ -507,7 +549,13 @@ Status BindAlterTable(const ParseNode& alter, int position, std::string_view sql
   const std::string_view type = alter.Text(Field::k_objtype);
   if (type != "OBJECT_TABLE") {
     const std::string name(type.starts_with("OBJECT_") ? type.substr(7) : type);
-    return Unsupported("ALTER " + name + " is not supported", position);
+    for (const ParseNode& command : commands) {
+      if (command.Text(Field::k_subtype) != "AT_ChangeOwner")
+        return Unsupported("ALTER " + name + " is not supported", position);
+    }
+    out->kind = Statement::Kind::kNotice;
+    out->notice = "ALTER " + name + ": no effect, there are no users";
+    return {};
   }
   const ParseNode& relation = *alter.Get(Field::k_relation);
   TESSERA_ASSIGN(const std::shared_ptr<const TableInfo> table, FindTarget(alter, "ALTER TABLE", snapshot, out));
@@ -519,6 +567,7 @@ Status BindAlterTable(const ParseNode& alter, int position, std::string_view sql
 
 Status BindRename(const ParseNode& rename, int position, const Snapshot& snapshot, Statement* out) {
   const std::string_view type = rename.Text(Field::k_renameType);
+  if (type == "OBJECT_INDEX") return RenameIndex(rename, position, snapshot, out);
   if (type != "OBJECT_TABLE" && type != "OBJECT_COLUMN" && type != "OBJECT_TABCONSTRAINT") {
     const std::string name(type.starts_with("OBJECT_") ? type.substr(7) : type);
     return Unsupported("ALTER " + name + " ... RENAME is not supported", position);
@@ -526,7 +575,10 @@ Status BindRename(const ParseNode& rename, int position, const Snapshot& snapsho
   TESSERA_ASSIGN(const std::shared_ptr<const TableInfo> table, FindTarget(rename, "ALTER TABLE", snapshot, out));
   if (table == nullptr) return {};
   TableSchema schema = table->schema;
-  if (type == "OBJECT_TABCONSTRAINT") TESSERA_TRY(RenameConstraint(rename, position, &schema));
+  if (type == "OBJECT_TABCONSTRAINT") {
+    TESSERA_TRY(RenameConstraint(std::string(rename.Text(Field::k_subname)), std::string(rename.Text(Field::k_newname)),
+                                 position, &schema));
+  }
   if (type == "OBJECT_COLUMN") TESSERA_TRY(RenameColumn(rename, *table, position, &schema));
   if (type == "OBJECT_TABLE") {
     schema.name = rename.Text(Field::k_newname);
@@ -555,16 +607,6 @@ Status BindTruncate(const ParseNode& truncate, const Snapshot& snapshot, Stateme
 }
 
 namespace {
-
-/// The tables with a UNIQUE constraint of that name.
-std::vector<std::shared_ptr<const TableInfo>> TablesWithKey(std::string_view name, const Snapshot& snapshot) {
-  std::vector<std::shared_ptr<const TableInfo>> tables;
-  for (const auto& table : snapshot.tables) {
-    const auto named = [&](const UniqueKey& key) { return key.name == name; };
-    if (std::ranges::any_of(table->schema.unique_keys, named)) tables.push_back(table);
-  }
-  return tables;
-}
 
 /// As PostgreSQL calls it: table_column_idx, with a number if that is taken.
 std::string IndexName(const TableSchema& schema, const std::vector<int>& columns, const Snapshot& snapshot) {

@@ -28,6 +28,8 @@ constexpr Known kKnown[] = {
     {"ViewStmt", "CREATE VIEW", "Write WITH v AS (SELECT ...) in front of each query."},
     {"CreateSchemaStmt", "CREATE SCHEMA", "There is one schema; names of tables stand alone."},
     {"CreateSeqStmt", "CREATE SEQUENCE", ""},
+    {"AlterSeqStmt", "ALTER SEQUENCE", ""},
+    {"AlterObjectSchemaStmt", "ALTER ... SET SCHEMA", "There is one schema; names of tables stand alone."},
     {"CreateFunctionStmt", "CREATE FUNCTION", ""},
     {"CreatedbStmt", "CREATE DATABASE", kOneDatabase},
     {"DropdbStmt", "DROP DATABASE", kOneDatabase},
