@@ -79,7 +79,8 @@ Result<Compiled> Compile(std::string_view sql, const Snapshot& snapshot, const P
   if (c.statement.query == nullptr) return c;
   Query& query = *c.statement.query;
   // Rows that a statement changes are found by the process that changes them.
-  const bool changes = c.statement.kind == Statement::Kind::kDelete || c.statement.kind == Statement::Kind::kUpdate;
+  const bool changes = c.statement.kind == Statement::Kind::kDelete || c.statement.kind == Statement::Kind::kUpdate ||
+                       c.statement.kind == Statement::Kind::kAlterTable;
   const int ranks = changes ? 1 : options.ranks;
   TESSERA_TRY(Unnest(&query));
   DropUnread(&query);

@@ -10,9 +10,7 @@
 #include "session/statements.h"
 
 namespace tessera {
-namespace {
 
-/// The same tables, with numbers of the rows of the target.
 Snapshot WithNumbers(const Snapshot& snapshot, const std::shared_ptr<const TableInfo>& target) {
   Snapshot out = snapshot;
   for (std::shared_ptr<const TableInfo>& table : out.tables) {
@@ -20,6 +18,8 @@ Snapshot WithNumbers(const Snapshot& snapshot, const std::shared_ptr<const Table
   }
   return out;
 }
+
+namespace {
 
 /// Leaves out the rows that are not `kept`.
 void KeepRows(const std::vector<bool>& kept, RowBatch* batch) {

@@ -9,6 +9,7 @@
 #include "session/program_run.h"
 #include "session/statements.h"
 #include "session/transaction.h"
+#include "tablet/catalog/schema_check.h"
 
 namespace tessera {
 namespace {
@@ -105,6 +106,7 @@ Status Insert(SessionState* state, const Compiled& compiled, const Snapshot& sna
   if (table == nullptr || table->id != s.target->id) {
     return {ErrorCode::kBusy, "table \"" + s.table + "\" was replaced by another process", "Run the statement again."};
   }
+  TESSERA_TRY(CheckUnchanged(s.target->schema, table->schema));
   return WriteRows(state, compiled, snapshot, writer.get());
 }
 

@@ -50,6 +50,8 @@ bool Changes(const Statement& s) {
     case Statement::Kind::kCreateType:
     case Statement::Kind::kDropType:
     case Statement::Kind::kVacuum:
+    case Statement::Kind::kTruncate:
+    case Statement::Kind::kAlterTable:
       break;
   }
   return true;
@@ -251,6 +253,7 @@ class Session::Impl {
     state_.transaction.has_read = true;
     const Statement::Kind kind = compiled.statement.kind;
     const bool finds_rows = kind == Statement::Kind::kDelete || kind == Statement::Kind::kUpdate;
+    if (kind == Statement::Kind::kAlterTable) return Alter(&state_, sql, compiled, snapshot, out);
     return finds_rows ? Change(&state_, sql, compiled, snapshot, out) : RunStatement(&state_, compiled, *snapshot, out);
   }
 
@@ -277,7 +280,8 @@ Status RunStatement(SessionState* state, const Compiled& compiled, const Snapsho
     }
     case Statement::Kind::kDelete:
     case Statement::Kind::kUpdate:
-      break;  // Change
+    case Statement::Kind::kAlterTable:
+      break;  // Change, Alter
     case Statement::Kind::kCreateTable: {
       std::string tag = "CREATE TABLE";
       tag.reserve(kTagBytes);
@@ -288,6 +292,9 @@ Status RunStatement(SessionState* state, const Compiled& compiled, const Snapsho
     case Statement::Kind::kDropTable:
       TESSERA_TRY(state->database->DropTable(s.table, s.if_exists));
       return out->Done("DROP TABLE");
+    case Statement::Kind::kTruncate:
+      TESSERA_TRY(state->database->Truncate(s.tables));
+      return out->Done("TRUNCATE TABLE");
     case Statement::Kind::kCreateType:
       TESSERA_TRY(state->database->CreateType(s.type));
       return out->Done("CREATE TYPE");

@@ -42,6 +42,14 @@ Status SetVariable(SessionState* state, const Compiled& compiled, const Snapshot
 Status Change(SessionState* state, std::string_view sql, const Compiled& compiled,
               const std::shared_ptr<const Snapshot>& snapshot, ResultWriter* out);
 
+/// The same tables, with numbers of the rows of the target.
+Snapshot WithNumbers(const Snapshot& snapshot, const std::shared_ptr<const TableInfo>& target);
+
+// alter_statement.cc
+/// A change of a table as a whole, likewise.
+Status Alter(SessionState* state, std::string_view sql, const Compiled& compiled,
+             const std::shared_ptr<const Snapshot>& snapshot, ResultWriter* out);
+
 // vacuum_statement.cc
 /// Writes the tables anew, each in one commit: in the order of cluster_by, packed for `compression` ("": for what the
 /// session's setting says). Errors: no such table; `compression` is none of the setting's values.

@@ -2,6 +2,7 @@
 #include "tablet/database.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/status.h"
 #include "tablet/catalog/database_directory.h"
@@ -11,6 +12,7 @@
 #include "tablet/csv/copy_options.h"
 #include "tablet/csv/csv_load.h"
 #include "tablet/csv/shared_load.h"
+#include "tablet/load/table_alteration.h"
 #include "tablet/load/table_load.h"
 #include "tablet/load/table_writer.h"
 #include "tablet/schemes/compression_goal.h"
@@ -63,6 +65,21 @@ class DirectoryDatabase final : public Database {
     return directory_->DropTable(write, *table);
   }
 
+  Status Truncate(const std::vector<std::string>& tables) override {
+    TESSERA_ASSIGN(const DatabaseDirectory::Write write, directory_->BeginWrite());
+    std::set<int64_t> ids;
+    for (const std::string& name : tables) {
+      const std::shared_ptr<const TableRecord> table = write.contents.Find(name);
+      if (table == nullptr) return SqlError("table \"" + name + "\" does not exist");
+      ids.insert(table->id);
+    }
+    return directory_->Truncate(write, ids);
+  }
+
+  Result<std::unique_ptr<TableAlteration>> Alter(const std::string& table) override {
+    return BeginTableAlteration(directory_, table);
+  }
+
   Status CreateType(const EnumType& type) override {
     TESSERA_TRY(CheckType(type));
     TESSERA_ASSIGN(const DatabaseDirectory::Write write, directory_->BeginWrite());
@@ -83,9 +100,10 @@ class DirectoryDatabase final : public Database {
     for (const auto& table : write.contents.tables) {
       for (const ColumnSchema& column : table->schema.columns) {
         if (column.type.id != TypeId::kEnum || EnumOf(column.type).name != name) continue;
-        return SqlError("cannot drop type " + name + ": column \"" + column.name + "\" of table \"" +
-                            table->schema.name + "\" has it",
-                        -1, "Make the table anew without it first: CREATE OR REPLACE TABLE t AS SELECT ...");
+        return SqlError(
+            "cannot drop type " + name + ": column \"" + column.name + "\" of table \"" + table->schema.name +
+                "\" has it",
+            -1, "Drop the column first, or give it another type: ALTER TABLE t ALTER c TYPE TEXT USING c::TEXT.");
       }
     }
     types.erase(at);
@@ -108,6 +126,7 @@ class DirectoryDatabase final : public Database {
     // The file first: a wrong name should not wait for the lock.
     TESSERA_ASSIGN(CsvFile csv, CsvFile::Open(file));
     TESSERA_ASSIGN(std::unique_ptr<TableLoad> load, TableLoad::Begin(directory_, table, options.cancel));
+    if (options.schema != nullptr) TESSERA_TRY(CheckUnchanged(*options.schema, load->schema()));
     TESSERA_ASSIGN(const bool shared, LoadWithRanks(file, options, load.get()));
     if (!shared) TESSERA_TRY(LoadCsv(std::move(csv), options, load.get()));
     TESSERA_TRY(load->Commit());

@@ -13,12 +13,14 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "tablet/catalog/open_mode.h"
 #include "tablet/catalog/schema.h"
 #include "tablet/catalog/table_info.h"
 #include "tablet/csv/copy_options.h"
+#include "tablet/load/table_alteration.h"
 #include "tablet/load/table_writer.h"
 #include "tablet/schemes/compression_goal.h"
 #include "tablet/values/enum_type.h"
@@ -43,6 +45,10 @@ class Database {
   /// In place of the table of that name, if there is one, in one commit.
   virtual Status ReplaceTable(const TableSchema& schema) = 0;
   virtual Status DropTable(const std::string& name, bool if_exists) = 0;
+  /// All rows of the tables go, in one commit.
+  virtual Status Truncate(const std::vector<std::string>& tables) = 0;
+  /// Takes the writer lock for a change of the table that keeps its rows. Errors: there is none of that name.
+  virtual Result<std::unique_ptr<TableAlteration>> Alter(const std::string& table) = 0;
   virtual Status CreateType(const EnumType& type) = 0;
   /// Errors: a column has the type.
   virtual Status DropType(const std::string& name, bool if_exists) = 0;

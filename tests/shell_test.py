@@ -213,12 +213,35 @@ def test_nothing_is_lost_by_what_hints_teach():
     # A change that fails changes nothing, and what follows it does not run.
     run("db", "-c", "UPDATE t SET id = v::int; DELETE FROM t", status=1)
     equal(run("db", "-c", "SELECT v FROM t ORDER BY v", status=0).out, "v\na\nb\n")
-    for statement in ("TRUNCATE t", "ALTER TABLE t ADD COLUMN x INTEGER",
-                      "ALTER TABLE t RENAME TO u", "MERGE INTO t USING t AS u ON true WHEN MATCHED THEN DELETE",
+    for statement in ("RENAME TABLE t TO u", "ALTER TABLE t ALTER COLUMN v TYPE INTEGER", "MERGE INTO t USING t AS u ON true WHEN MATCHED THEN DELETE",
                       "INSERT OR REPLACE INTO t VALUES (1, 'a')", "REPLACE INTO t VALUES (1, 'a')",
                       "INSERT OVERWRITE t SELECT 1, 'a'"):
         answer = run("db", "-c", statement, status=1)
         holds("HINT:  " in answer.err and "drop" not in answer.err.lower() and "INSERT INTO" not in answer.err, answer)
+
+
+def test_a_killed_alter_changes_nothing():
+    """kill -9 while rows are written anew: the old table, or the new one, whole; the next change sweeps up."""
+    run("db", "-c", "CREATE TABLE t AS SELECT i AS a, i::bigint * 3 AS b, 'text ' || (i % 999) AS s FROM generate_series(1, 1000000) AS i",
+        status=0)
+    old = run("db", "-c", "SELECT sum(b), count(s) FROM t", status=0).out
+    killed = 0
+    for delay in (0.02, 0.05, 0.1, 0.15, 0.2, 0.3):
+        with subprocess.Popen([PROGRAM, "db", "-c", "ALTER TABLE t ALTER b TYPE DECIMAL(20,2), ADD CHECK (b > 0), ADD COLUMN c TEXT DEFAULT 'c'"],
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+            time.sleep(delay)
+            process.kill()
+        columns = run("db", "-c", "DESCRIBE t", status=0).out
+        if "DECIMAL" in columns:
+            equal(run("db", "-c", "SELECT sum(b)::bigint, count(s), count(c) FROM t", status=0).out.splitlines()[1].split(",")[2], "1000000")
+            break
+        killed += 1
+        equal(run("db", "-c", "SELECT sum(b), count(s) FROM t", status=0).out, old)
+    holds(killed > 0, "one was killed before its commit")
+    before = len([f for f in os.listdir("db") if f.startswith(("tablet-", "writing-"))])
+    run("db", "-c", "CREATE TABLE other (a INTEGER)", status=0)
+    files = [f for f in os.listdir("db") if f.startswith(("tablet-", "writing-"))]
+    holds(not [f for f in files if f.startswith("writing-")] and len(files) <= before, files)
 
 
 def test_transactions_of_a_script_and_at_the_prompt():

@@ -121,13 +121,7 @@ class TableBinder {
       if (other.name == column.name)
         return SqlError("column \"" + column.name + "\" specified more than once", position);
     }
-    const ParseNode* type = definition.Get(Field::k_typeName);
-    if (type == nullptr) return Unsupported("a column without a type is not supported", position);
-    if (definition.Get(Field::k_collClause) != nullptr) return Unsupported("COLLATE is not supported", position);
-    ExpressionBinder types(&context_, nullptr, Clause::kValues);
-    TESSERA_ASSIGN(column.type, types.BindType(*type, type->location()));
-    if (column.type.id == TypeId::kInterval && type->Get(Field::k_typmods) != nullptr)
-      return Unsupported("a column of type INTERVAL with fields is not supported", type->location(), "Write INTERVAL.");
+    TESSERA_ASSIGN(column.type, TypeOf(definition));
     bool is_null = false;
     schema_->columns.push_back(column);
     if (const ParseNode* constraints = definition.Get(Field::k_constraints)) {
@@ -150,6 +144,18 @@ class TableBinder {
       }
     }
     return {};
+  }
+
+  Result<SqlType> TypeOf(const ParseNode& definition) {
+    const int position = definition.location();
+    const ParseNode* node = definition.Get(Field::k_typeName);
+    if (node == nullptr) return Unsupported("a column without a type is not supported", position);
+    if (definition.Get(Field::k_collClause) != nullptr) return Unsupported("COLLATE is not supported", position);
+    ExpressionBinder types(&context_, nullptr, Clause::kValues);
+    TESSERA_ASSIGN(const SqlType type, types.BindType(*node, node->location()));
+    if (type.id == TypeId::kInterval && node->Get(Field::k_typmods) != nullptr)
+      return Unsupported("a column of type INTERVAL with fields is not supported", node->location(), "Write INTERVAL.");
+    return type;
   }
 
   /// A constraint of the table; its columns are all known.
@@ -179,6 +185,19 @@ class TableBinder {
       key.push_back(column);
     }
     return unique ? AddUnique(constraint, std::move(key)) : SetPrimaryKey(key, position);
+  }
+
+  /// A constant as text of the column's type, or what each row computes: `text`.
+  Status SetDefault(const ParseNode& expression, std::string_view text, ColumnSchema* column) {
+    ExpressionBinder binder(&context_, nullptr, Clause::kDefault);
+    TESSERA_ASSIGN(const bool varies, CheckDefault(&binder, expression, *column, context_.sql, *context_.dialect));
+    if (varies) {
+      column->default_expression = std::string(text);
+      return Status::Ok();
+    }
+    TESSERA_ASSIGN(const Value value, InsertValue(&binder, expression, *column));
+    if (!value.null) column->default_text = ToText(value);
+    return Status::Ok();
   }
 
   /// CHECK and GENERATED: all columns are known.
@@ -259,22 +278,13 @@ class TableBinder {
     return {};
   }
 
-  /// Of the last column: a constant as text of its type, or what each row computes.
+  /// Of the last column.
   Status SetDefault(const ParseNode& constraint) {
     ColumnSchema& column = schema_->columns.back();
-    const ParseNode& expression = *constraint.Get(Field::k_raw_expr);
-    const int position = constraint.location();
-    if (column.HasDefault())
-      return SqlError("multiple default values specified for column \"" + column.name + "\"", position);
-    ExpressionBinder binder(&context_, nullptr, Clause::kDefault);
-    TESSERA_ASSIGN(const bool varies, CheckDefault(&binder, expression, column, context_.sql, *context_.dialect));
-    if (varies) {
-      column.default_expression = DefaultTextOf(constraint);
-      return Status::Ok();
+    if (column.HasDefault()) {
+      return SqlError("multiple default values specified for column \"" + column.name + "\"", constraint.location());
     }
-    TESSERA_ASSIGN(const Value value, InsertValue(&binder, expression, column));
-    if (!value.null) column.default_text = ToText(value);
-    return Status::Ok();
+    return SetDefault(*constraint.Get(Field::k_raw_expr), DefaultTextOf(constraint), &column);
   }
 
   /// The text between DEFAULT and the next constraint, the next column or the end.
@@ -287,7 +297,8 @@ class TableBinder {
     for (t = NextToken(sql, begin); t.kind != Token::Kind::kEnd && t.begin < end; t = NextToken(sql, t.end)) {
       if (t.kind != Token::Kind::kSymbol) continue;
       if (sql[t.begin] == '(') ++depth;
-      if ((sql[t.begin] == ')' && depth-- == 0) || (sql[t.begin] == ',' && depth == 0)) end = t.begin;
+      if (sql[t.begin] == ';' || (sql[t.begin] == ')' && depth-- == 0) || (sql[t.begin] == ',' && depth == 0))
+        end = t.begin;
     }
     return std::string(TrimBlanks(sql.substr(begin, end - begin)));
   }
@@ -498,18 +509,27 @@ Status BindVacuum(const ParseNode& vacuum, int position, const Snapshot& snapsho
   return {};
 }
 
-Status BindCreateIndex(const ParseNode& create, int position, const Snapshot& snapshot, Statement* out) {
-  if (create.Get(Field::k_unique) != nullptr)
-    return Unsupported("CREATE UNIQUE INDEX is not supported", position, "Give the table a PRIMARY KEY.");
-  TESSERA_ASSIGN(const std::shared_ptr<const TableInfo> table, FindTable(*create.Get(Field::k_relation), snapshot));
-  for (const ParseNode& element : *create.Get(Field::k_indexParams)) {
-    if (element.Get(Field::k_name) == nullptr) continue;  // an expression
-    TESSERA_ASSIGN(const int column, FindTableColumn(*table, element.Text(Field::k_name), -1));
-    (void)column;
-  }
-  out->kind = Statement::Kind::kNotice;
-  out->notice = "CREATE INDEX: no effect, scans need no index";
-  return {};
+Status AddColumn(const ParseNode& definition, std::string_view sql, const Dialect& dialect, TableSchema* schema) {
+  TableBinder binder(sql, dialect, schema);
+  TESSERA_TRY(binder.AddColumn(definition));
+  return binder.AddExpressions();
+}
+
+Status AddConstraint(const ParseNode& constraint, std::string_view sql, const Dialect& dialect, TableSchema* schema) {
+  TableBinder binder(sql, dialect, schema);
+  TESSERA_TRY(binder.AddConstraint(constraint));
+  return binder.AddExpressions();
+}
+
+Status SetColumnDefault(const ParseNode& expression, std::string_view text, std::string_view sql,
+                        const Dialect& dialect, ColumnSchema* column) {
+  TableSchema none;
+  return TableBinder(sql, dialect, &none).SetDefault(expression, text, column);
+}
+
+Result<SqlType> BindColumnType(const ParseNode& definition, std::string_view sql, const Dialect& dialect) {
+  TableSchema none;
+  return TableBinder(sql, dialect, &none).TypeOf(definition);
 }
 
 Result<Value> InsertValue(ExpressionBinder* binder, const ParseNode& node, const ColumnSchema& column) {

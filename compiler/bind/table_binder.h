@@ -44,7 +44,15 @@ Status FitToTable(Query* query, const TableInfo& target, const std::vector<int>&
 /// VACUUM of some tables, or of all. Errors: an unknown table or option.
 Status BindVacuum(const ParseNode& vacuum, int position, const Snapshot& snapshot, Statement* out);
 
-/// CREATE INDEX, which has no effect. Errors: UNIQUE, which would have one; an unknown table or column.
-Status BindCreateIndex(const ParseNode& create, int position, const Snapshot& snapshot, Statement* out);
+// Parts of CREATE TABLE that a table may get later.
+/// A column with its constraints. Errors: one of the name is there.
+Status AddColumn(const ParseNode& definition, std::string_view sql, const Dialect& dialect, TableSchema* schema);
+/// PRIMARY KEY, UNIQUE or CHECK.
+Status AddConstraint(const ParseNode& constraint, std::string_view sql, const Dialect& dialect, TableSchema* schema);
+/// The column's DEFAULT, which it has none of. `text`: the expression as it is written.
+Status SetColumnDefault(const ParseNode& expression, std::string_view text, std::string_view sql,
+                        const Dialect& dialect, ColumnSchema* column);
+/// The type in a column's definition.
+Result<SqlType> BindColumnType(const ParseNode& definition, std::string_view sql, const Dialect& dialect);
 
 }  // namespace tessera

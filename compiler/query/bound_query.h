@@ -207,23 +207,26 @@ struct Statement {
     kSetVariable,
     kPrepare,
     kExecute,
-    kDeallocate
+    kDeallocate,
+    kTruncate,
+    kAlterTable
   };
   Kind kind = Kind::kSelect;
   bool explain = false;  ///< kSelect, kInsert ... SELECT, kDelete and kUpdate only
   bool explain_analyze = false;
 
   /// kSelect; kInsert from SELECT; kCreateTable AS SELECT, which stores the visible outputs; kCopyTo (table or query): its
-  /// outputs have the target's types; kDelete, kUpdate: change_binder.h.
+  /// outputs have the target's types; kDelete, kUpdate: change_binder.h; kAlterTable: alter_binder.h.
   std::unique_ptr<Query> query;
 
-  std::string table;  ///< kInsert, kDelete, kUpdate, kCreateTable, kDropTable, kCopyFrom
-  /// kInsert, kCopyFrom; kDelete, kUpdate: with numbers of its rows, and so it has to be in the snapshot that the program
+  std::string table;  ///< kInsert, kDelete, kUpdate, kCreateTable, kDropTable, kCopyFrom, kAlterTable
+  /// kInsert, kCopyFrom; kDelete, kUpdate, kAlterTable: with numbers of its rows, and so it has to be in the snapshot that the program
   /// reads.
   std::shared_ptr<const TableInfo> target;
   RowBatch values;          ///< kInsert VALUES: all columns in schema order, cast to their types; missing ones NULL
-  RowRules rules;           ///< kInsert, kUpdate; empty if the target has none
-  TableSchema schema;       ///< kCreateTable
+  RowRules rules;           ///< kInsert, kUpdate, kAlterTable; empty if the target has none
+  TableSchema schema;       ///< kCreateTable; kAlterTable: what it is afterwards
+  bool rewrites = false;    ///< kAlterTable: `query` gives all rows anew
   EnumType type;            ///< kCreateType; kDropType: its name
   bool if_exists = false;   ///< DROP TABLE and TYPE IF EXISTS, CREATE TABLE IF NOT EXISTS
   bool or_replace = false;  ///< CREATE OR REPLACE TABLE
@@ -241,13 +244,13 @@ struct Statement {
   };
   Prepared prepared;
 
-  std::string notice;  ///< kNotice: there is nothing to do but to say so
+  std::string notice;  ///< kNotice: there is nothing to do but to say so; kAlterTable: the command's name
 
   /// kSetVariable: its name; `query` gives the value, or is nullptr for RESET.
   std::string variable;
   /// SET setting = value (value as written, unquoted); SHOW setting. kVacuum: the value of compression, "": the session's.
   std::string setting, value;       ///< value of kCopyFrom: "match": the header must name the columns in their order
-  std::vector<std::string> tables;  ///< kVacuum: what is written anew
+  std::vector<std::string> tables;  ///< kVacuum: what is written anew; kTruncate
 };
 
 }  // namespace tessera

@@ -761,6 +761,22 @@ Result<Durability> Catalog::DropTable(const CatalogContents& state, const TableR
   return Commit(&transaction, after);
 }
 
+Result<Durability> Catalog::Truncate(const CatalogContents& state, const std::set<int64_t>& tables) {
+  CatalogContents after = state;
+  Transaction transaction(this);
+  TESSERA_TRY(transaction.BeginChange("BEGIN IMMEDIATE"));
+  for (auto& table : after.tables) {
+    if (!tables.contains(table->id)) continue;
+    TableRecord before = *table;
+    before.version = std::max(before.version, least_version_);
+    table = std::make_shared<const TableRecord>(Emptied(before));
+    TESSERA_TRY(DeleteTablets(table->id));
+    TESSERA_TRY(DeleteTable(table->id));
+    TESSERA_TRY(WriteTable(*table, {}));
+  }
+  return Commit(&transaction, after);
+}
+
 Result<Durability> Catalog::SetTypes(const CatalogContents& state, std::vector<EnumType> types) {
   CatalogContents after = state;
   after.types = std::move(types);

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -68,6 +69,8 @@ class Catalog {
   Result<Durability> InsertTable(const CatalogContents& state, TableRecord table, const TableRecord* replaced,
                                  const std::vector<std::string>& sketches, int64_t next_tablet_id);
   Result<Durability> DropTable(const CatalogContents& state, const TableRecord& table);
+  /// The tables of these identifiers have no rows from now on.
+  Result<Durability> Truncate(const CatalogContents& state, const std::set<int64_t>& tables);
   /// The types are `types` from now on.
   Result<Durability> SetTypes(const CatalogContents& state, std::vector<EnumType> types);
   /// Replaces a table's record by `after` (its version and checksum are set here) and its sketches, one per column. `made` becomes what

@@ -85,6 +85,16 @@ uint64_t TableChecksum(const TableRecord& table) {
   return bytes.Checksum();
 }
 
+TableRecord Emptied(const TableRecord& table) {
+  TableRecord empty = table;
+  ++empty.version;
+  empty.tablet_rows = 0;
+  empty.statistics.assign(table.statistics.size(), {});
+  empty.tablets.clear();
+  empty.checksum = TableChecksum(empty);
+  return empty;
+}
+
 uint64_t DatabaseChecksum(const CatalogContents& contents) {
   CheckedBytes bytes;
   bytes.Add(std::string_view(reinterpret_cast<const char*>(contents.database.data()), contents.database.size()));

@@ -10,6 +10,8 @@
 namespace tessera {
 
 uint64_t TableChecksum(const TableRecord& table);
+/// The next version of the table, without rows.
+TableRecord Emptied(const TableRecord& table);
 uint64_t DatabaseChecksum(const CatalogContents& contents);
 
 }  // namespace tessera

@@ -474,6 +474,13 @@ Status DatabaseDirectory::DropTable(const Write& write, const TableRecord& table
   return committed.status();
 }
 
+Status DatabaseDirectory::Truncate(const Write& write, const std::set<int64_t>& tables) {
+  std::lock_guard guard(mutex_);
+  const Result<Durability> committed = catalog_->Truncate(write.contents, tables);
+  AfterCommit(committed);
+  return committed.status();
+}
+
 Status DatabaseDirectory::SetTypes(const Write& write, std::vector<EnumType> types) {
   std::lock_guard guard(mutex_);
   const Result<Durability> committed = catalog_->SetTypes(write.contents, std::move(types));
@@ -489,6 +496,8 @@ Status DatabaseDirectory::UpdateTable(const Write& write, const TableRecord& bef
       catalog_->UpdateTable(write.contents, before, std::move(after), sketches, next_tablet_id, &made);
   if (committed.ok() && *committed == Durability::kDurable) {
     contents_ = std::move(made);
+    // (It may have another name.)
+    std::ranges::sort(contents_.tables, {}, [](const auto& table) { return table->schema.name; });
     loaded_ = true;
     infos_current_ = false;
   }

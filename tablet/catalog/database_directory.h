@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -77,6 +78,7 @@ class DatabaseDirectory : public std::enable_shared_from_this<DatabaseDirectory>
   Status InsertTable(const Write& write, TableRecord table, const TableRecord* replaced,
                      const std::vector<std::string>& sketches, int64_t next_tablet_id);
   Status DropTable(const Write& write, const TableRecord& table);
+  Status Truncate(const Write& write, const std::set<int64_t>& tables);
   Status SetTypes(const Write& write, std::vector<EnumType> types);
   Status UpdateTable(const Write& write, const TableRecord& before, TableRecord after,
                      const std::vector<std::string>& sketches, int64_t next_tablet_id);

@@ -94,6 +94,22 @@ Status CheckType(const EnumType& type) {
   return {};
 }
 
+Status CheckUnchanged(const TableSchema& compiled, const TableSchema& now) {
+  const auto same_column = [](const ColumnSchema& a, const ColumnSchema& b) {
+    return a.name == b.name && a.type == b.type && a.not_null == b.not_null && a.default_text == b.default_text &&
+           a.default_expression == b.default_expression && a.generated_text == b.generated_text;
+  };
+  const auto same_check = [](const CheckConstraint& a, const CheckConstraint& b) {
+    return a.name == b.name && a.text == b.text;
+  };
+  // (Keys are the load's own matter, and tablet_rows may be chosen by any load.)
+  if (compiled.name == now.name && std::ranges::equal(compiled.columns, now.columns, same_column) &&
+      std::ranges::equal(compiled.checks, now.checks, same_check))
+    return {};
+  return {ErrorCode::kBusy, "table \"" + compiled.name + "\" was changed by another process",
+          "Run the statement again."};
+}
+
 Value DefaultOf(const ColumnSchema& column) {
   if (!column.default_text) return Value::Null(column.type);
   Result<Value> value = ParseValue(*column.default_text, column.type);

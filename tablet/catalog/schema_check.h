@@ -17,6 +17,8 @@ Status CheckSchema(const TableSchema& schema);
 /// The rules of a type: a name; labels that differ, of at most 255 bytes of UTF-8 without control characters.
 Status CheckType(const EnumType& type);
 
+/// Errors: kBusy, the table is another one than the statement was compiled for: another process was faster.
+Status CheckUnchanged(const TableSchema& compiled, const TableSchema& now);
 /// The value of a column that a row is stored without. REQUIRES: a schema that CheckSchema passed.
 Value DefaultOf(const ColumnSchema& column);
 

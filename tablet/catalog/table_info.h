@@ -92,7 +92,7 @@ using ColumnRanges = std::vector<ColumnRange>;
 
 struct TableInfo {
   int64_t id = 0;       ///< never reused in a database
-  int64_t version = 0;  ///< grows with each change of the table's rows
+  int64_t version = 0;  ///< grows with each change of the table
   TableSchema schema;
   uint64_t rows = 0;         ///< live ones: what a query sees
   uint64_t stored_rows = 0;  ///< of all tablets: those that have been deleted are among them

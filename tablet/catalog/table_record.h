@@ -25,7 +25,7 @@ struct TabletRecord {
 
 struct TableRecord {
   int64_t id = 0;
-  int64_t version = 0;       ///< 1 at CREATE TABLE, one more with each change of the rows
+  int64_t version = 0;       ///< 1 at CREATE TABLE, one more with each change of the table
   TableSchema schema;        ///< tablet_rows as declared
   uint32_t tablet_rows = 0;  ///< as chosen; 0 before the first load
   std::vector<ColumnStatistics> statistics;

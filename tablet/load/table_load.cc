@@ -29,6 +29,13 @@ Result<std::unique_ptr<TableLoad>> TableLoad::BeginNew(std::shared_ptr<DatabaseD
   TESSERA_ASSIGN(DatabaseDirectory::Write write, directory->BeginWrite());
   std::shared_ptr<const TableRecord> replaced = write.contents.Find(schema.name);
   if (replaced != nullptr && !replace) return SqlError("table \"" + schema.name + "\" already exists");
+  return BeginInPlaceOf(std::move(directory), std::move(write), schema, std::move(replaced), cancel);
+}
+
+std::unique_ptr<TableLoad> TableLoad::BeginInPlaceOf(std::shared_ptr<DatabaseDirectory> directory,
+                                                     DatabaseDirectory::Write write, const TableSchema& schema,
+                                                     std::shared_ptr<const TableRecord> replaced,
+                                                     const std::atomic<bool>* cancel) {
   auto record = std::make_shared<const TableRecord>(NewTable(write.contents, schema));
   std::unique_ptr<TableLoad> load(new TableLoad(std::move(directory), std::move(write), std::move(record), cancel));
   load->is_new_ = true;
