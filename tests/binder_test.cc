@@ -703,7 +703,7 @@ TEST_F(BindTest, UnsupportedFeaturesAreNamed) {
       {"  MERGE INTO t USING u ON t.i = u.i WHEN MATCHED THEN DELETE", "MERGE", "MERGE"},
       {"TRUNCATE t", "TRUNCATE", "TRUNCATE"},
       {"BEGIN", "BEGIN, COMMIT or ROLLBACK", "BEGIN"},
-      {"CREATE VIEW z AS SELECT 1", "CREATE VIEW", "CREATE"},
+      {"CREATE RECURSIVE VIEW z (n) AS SELECT 1", "CREATE RECURSIVE VIEW", "RECURSIVE"},
       {"CREATE UNIQUE INDEX z ON t (i)", "CREATE UNIQUE INDEX", "CREATE"},
       {"PRAGMA x", "PRAGMA", "PRAGMA"},
       {"ATTACH 'x' AS y", "ATTACH", "ATTACH"},

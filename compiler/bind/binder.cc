@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "compiler/bind/bind_view.h"
 #include "compiler/bind/catalog_query.h"
 #include "compiler/bind/change_binder.h"
 #include "compiler/bind/copy_binder.h"
@@ -271,7 +272,10 @@ Status BindStatement(const ParseNode& node, std::string_view sql, const Dialect&
       return BindCreateTableAs(node, sql, dialect, snapshot, out);
     case Tag::kDropStmt:
       if (node.Text(Field::k_removeType) == "OBJECT_TYPE") return BindDropType(node, FirstWord(sql), snapshot, out);
+      if (node.Text(Field::k_removeType) == "OBJECT_VIEW") return BindDropView(node, snapshot, out);
       return BindDropTable(node, FirstWord(sql), snapshot, out);
+    case Tag::kViewStmt:
+      return BindCreateView(node, sql, dialect, snapshot, out);
     case Tag::kVacuumStmt:
       if (node.Get(Field::k_is_vacuumcmd) == nullptr) return UnsupportedStatement("AnalyzeStmt", FirstWord(sql));
       return BindVacuum(node, FirstWord(sql), snapshot, out);

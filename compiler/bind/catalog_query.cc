@@ -197,6 +197,9 @@ std::unique_ptr<Query> CacheQuery(const Snapshot& snapshot, const std::vector<Ca
 std::unique_ptr<Query> TablesQuery(const Snapshot& snapshot) {
   std::vector<TextRow> rows;
   for (const auto& table : snapshot.tables) rows.push_back({table->schema.name});
+  for (const auto& view : snapshot.views) rows.push_back({view->name});
+  std::sort(rows.begin(), rows.end());
+  rows.erase(std::unique(rows.begin(), rows.end()), rows.end());  // a temporary view hides what has its name
   return TextRows({"name"}, rows);
 }
 

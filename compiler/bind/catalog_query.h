@@ -27,7 +27,7 @@ Result<std::unique_ptr<Query>> ChunksQuery(const TableInfo& table);
 /// For each cache a row of what it has done, and one for each column of a table of which it holds something.
 std::unique_ptr<Query> CacheQuery(const Snapshot& snapshot, const std::vector<CacheReport>& caches);
 
-/// A row for each table: its name.
+/// A row for each table and each view: its name.
 std::unique_ptr<Query> TablesQuery(const Snapshot& snapshot);
 
 }  // namespace tessera

@@ -153,9 +153,22 @@ Status FromBinder::BindTable(const ParseNode& item, NameScope* scope) {
       return AddRelation(std::move(relation), cte->first, item.Get(Field::k_alias), item.location(), scope);
     }
   }
-  TESSERA_ASSIGN(std::shared_ptr<const TableInfo> table, FindTable(item, *context_.snapshot));
-  const std::string stored = table->schema.name;
-  return AddRelation(StoredTable(std::move(table)), stored, item.Get(Field::k_alias), item.location(), scope);
+  TESSERA_ASSIGN(Relation relation, NamedRelation(item));
+  const std::string stored = relation.alias;
+  return AddRelation(std::move(relation), stored, item.Get(Field::k_alias), item.location(), scope);
+}
+
+Result<Relation> FromBinder::NamedRelation(const ParseNode& item) {
+  const std::string_view name = item.Text(Field::k_relname);
+  const Snapshot& snapshot = *context_.snapshot;
+  TESSERA_TRY(CheckSchemaName(item));
+  TESSERA_ASSIGN(const ViewSchema* const view, FindViewNamed(name, item.location()));
+  if (view != nullptr) return ViewRelation(*view, item.location());
+  std::shared_ptr<const TableInfo> table = snapshot.Find(name);
+  if (table != nullptr) return StoredTable(std::move(table));
+  if (FindView(snapshot.views, name) == nullptr) return TableNotFound(name, item.location(), snapshot);
+  return SqlError("view \"" + std::string(name) + "\" is temporary, and a view that is not cannot read it",
+                  item.location(), "Write CREATE TEMP VIEW.");
 }
 
 /// A derived table of the rows that a random number chooses: of each row, or of each 2,048 rows.
@@ -195,10 +208,10 @@ Status FromBinder::BindSample(const ParseNode& item, NameScope* scope) {
     chance = MakeRepeatable(SeedOf(seed), position, shift);
   }
 
-  TESSERA_ASSIGN(std::shared_ptr<const TableInfo> table, FindTable(source, *context_.snapshot));
-  const std::string stored = table->schema.name;
+  TESSERA_ASSIGN(Relation sampled, NamedRelation(source));
+  const std::string stored = sampled.alias;
   auto rows = std::make_shared<Query>();
-  rows->relations.push_back(StoredTable(std::move(table)));
+  rows->relations.push_back(std::move(sampled));
   BindContext inside;
   inside.relations = &rows->relations;
   const ExpressionBinder columns(&inside, nullptr, Clause::kSelect);
@@ -255,6 +268,8 @@ Status FromBinder::BindChunks(const ParseNode& call, const ParseNode* alias, Nam
     return SqlError("tessera_chunks takes the name of a table", call.location(), "Write tessera_chunks('table').");
   const std::string_view text = name->Text(Field::k_sval);
   const std::shared_ptr<const TableInfo> table = context_.snapshot->Find(text);
+  if (table == nullptr && FindView(context_.snapshot->views, text) != nullptr)
+    return NotATable(text, args->first()->location());
   if (table == nullptr) return TableNotFound(text, args->first()->location(), *context_.snapshot);
   TESSERA_ASSIGN(std::shared_ptr<Query> query, ChunksQuery(*table));
   Relation relation = DerivedTable(std::move(query));

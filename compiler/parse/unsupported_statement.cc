@@ -29,7 +29,6 @@ constexpr Known kKnown[] = {
     {"MergeStmt", "MERGE", kMerge},
     {"TruncateStmt", "TRUNCATE", "Write DELETE FROM t."},
     {"TransactionStmt", "BEGIN, COMMIT or ROLLBACK", kCommits},
-    {"ViewStmt", "CREATE VIEW", "Write WITH v AS (SELECT ...) in front of each query."},
     {"AlterTableStmt", "ALTER TABLE", kAlter},
     {"RenameStmt", "ALTER ... RENAME", kRename},
     {"CreateSchemaStmt", "CREATE SCHEMA", "There is one schema; names of tables stand alone."},
