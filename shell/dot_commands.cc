@@ -10,7 +10,7 @@
 
 #include "base/version.h"
 #include "compiler/query/nearest_name.h"
-#include "shell/schema_text.h"
+#include "compiler/query/schema_text.h"
 #include "shell/statistics_text.h"
 
 namespace tessera {

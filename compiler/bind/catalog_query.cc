@@ -29,7 +29,8 @@ std::unique_ptr<Query> InOrder(std::shared_ptr<Query> all) {
   return query;
 }
 
-/// A query of rows of such values, in their order.
+}  // namespace
+
 std::unique_ptr<Query> ConstantRows(const TextRow& names, const std::vector<SqlType>& types,
                                     const std::vector<ValueRow>& rows) {
   std::shared_ptr<Query> all;
@@ -50,6 +51,8 @@ std::unique_ptr<Query> ConstantRows(const TextRow& names, const std::vector<SqlT
   if (rows.empty()) query->conjuncts.push_back(MakeBoolean(false, -1));
   return query;
 }
+
+namespace {
 
 std::unique_ptr<Query> TextRows(const TextRow& names, const std::vector<TextRow>& rows) {
   std::vector<ValueRow> values;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "compiler/bind/catalog_query.h"
+#include "compiler/bind/catalog_tables.h"
 #include "compiler/bind/query_binder.h"
 #include "compiler/bind/table_binder.h"
 #include "compiler/parse/parser.h"
@@ -37,6 +38,12 @@ Relation StoredTable(std::shared_ptr<const TableInfo> table) {
     relation.column_types.push_back(c.type);
   }
   relation.table = std::move(table);
+  return relation;
+}
+
+Relation CatalogRelation(const CatalogTable& table, const Snapshot& snapshot) {
+  Relation relation = DerivedTable(CatalogTableQuery(table, snapshot));
+  relation.alias = table.name;
   return relation;
 }
 
@@ -160,12 +167,16 @@ Status FromBinder::BindTable(const ParseNode& item, NameScope* scope) {
 
 Result<Relation> FromBinder::NamedRelation(const ParseNode& item) {
   const std::string_view name = item.Text(Field::k_relname);
+  const std::string_view schema = item.Text(Field::k_schemaname);
   const Snapshot& snapshot = *context_.snapshot;
-  TESSERA_TRY(CheckSchemaName(item));
+  const CatalogTable* const catalog = FindCatalogTable(schema, name);
+  if (catalog != nullptr && !schema.empty()) return CatalogRelation(*catalog, snapshot);
+  if (catalog == nullptr) TESSERA_TRY(CheckSchemaName(item));
   TESSERA_ASSIGN(const ViewSchema* const view, FindViewNamed(name, item.location()));
   if (view != nullptr) return ViewRelation(*view, item.location());
   std::shared_ptr<const TableInfo> table = snapshot.Find(name);
   if (table != nullptr) return StoredTable(std::move(table));
+  if (catalog != nullptr) return CatalogRelation(*catalog, snapshot);
   if (FindView(snapshot.views, name) == nullptr) return TableNotFound(name, item.location(), snapshot);
   return SqlError("view \"" + std::string(name) + "\" is temporary, and a view that is not cannot read it",
                   item.location(), "Write CREATE TEMP VIEW.");

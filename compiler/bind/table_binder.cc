@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "compiler/bind/catalog_tables.h"
 #include "compiler/bind/expression_binder.h"
 #include "compiler/bind/query_binder.h"
 #include "compiler/bind/row_rules.h"
@@ -310,7 +311,8 @@ class TableBinder {
 }  // namespace
 
 namespace {
-constexpr const char* kCatalogHint = "SHOW TABLES lists the tables, DESCRIBE t the columns of one.";
+constexpr const char* kCatalogHint =
+    "information_schema.tables and information_schema.columns have the tables and their columns; there are also ";
 constexpr const char* kOneSchemaHint = "There is one schema, main or public; names of tables stand alone.";
 
 /// The one schema is "main", as in DuckDB and SQLite, and "public", as in PostgreSQL.
@@ -323,8 +325,14 @@ Status CheckSchemaName(const ParseNode& range_var) {
   const bool has_catalog = range_var.Get(Field::k_catalogname) != nullptr;
   if (!has_catalog && (schema.empty() || IsTheSchema(schema))) return {};
   const bool is_catalog = schema == "information_schema" || schema == "pg_catalog";
-  return Unsupported("a table name with a schema is not supported", range_var.location(),
-                     is_catalog ? kCatalogHint : kOneSchemaHint);
+  if (is_catalog && FindCatalogTable(schema, range_var.Text(Field::k_relname)) != nullptr)
+    return SqlError("tables of " + std::string(schema) + " can only be read", range_var.location());
+  if (is_catalog) {
+    return SqlError(
+        "table \"" + std::string(schema) + "." + std::string(range_var.Text(Field::k_relname)) + "\" does not exist",
+        range_var.location(), "There are " + NamesOfCatalogTables(schema) + ".");
+  }
+  return Unsupported("a table name with a schema is not supported", range_var.location(), kOneSchemaHint);
 }
 
 Result<std::string> NameOfDropped(const ParseNode& object) {
@@ -348,7 +356,7 @@ Status TableNotFound(std::string_view name, int position, const Snapshot& snapsh
   const char* const kind = FindView(snapshot.views, nearest) != nullptr ? "view" : "table";
   const bool is_catalog = name.starts_with("sqlite_") || name.starts_with("pg_") || name.starts_with("duckdb_");
   return SqlError("table \"" + std::string(name) + "\" does not exist", position,
-                  is_catalog        ? kCatalogHint
+                  is_catalog        ? kCatalogHint + NamesOfCatalogTables("pg_catalog") + ", sqlite_master."
                   : nearest.empty() ? ""
                                     : "Perhaps you meant " + std::string(kind) + " \"" + nearest + "\".");
 }

@@ -1,4 +1,6 @@
-// Tables and views as the SQL that makes them: .schema. Any thread.
+// Tables and views as the SQL that makes them: .schema of the shell, sqlite_master.
+//
+// Start at: CreateTableText. Pure functions; any thread.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-#include "shell/schema_text.h"
+#include "compiler/query/schema_text.h"
 
 #include <algorithm>
 #include <set>
