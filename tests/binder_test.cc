@@ -713,7 +713,7 @@ TEST_F(BindTest, UnsupportedFeaturesAreNamed) {
       {"SELECT i FROM t LIMIT 2, i", "LIMIT offset, count", "LIMIT"},
       {"CREATE MATERIALIZED VIEW z AS SELECT 1", "CREATE MATERIALIZED VIEW", "z AS"},
       {"ALTER TABLE t ADD COLUMN z INT", "ALTER TABLE", "ALTER"},
-      {"DROP VIEW t", "DROP VIEW", "DROP"},
+      {"DROP SEQUENCE t", "DROP SEQUENCE", "DROP"},
       {"CREATE TEMP TABLE z (a INT)", "a temporary table", "z (a"},
       {"CREATE TABLE z (a DATE DEFAULT (SELECT 1))", "a subquery in DEFAULT", "(SELECT"},
       {"CREATE TABLE z (a INT CHECK (a > random()))", "random() in a CHECK constraint", "> random"},
