@@ -33,11 +33,13 @@ std::string MadeAnew(const ViewSchema& view) {
   return "CREATE OR REPLACE VIEW " + view.name + " AS ... makes it anew, DROP VIEW " + view.name + " removes it.";
 }
 
-/// The error of a view's query, at the place that names the view.
-Status InView(const Status& error, const ViewSchema& view, int position) {
+/// The error of a view's query, at the place that names the view. Of views that read each other the innermost and the
+/// outermost are named: a chain may have dozens. `outer`: the view that names it, or nullptr.
+Status InView(const Status& error, const ViewSchema& view, const BoundView* outer, int position) {
   if (error.code() != ErrorCode::kSql && error.code() != ErrorCode::kUnsupported) return error;
-  return {error.code(), error.message() + " (in view " + Quoted(view.name) + ")",
-          error.hint().empty() ? MadeAnew(view) : error.hint(), position};
+  const bool is_named = error.message().ends_with("\")") && error.message().find(" (in view \"") != std::string::npos;
+  const std::string in_view = is_named && outer != nullptr ? "" : " (in view " + Quoted(view.name) + ")";
+  return {error.code(), error.message() + in_view, error.hint().empty() ? MadeAnew(view) : error.hint(), position};
 }
 
 /// `session`: what it knows beside the statement's own marks.
@@ -266,7 +268,7 @@ Result<Relation> FromBinder::ViewRelation(const ViewSchema& view, int position) 
   }
   const BoundView bound{&view, context_.view};
   Result<std::unique_ptr<Query>> query = BindText(view.query, context_.dialect, &context_, bound);
-  if (!query.ok()) return InView(query.status(), view, position);
+  if (!query.ok()) return InView(query.status(), view, context_.view, position);
   query = TakeColumns(view, std::move(query).value());
   if (!query.ok()) return query.status().At(position);
   Relocation(position, number).Move(query->get());
