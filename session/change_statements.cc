@@ -88,7 +88,7 @@ Status Change(SessionState* state, std::string_view sql, const Compiled& compile
   if (s.explain) return Explain(state, compiled, WithNumbers(*snapshot, s.target), out);
   TESSERA_ASSIGN(const std::unique_ptr<TableWriter> writer, state->database->Write(s.table));
   // The rows are those of this moment: no other process changes them until the commit.
-  TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> now, state->database->Read());
+  TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> now, state->Read());
   if (now == snapshot) return ChangeRows(state, compiled, *now, writer.get(), out);
   TESSERA_ASSIGN(const Compiled anew, Compile(sql, *now, PlanOptionsOf(*state), &state->random));
   return ChangeRows(state, anew, *now, writer.get(), out);

@@ -42,10 +42,10 @@ bool ChooseAlike(const PlanOptions& x, const PlanOptions& y) {
 }
 
 /// Whether what is in the snapshot beside tables is the same. A member more is a name more here.
-bool HasTypes(const Snapshot& snapshot, const std::vector<EnumType>& known) {
-  const auto& [tables, types] = snapshot;
+bool IsLike(const Snapshot& snapshot, const std::vector<EnumType>& known_types, const Views& known_views) {
+  const auto& [tables, types, views] = snapshot;
   (void)tables;  // Dependencies::HoldIn
-  return types == known;
+  return types == known_types && views == known_views;
 }
 
 }  // namespace
@@ -61,7 +61,7 @@ std::shared_ptr<const vm::Program> ProgramCache::Find(std::string_view key, cons
   const auto found = by_key_.find(key);
   if (found == by_key_.end()) return nullptr;
   const auto entry = found->second;
-  if (!ChooseAlike(entry->options, options) || !HasTypes(snapshot, entry->types) ||
+  if (!ChooseAlike(entry->options, options) || !IsLike(snapshot, entry->types, entry->views) ||
       !entry->dependencies.HoldIn(snapshot)) {
     Drop(entry);
     return nullptr;
@@ -77,7 +77,7 @@ void ProgramCache::Keep(std::string_view key, std::shared_ptr<const vm::Program>
   if (bytes > limit_ / 4) return;
   if (const auto found = by_key_.find(key); found != by_key_.end()) Drop(found->second);
   DropDownTo(limit_ - bytes, kMostPrograms - 1);
-  entries_.push_front({std::string(key), std::move(program), std::move(dependencies), snapshot.types, options, bytes});
+  entries_.push_front({std::string(key), std::move(program), std::move(dependencies), snapshot.types, snapshot.views, options, bytes});
   PlanOptions& kept = entries_.front().options;
   kept.caches = {};
   kept.variables = nullptr;

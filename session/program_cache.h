@@ -45,6 +45,7 @@ class ProgramCache {
     std::shared_ptr<const vm::Program> program;
     Dependencies dependencies;
     std::vector<EnumType> types;
+    Views views;
     PlanOptions options;  ///< without what refers to the session
     uint64_t bytes = 0;
   };

@@ -101,7 +101,7 @@ Status Insert(SessionState* state, const Compiled& compiled, const Snapshot& sna
   }
   TESSERA_ASSIGN(std::unique_ptr<TableWriter> writer, state->database->Write(s.table));
   // The snapshot is older than the lock: the table may have become another one in between.
-  TESSERA_ASSIGN(std::shared_ptr<const Snapshot> now, state->database->Read());
+  TESSERA_ASSIGN(std::shared_ptr<const Snapshot> now, state->Read());
   const std::shared_ptr<const TableInfo> table = now->Find(s.table);
   if (table == nullptr || table->id != s.target->id) {
     return {ErrorCode::kBusy, "table \"" + s.table + "\" was replaced by another process", "Run the statement again."};

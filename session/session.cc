@@ -53,6 +53,11 @@ bool Changes(const Statement& s) {
     case Statement::Kind::kTruncate:
     case Statement::Kind::kAlterTable:
       break;
+    // (A temporary one is the session's.)
+    case Statement::Kind::kCreateView:
+      return !s.view->temporary;
+    case Statement::Kind::kDropView:
+      break;
   }
   return true;
 }
@@ -241,9 +246,9 @@ class Session::Impl {
       TESSERA_ASSIGN(std::shared_ptr<const Snapshot> now, BeginChange(&state_, snapshot));
       if (state_.transaction.is_open && !MayWait(state_, compiled)) {
         TESSERA_TRY(StoreWaiting(&state_));
-        TESSERA_ASSIGN(now, state_.database->Read());
+        TESSERA_ASSIGN(now, state_.Read());
       }
-      if (now != snapshot) {
+      if (!IsSame(*now, *snapshot)) {
         snapshot = std::move(now);
         PlanOptions options = PlanOptionsOf(state_);
         options.run_query = [&](const std::string& query) { return FirstColumn(&state_, query, *snapshot); };
@@ -301,6 +306,12 @@ Status RunStatement(SessionState* state, const Compiled& compiled, const Snapsho
     case Statement::Kind::kDropType:
       TESSERA_TRY(state->database->DropType(s.type.name, s.if_exists));
       return out->Done("DROP TYPE");
+    case Statement::Kind::kCreateView:
+      TESSERA_TRY(CreateView(state, s));
+      return out->Done("CREATE VIEW");
+    case Statement::Kind::kDropView:
+      TESSERA_TRY(DropViews(state, s));
+      return out->Done("DROP VIEW");
     case Statement::Kind::kCopyFrom:
       return CopyFrom(state, s, out);
     case Statement::Kind::kCopyTo:
@@ -368,7 +379,7 @@ bool Session::last_was_query() const { return impl_->state().is_query; }
 const vm::RunStatistics& Session::last_statistics() const { return impl_->state().statistics; }
 DeviceChoice Session::device() const { return impl_->state().settings.device; }
 int Session::threads() const { return impl_->state().threads(); }
-Result<std::shared_ptr<const Snapshot>> Session::Tables() { return impl_->state().database->Read(); }
+Result<std::shared_ptr<const Snapshot>> Session::Tables() { return impl_->state().Read(); }
 std::string Session::TakeWarning() {
   std::string all = std::exchange(impl_->state().warning, {});
   const std::string change = impl_->state().database->TakeWarning();

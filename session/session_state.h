@@ -32,6 +32,8 @@ struct SessionState {
     return settings.memory_limit > 0 ? static_cast<uint64_t>(settings.memory_limit) : default_memory_limit;
   }
   Status OpenGpu();
+  /// The committed state now, and the temporary views.
+  Result<std::shared_ptr<const Snapshot>> Read();
   /// Takes the settings and does what follows from them. Errors: kDevice, there is no GPU although they ask for one; then
   /// nothing changes.
   Status ChangeSettings(const Settings& changed);
@@ -46,6 +48,7 @@ struct SessionState {
   RankGpu gpu;                                 ///< opened by the first query that may use it
   std::function<void(const Progress&)> progress;
   std::map<std::string, Value, std::less<>> variables;  ///< of SET VARIABLE
+  Views temporary_views;
   RandomState random{std::random_device()(), 0};
   SessionTransaction transaction;
   ProgramCache programs;  ///< of queries that have run

@@ -50,6 +50,10 @@ Snapshot WithNumbers(const Snapshot& snapshot, const std::shared_ptr<const Table
 Status Alter(SessionState* state, std::string_view sql, const Compiled& compiled,
              const std::shared_ptr<const Snapshot>& snapshot, ResultWriter* out);
 
+// view_statements.cc
+Status CreateView(SessionState* state, const Statement& statement);
+Status DropViews(SessionState* state, const Statement& statement);
+
 // vacuum_statement.cc
 /// Writes the tables anew, each in one commit: in the order of cluster_by, packed for `compression` ("": for what the
 /// session's setting says). Errors: no such table; `compression` is none of the setting's values.

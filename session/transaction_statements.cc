@@ -160,12 +160,15 @@ Result<bool> RunTransactionCommand(SessionState* state, std::string_view sql, Re
   return true;
 }
 
+bool IsSame(const Snapshot& a, const Snapshot& b) {
+  return a.tables == b.tables && a.types == b.types && a.views == b.views;
+}
+
 Result<std::shared_ptr<const Snapshot>> SnapshotOf(SessionState* state) {
   SessionTransaction& t = state->transaction;
-  Database& database = *state->database;
-  if (!t.is_open || database.InTransaction()) return database.Read();
+  if (!t.is_open || state->database->InTransaction()) return state->Read();
   if (t.snapshot == nullptr) {
-    TESSERA_ASSIGN(t.snapshot, database.Read());
+    TESSERA_ASSIGN(t.snapshot, state->Read());
   }
   return t.snapshot;
 }
@@ -177,8 +180,8 @@ Result<std::shared_ptr<const Snapshot>> BeginChange(SessionState* state, const s
   if (t.reads_only) return SqlError("cannot change anything in a read-only transaction", -1, "Enter COMMIT first.");
   if (database.InTransaction()) return seen;
   TESSERA_TRY(database.BeginTransaction());
-  TESSERA_ASSIGN(std::shared_ptr<const Snapshot> now, database.Read());
-  if (t.has_read && now != t.snapshot) {
+  TESSERA_ASSIGN(std::shared_ptr<const Snapshot> now, state->Read());
+  if (t.has_read && !IsSame(*now, *t.snapshot)) {
     database.RollBackTransaction();
     return Status(ErrorCode::kBusy,
                   "could not serialize access: another session has changed the database since this transaction's first "

@@ -61,6 +61,8 @@ class DirectoryDatabase final : public Database {
     if (if_exists && !directory_->IsWritten()) return Status();
     TESSERA_ASSIGN(const DatabaseDirectory::Write write, directory_->BeginWrite());
     const std::shared_ptr<const TableRecord> table = write.contents.Find(name);
+    if (table == nullptr && FindView(write.contents.views, name) != nullptr)
+      return SqlError("\"" + name + "\" is a view, not a table", -1, "Write DROP VIEW.");
     if (table == nullptr) return if_exists ? Status() : SqlError("table \"" + name + "\" does not exist");
     return directory_->DropTable(write, *table);
   }
@@ -108,6 +110,33 @@ class DirectoryDatabase final : public Database {
     }
     types.erase(at);
     return directory_->SetTypes(write, std::move(types));
+  }
+
+  Status CreateView(const ViewSchema& view, bool replace, bool if_not_exists) override {
+    TESSERA_TRY(CheckView(view));
+    TESSERA_ASSIGN(const DatabaseDirectory::Write write, directory_->BeginWrite());
+    if (write.contents.Find(view.name) != nullptr) return SqlError("table \"" + view.name + "\" already exists");
+    Views views = write.contents.views;
+    const auto at = std::ranges::find_if(views, [&](const auto& v) { return v->name == view.name; });
+    if (at != views.end()) {
+      if (!replace) return if_not_exists ? Status() : SqlError("view \"" + view.name + "\" already exists");
+      views.erase(at);
+    }
+    views.push_back(std::make_shared<const ViewSchema>(view));
+    std::sort(views.begin(), views.end(), ViewLess);
+    return directory_->SetViews(write, std::move(views));
+  }
+
+  Status DropViews(const std::vector<std::string>& names, bool if_exists) override {
+    if (if_exists && !DatabaseDirectory::IsWritten(directory_->path())) return Status();
+    TESSERA_ASSIGN(const DatabaseDirectory::Write write, directory_->BeginWrite());
+    Views views = write.contents.views;
+    for (const std::string& name : names) {
+      const auto gone = std::erase_if(views, [&](const auto& view) { return view->name == name; });
+      if (gone == 0 && !if_exists) return SqlError("view \"" + name + "\" does not exist");
+    }
+    if (views.size() == write.contents.views.size()) return Status();
+    return directory_->SetViews(write, std::move(views));
   }
 
   Result<std::unique_ptr<TableWriter>> Write(const std::string& table) override {

@@ -19,6 +19,7 @@
 #include "tablet/catalog/open_mode.h"
 #include "tablet/catalog/schema.h"
 #include "tablet/catalog/table_info.h"
+#include "tablet/catalog/view.h"
 #include "tablet/csv/copy_options.h"
 #include "tablet/load/table_alteration.h"
 #include "tablet/load/table_writer.h"
@@ -52,6 +53,10 @@ class Database {
   virtual Status CreateType(const EnumType& type) = 0;
   /// Errors: a column has the type.
   virtual Status DropType(const std::string& name, bool if_exists) = 0;
+  /// In place of the view of that name if `replace`. Errors: there is one, or a table of that name.
+  virtual Status CreateView(const ViewSchema& view, bool replace, bool if_not_exists) = 0;
+  /// All or none.
+  virtual Status DropViews(const std::vector<std::string>& names, bool if_exists) = 0;
   virtual Result<std::unique_ptr<TableWriter>> Write(const std::string& table) = 0;
   /// A new table with its rows, in one commit: as CreateTable() or, if `replace`, ReplaceTable() and Write().
   virtual Result<std::unique_ptr<TableWriter>> WriteNew(const TableSchema& schema, bool replace) = 0;

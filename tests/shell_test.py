@@ -724,6 +724,10 @@ def test_dot_commands():
         'CREATE TABLE b (\n  x INTEGER NOT NULL,\n  "Order" VARCHAR(3),\n  PRIMARY KEY (x)\n) WITH (tablet_rows = 4);\n',
     )
     equal(run(script=out + ".schema\n", status=0).out, out)  # what it prints is SQL
+    # Views come after what they name.
+    schema = "CREATE TABLE b (\n  x INTEGER\n);\n"
+    schema += 'CREATE VIEW z ("Y") AS\nSELECT x FROM b;\nCREATE VIEW a AS\nSELECT z."Y" FROM Z;\nCREATE TEMP VIEW c AS\nFROM a;\n'
+    equal(run(script=schema + ".schema\n.tables\n", status=0).out, schema + "a\nb\nc\nz\n")
     holds(".tables" in run("-c", ".help", status=0).out, "help")
     for name in (
         "help",
@@ -760,6 +764,23 @@ def test_dot_commands():
     holds("Usage: .cache [clear]" in run("-c", ".cache twice", status=1).err, "cache")
     equal(run(script=".explain SELECT 1\n", status=0).out, run("-c", "EXPLAIN SELECT 1", status=0).out)
     equal(run(script=".echo on\nSELECT 1 AS a;\n", status=0).out, "SELECT 1 AS a;\na\n1\n")
+
+
+def test_views_stay_in_the_database():
+    run("db", script="CREATE TABLE t (x INTEGER);\nINSERT INTO t VALUES (1);\nCREATE VIEW v (y) AS SELECT x + 1 FROM t;\n", status=0)
+    equal(run("db", "-c", "SELECT y FROM v", status=0).out, "y\n2\n")
+    run("db", "-c", "CREATE TEMP VIEW w AS SELECT y FROM v", status=0)
+    holds('table "w" does not exist' in run("db", "-c", "SELECT * FROM w", status=1).err, "it was temporary")
+    run("db", "-c", "DROP TABLE t", status=0)
+    answer = run("db", "-c", "SELECT 1, y FROM v", status=1)
+    # The caret is under the view's name, not at a place of its text.
+    holds('table "t" does not exist (in view "v")\nLINE 1: SELECT 1, y FROM v\n                         ^\n' in answer.err, answer)
+    run("db", "-c", "CREATE OR REPLACE VIEW v AS SELECT 5 AS y", status=0)
+    equal(run("db", "--readonly", "-c", "SELECT y FROM v", status=0).out, "y\n5\n")
+    run("db", "-c", "DROP VIEW v", status=0)
+    equal(run("db", "-c", ".tables", status=0).out, "")
+    equal(run("new", "-c", "DROP VIEW IF EXISTS v", status=0).out, "")
+    holds(not os.path.exists("new"), "nothing was to be changed")
 
 
 def test_dot_command_misuse():

@@ -6,6 +6,7 @@
 #include <array>
 #include <string>
 
+#include "compiler/bind/catalog_tables.h"
 #include "compiler/bind/expression_binder.h"
 #include "compiler/parse/parser.h"
 
@@ -40,6 +41,15 @@ constexpr Definition kDefinitions[] = {
      R"(xmlexists|xmlforest|xmlnamespaces|xmlparse|xmlpi|xmlroot|xmlserialize|xmltable)$' THEN $1::text
         ELSE '"' || replace($1::text, '"', '""') || '"' END)"},
     {"isfinite", 1, "CASE WHEN $1 IS NOT NULL THEN TRUE END"},
+    // What clients of PostgreSQL ask of its catalog.
+    {"current_schema", 0, "'public'::text"},
+    {"current_database", 0, "'tessera'::text"},
+    {"pg_table_is_visible", 1, "CASE WHEN $1 IS NOT NULL THEN TRUE END"},
+    {"pg_get_expr", 2, "$1::text"},
+    {"pg_get_expr", 3, "$1::text"},
+    {"obj_description", 1, "NULL::text"},
+    {"obj_description", 2, "NULL::text"},
+    {"col_description", 2, "NULL::text"},
     // Of periods: as in PostgreSQL a NULL at one end is passed over where the other ends decide.
     {"overlaps", 4,
      R"(CASE WHEN least($1, $2) > least($3, $4)
@@ -112,6 +122,7 @@ Result<ExprPtr> ExpressionBinder::BindDefined(std::string_view name, std::vector
     return Folded(MakeFunction(Function::kHash, SqlType::Of(TypeId::kBigint), position, ExprList(std::move(all))));
   }
   if (name == "isfinite" && (a.size() != 1 || !IsMoment(*a[0]))) return ExprPtr();
+  if (name == "format_type" && a.size() == 2) return BindText(FormatTypeText(dialect().types), a, position);
   if (name == "overlaps" && a.size() == 4) {
     // A length in place of an end.
     for (const size_t end : {size_t{1}, size_t{3}}) {

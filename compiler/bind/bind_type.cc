@@ -2,8 +2,11 @@
 #include <span>
 #include <string>
 
+#include "compiler/bind/catalog_tables.h"
 #include "compiler/bind/expression_binder.h"
+#include "compiler/bind/table_binder.h"
 #include "compiler/query/fold.h"
+#include "compiler/query/dependencies.h"
 #include "compiler/query/nearest_name.h"
 #include "compiler/query/parameters.h"
 #include "tablet/values/value_parser.h"
@@ -186,7 +189,23 @@ Result<ExprPtr> ExpressionBinder::BindCast(const ParseNode& node) {
   const ParseNode& type_name = *node.Get(Field::k_typeName);
   const int position = node.location() >= 0 ? node.location() : type_name.location();
   const bool tries = FindMark(*context_, Dialect::Mark::Kind::kTryCast, node.location()) != nullptr;
-  TESSERA_ASSIGN(const SqlType type, BindType(type_name, type_name.location()));
+  const ParseNode* const names = type_name.Get(Field::k_names);
+  const std::string_view name = names != nullptr && names->size() == 1 ? names->first()->Text(Field::k_sval) : "";
+  if (name == "regclass" && context_->snapshot != nullptr) {
+    const ParseNode* const text = node.Get(Field::k_arg)->Get(Field::k_sval);
+    if (text == nullptr)
+      return Unsupported("regclass of anything but a constant text is not supported", position,
+                         "Join with pg_class: its oid is the number of a table, relname the name.");
+    const std::string_view relation = text->Text(Field::k_sval);
+    NoteMoment();
+    const int64_t oid = OidOfName(relation, *context_->snapshot);
+    if (oid < 0) return TableNotFound(relation, node.Get(Field::k_arg)->location(), *context_->snapshot);
+    return MakeConstant(Value::Int(SqlType::Of(TypeId::kBigint), oid), position);
+  }
+  SqlType type = SqlType::Of(TypeId::kBigint);  // of what PostgreSQL calls an oid
+  if (name != "oid") {
+    TESSERA_ASSIGN(type, BindType(type_name, type_name.location()));
+  }
   TESSERA_ASSIGN(ExprPtr e, Bind(*node.Get(Field::k_arg)));
   if (type.id == TypeId::kInterval && (!tries || IsConstant(*e))) {
     Result<ExprPtr> interval = BindInterval(type_name, std::move(e));

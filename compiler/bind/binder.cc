@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "compiler/bind/alter_binder.h"
+#include "compiler/bind/bind_view.h"
 #include "compiler/bind/catalog_query.h"
 #include "compiler/bind/change_binder.h"
 #include "compiler/bind/copy_binder.h"
@@ -319,7 +320,10 @@ Status BindStatement(const ParseNode& node, std::string_view sql, const Dialect&
     case Tag::kDropStmt:
       if (node.Text(Field::k_removeType) == "OBJECT_TYPE") return BindDropType(node, FirstWord(sql), snapshot, out);
       if (node.Text(Field::k_removeType) == "OBJECT_INDEX") return BindDropIndex(node, FirstWord(sql), snapshot, out);
+      if (node.Text(Field::k_removeType) == "OBJECT_VIEW") return BindDropView(node, snapshot, out);
       return BindDropTable(node, FirstWord(sql), snapshot, out);
+    case Tag::kViewStmt:
+      return BindCreateView(node, sql, dialect, snapshot, out);
     case Tag::kVacuumStmt:
       if (node.Get(Field::k_is_vacuumcmd) == nullptr) return UnsupportedStatement("AnalyzeStmt", FirstWord(sql));
       return BindVacuum(node, FirstWord(sql), snapshot, out);

@@ -69,6 +69,12 @@ struct NameScope {
 struct CteScope;
 struct WindowCall;
 
+/// A view whose query is being bound, and the view that names it.
+struct BoundView {
+  const ViewSchema* view = nullptr;
+  const BoundView* outer = nullptr;
+};
+
 /// Units of DATE_TRUNC and DATE_DIFF, by their length.
 enum class DateUnit : uint8_t {
   kMicrosecond,
@@ -105,6 +111,8 @@ struct BindContext {
   const CteScope* ctes = nullptr;          ///< queries of WITH that a subquery may name
   const BindContext* outer = nullptr;      ///< the block around this one, if it is a subquery
   const NameScope* outer_scope = nullptr;  ///< what names mean in that block
+  const BoundView* view = nullptr;         ///< whose query the block belongs to; nullptr: none
+  int* views = nullptr;                    ///< how many the statement has named so far
   std::vector<Relation>* relations = nullptr;
   std::vector<Aggregate>* aggregates = nullptr;
   std::vector<WindowCall>* windows = nullptr;

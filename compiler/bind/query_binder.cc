@@ -435,6 +435,14 @@ Result<std::unique_ptr<Query>> BindQueryBlock(const ParseNode& select, BindConte
   return block.Take();
 }
 
+Result<std::unique_ptr<Query>> BindViewBlock(const ParseNode& select, std::string_view sql, const Dialect& dialect,
+                                             BindContext* outer, const BoundView* view) {
+  QueryBlock block(*outer, sql, &dialect, view);
+  TESSERA_TRY(BindClauses(select, &block));
+  outer->deepest = std::max(outer->deepest, block.context.deepest);
+  return block.Take();
+}
+
 Result<std::unique_ptr<Query>> BindArmBlock(const ParseNode& select, BindContext* outer) {
   QueryBlock block(*outer, nullptr);
   const ParseNode* const limit = select.Get(Field::k_limitCount);

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "compiler/bind/catalog_tables.h"
 #include "compiler/bind/expression_binder.h"
 #include "compiler/bind/query_binder.h"
 #include "compiler/bind/row_rules.h"
@@ -322,34 +323,60 @@ class TableBinder {
 }  // namespace
 
 namespace {
-constexpr const char* kCatalogHint = "SHOW TABLES lists the tables, DESCRIBE t the columns of one.";
+constexpr const char* kCatalogHint =
+    "information_schema.tables and information_schema.columns have the tables and their columns; there are also ";
+constexpr const char* kOneSchemaHint = "There is one schema, main or public; names of tables stand alone.";
 
 /// The one schema is "main", as in DuckDB and SQLite, and "public", as in PostgreSQL.
+bool IsTheSchema(std::string_view schema) { return schema == "main" || schema == "public"; }
+
+}  // namespace
+
 Status CheckSchemaName(const ParseNode& range_var) {
   const std::string_view schema = range_var.Text(Field::k_schemaname);
   const bool has_catalog = range_var.Get(Field::k_catalogname) != nullptr;
-  if (!has_catalog && (schema.empty() || schema == "main" || schema == "public")) return {};
+  if (!has_catalog && (schema.empty() || IsTheSchema(schema))) return {};
   const bool is_catalog = schema == "information_schema" || schema == "pg_catalog";
-  return Unsupported("a table name with a schema is not supported", range_var.location(),
-                     is_catalog ? kCatalogHint : "There is one schema, main or public; names of tables stand alone.");
+  if (is_catalog && FindCatalogTable(schema, range_var.Text(Field::k_relname)) != nullptr)
+    return SqlError("tables of " + std::string(schema) + " can only be read", range_var.location());
+  if (is_catalog) {
+    return SqlError(
+        "table \"" + std::string(schema) + "." + std::string(range_var.Text(Field::k_relname)) + "\" does not exist",
+        range_var.location(), "There are " + NamesOfCatalogTables(schema) + ".");
+  }
+  return Unsupported("a table name with a schema is not supported", range_var.location(), kOneSchemaHint);
 }
 
-}  // namespace
+Result<std::string> NameOfDropped(const ParseNode& object) {
+  const ParseNode& names = *object.Get(Field::k_items);
+  const ParseNode* name = names.first();
+  if (names.size() == 2 && IsTheSchema(name->Text(Field::k_sval))) name = name->next();
+  if (name->next() != nullptr) return Unsupported("a table name with a schema is not supported", -1, kOneSchemaHint);
+  return std::string(name->Text(Field::k_sval));
+}
+
+Status NotATable(std::string_view view, int position) {
+  return SqlError("\"" + std::string(view) + "\"" + " is a view, not a table", position,
+                  "A view has no rows of its own: name the table that its query reads.");
+}
 
 Status TableNotFound(std::string_view name, int position, const Snapshot& snapshot) {
   std::vector<std::string_view> names;
   for (const auto& t : snapshot.tables) names.push_back(t->schema.name);
+  for (const auto& v : snapshot.views) names.push_back(v->name);
   const std::string nearest = NearestName(name, names);
+  const char* const kind = FindView(snapshot.views, nearest) != nullptr ? "view" : "table";
   const bool is_catalog = name.starts_with("sqlite_") || name.starts_with("pg_") || name.starts_with("duckdb_");
   return SqlError("table \"" + std::string(name) + "\" does not exist", position,
-                  is_catalog        ? kCatalogHint
+                  is_catalog        ? kCatalogHint + NamesOfCatalogTables("pg_catalog") + ", sqlite_master."
                   : nearest.empty() ? ""
-                                    : "Perhaps you meant table \"" + nearest + "\".");
+                                    : "Perhaps you meant " + std::string(kind) + " \"" + nearest + "\".");
 }
 
 Result<std::shared_ptr<const TableInfo>> FindTable(const ParseNode& range_var, const Snapshot& snapshot) {
   const std::string_view name = range_var.Text(Field::k_relname);
   TESSERA_TRY(CheckSchemaName(range_var));
+  if (FindView(snapshot.views, name) != nullptr) return NotATable(name, range_var.location());
   std::shared_ptr<const TableInfo> table = snapshot.Find(name);
   if (table == nullptr) return TableNotFound(name, range_var.location(), snapshot);
   NoteTable(*table);
@@ -383,6 +410,8 @@ Status BindNewTable(const ParseNode& relation, bool if_not_exists, const Dialect
   out->or_replace = dialect.or_replace;
   if (out->or_replace && out->if_exists)
     return SqlError("CREATE OR REPLACE TABLE with IF NOT EXISTS is not valid", position, "Leave out one of them.");
+  if (FindView(snapshot.views, out->table, false) != nullptr)
+    return SqlError("\"" + out->table + "\" is a view", position, "DROP VIEW removes it.");
   if (!out->if_exists && !out->or_replace && snapshot.Find(out->table) != nullptr)
     return SqlError("table \"" + out->table + "\" already exists", position);
   return {};
@@ -475,10 +504,10 @@ Status BindDropTable(const ParseNode& drop, int position, const Snapshot& snapsh
   const ParseNode* objects = drop.Get(Field::k_objects);
   if (objects->first()->next() != nullptr)
     return Unsupported("DROP TABLE of several tables is not supported", position);
-  const ParseNode* names = objects->first()->Get(Field::k_items);
-  if (names->first()->next() != nullptr) return Unsupported("a table name with a schema is not supported", position);
-  out->table = names->first()->Text(Field::k_sval);
+  TESSERA_ASSIGN(out->table, NameOfDropped(*objects->first()));
   out->if_exists = drop.Get(Field::k_missing_ok) != nullptr;
+  if (snapshot.Find(out->table) == nullptr && FindView(snapshot.views, out->table) != nullptr)
+    return SqlError("\"" + out->table + "\" is a view, not a table", -1, "Write DROP VIEW.");
   if (!out->if_exists && snapshot.Find(out->table) == nullptr) return TableNotFound(out->table, -1, snapshot);
   return {};
 }

@@ -25,7 +25,6 @@ struct Known {
 constexpr Known kKnown[] = {
     {"MergeStmt", "MERGE", kMerge},
     {"TransactionStmt", "BEGIN, COMMIT or ROLLBACK here", "Enter it as a statement of its own."},
-    {"ViewStmt", "CREATE VIEW", "Write WITH v AS (SELECT ...) in front of each query."},
     {"CreateSchemaStmt", "CREATE SCHEMA", "There is one schema; names of tables stand alone."},
     {"CreateSeqStmt", "CREATE SEQUENCE", ""},
     {"AlterSeqStmt", "ALTER SEQUENCE", ""},

@@ -209,7 +209,9 @@ struct Statement {
     kExecute,
     kDeallocate,
     kTruncate,
-    kAlterTable
+    kAlterTable,
+    kCreateView,
+    kDropView
   };
   Kind kind = Kind::kSelect;
   bool explain = false;  ///< kSelect, kInsert ... SELECT, kDelete and kUpdate only
@@ -223,13 +225,14 @@ struct Statement {
   /// kInsert, kCopyFrom; kDelete, kUpdate, kAlterTable: with numbers of its rows, and so it has to be in the snapshot that the program
   /// reads.
   std::shared_ptr<const TableInfo> target;
-  RowBatch values;          ///< kInsert VALUES: all columns in schema order, cast to their types; missing ones NULL
-  RowRules rules;           ///< kInsert, kUpdate, kAlterTable; empty if the target has none
-  TableSchema schema;       ///< kCreateTable; kAlterTable: what it is afterwards
-  bool rewrites = false;    ///< kAlterTable: `query` gives all rows anew
-  EnumType type;            ///< kCreateType; kDropType: its name
-  bool if_exists = false;   ///< DROP TABLE and TYPE IF EXISTS, CREATE TABLE IF NOT EXISTS
-  bool or_replace = false;  ///< CREATE OR REPLACE TABLE
+  RowBatch values;       ///< kInsert VALUES: all columns in schema order, cast to their types; missing ones NULL
+  RowRules rules;        ///< kInsert, kUpdate, kAlterTable; empty if the target has none
+  TableSchema schema;    ///< kCreateTable; kAlterTable: what it is afterwards
+  bool rewrites = false; ///< kAlterTable: `query` gives all rows anew
+  EnumType type;         ///< kCreateType; kDropType: its name
+  std::shared_ptr<const ViewSchema> view;  ///< kCreateView
+  bool if_exists = false;                  ///< DROP TABLE, TYPE and VIEW IF EXISTS, CREATE TABLE and VIEW IF NOT EXISTS
+  bool or_replace = false;                 ///< CREATE OR REPLACE TABLE and VIEW
 
   std::string file;  ///< kCopyFrom, kCopyTo; "" is standard input or output
   CopyFromOptions copy_from;
@@ -250,7 +253,7 @@ struct Statement {
   std::string variable;
   /// SET setting = value (value as written, unquoted); SHOW setting. kVacuum: the value of compression, "": the session's.
   std::string setting, value;       ///< value of kCopyFrom: "match": the header must name the columns in their order
-  std::vector<std::string> tables;  ///< kVacuum: what is written anew; kTruncate
+  std::vector<std::string> tables;  ///< kVacuum: what is written anew; kTruncate; kDropView: the views
 };
 
 }  // namespace tessera

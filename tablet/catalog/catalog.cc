@@ -33,10 +33,10 @@ namespace {
 
 constexpr int kApplicationId = 0x54534352;  // "TSCR"
 /// Without and with the table of defaults, with that of constraints, with types or what is computed for each row, with
-/// clustered tables, with distributed ones, and with deleted rows. Each is made with the first entry.
+/// clustered tables, with distributed ones, with deleted rows, and with views. Each is made with the first entry.
 constexpr int kUserVersion = 1, kVersionWithDefaults = 2, kVersionWithConstraints = 3, kVersionWithTypes = 4,
               kVersionWithClusters = 5, kVersionWithBuckets = 6, kVersionWithDeletedRows = 7,
-              kNewestVersion = kVersionWithDeletedRows;
+              kNewestVersion = 8;  // with views
 /// Of tables, tablets and versions: whoever counts on from here does not come to the end of an int64_t.
 constexpr int64_t kGreatestId = int64_t{1} << 62;
 constexpr int64_t kGreatestFileBytes = int64_t{1} << 50;
@@ -314,19 +314,16 @@ Result<Catalog::State> Catalog::Check() {
                   version > kNewestVersion ? "Use the newer program that wrote it." : "");
   }
   // Another schema could make a SELECT or an INSERT run expressions of its own.
+  const std::string_view kSchemas[] = {kSchema,      kDefaultsSchema,    kConstraintsSchema,
+                                       kTypesSchema, kDeletedRowsSchema, kViewsSchema};
   Statement query(this, "SELECT type, sql FROM sqlite_schema");
   for (;;) {
     TESSERA_ASSIGN(bool row, query.Step());
     if (!row) break;
     const bool index = query.Text(0) == "index" && query.IsNull(1);
     const std::string sql = query.Text(1) + ";\n";
-    if (!index && std::string_view(kSchema).find(sql) == std::string_view::npos &&
-        std::string_view(kDefaultsSchema).find(sql) == std::string_view::npos &&
-        std::string_view(kConstraintsSchema).find(sql) == std::string_view::npos &&
-        std::string_view(kTypesSchema).find(sql) == std::string_view::npos &&
-        std::string_view(kDeletedRowsSchema).find(sql) == std::string_view::npos) {
-      return Corrupt("it has tables that are not this program's");
-    }
+    const auto has = [&](std::string_view schema) { return schema.find(sql) != std::string_view::npos; };
+    if (!index && std::ranges::none_of(kSchemas, has)) return Corrupt("it has tables that are not this program's");
   }
   return State::kInitialised;
 }
@@ -411,6 +408,7 @@ Result<CatalogContents> Catalog::LoadInTransaction(const CatalogContents* before
   std::sort(contents.tables.begin(), contents.tables.end(),
             [](const auto& a, const auto& b) { return a->schema.name < b->schema.name; });
   TESSERA_TRY(LoadTypes(&contents.types));
+  TESSERA_TRY(LoadViews(&contents.views));
   if (DatabaseChecksum(contents) != checksum) return Corrupt("the checksum of the tables is wrong");
   // SQLite's indexes say so already, but they are the file's too.
   std::unordered_set<int64_t> tables, tablets;
@@ -430,19 +428,15 @@ Result<CatalogContents> Catalog::LoadInTransaction(const CatalogContents* before
   // Rows of a table that is not there would become those of the next one that gets its number.
   TESSERA_ASSIGN(const int64_t all_columns, QueryInteger("SELECT count(*) FROM columns NOT INDEXED"));
   TESSERA_ASSIGN(const int64_t all_tablets, QueryInteger("SELECT count(*) FROM tablets NOT INDEXED"));
-  TESSERA_ASSIGN(const bool has_defaults, HasTable("defaults"));
-  int64_t all_defaults = 0, all_constraints = 0, all_with_deleted = 0;
-  if (has_defaults) {
-    TESSERA_ASSIGN(all_defaults, QueryInteger("SELECT count(*) FROM defaults NOT INDEXED"));
-  }
-  TESSERA_ASSIGN(const bool has_constraints, HasTable("constraints"));
-  if (has_constraints) {
-    TESSERA_ASSIGN(all_constraints, QueryInteger("SELECT count(*) FROM constraints NOT INDEXED"));
-  }
-  TESSERA_ASSIGN(const bool has_deleted, HasTable("deleted_rows"));
-  if (has_deleted) {
-    TESSERA_ASSIGN(all_with_deleted, QueryInteger("SELECT count(*) FROM deleted_rows NOT INDEXED"));
-  }
+  // The other tables are made with their first entry.
+  const auto count = [&](const char* table, const char* sql) -> Result<int64_t> {
+    TESSERA_ASSIGN(const bool has_table, HasTable(table));
+    return has_table ? QueryInteger(sql) : 0;
+  };
+  TESSERA_ASSIGN(const int64_t all_defaults, count("defaults", "SELECT count(*) FROM defaults NOT INDEXED"));
+  TESSERA_ASSIGN(const int64_t all_constraints, count("constraints", "SELECT count(*) FROM constraints NOT INDEXED"));
+  TESSERA_ASSIGN(const int64_t all_with_deleted,
+                 count("deleted_rows", "SELECT count(*) FROM deleted_rows NOT INDEXED"));
   if (all_with_deleted != with_deleted || all_constraints != constraints || all_defaults != defaults ||
       all_columns != columns || all_tablets != static_cast<int64_t>(tablets.size())) {
     return Corrupt("it has columns, defaults, constraints, tablets or deleted rows of a table that is missing");
@@ -733,6 +727,8 @@ Result<Durability> Catalog::InsertTable(const CatalogContents& state, TableRecor
     if (std::find(state.types.begin(), state.types.end(), EnumOf(column.type)) == state.types.end())
       return SqlError("type \"" + column.type.ToString() + "\" does not exist");
   }
+  if (FindView(state.views, table.schema.name) != nullptr)
+    return SqlError("\"" + table.schema.name + "\" is a view", -1, "DROP VIEW removes it.");
   table.version = 1;
   table.checksum = TableChecksum(table);
   CatalogContents after = state;
@@ -791,6 +787,15 @@ Result<Durability> Catalog::SetTypes(const CatalogContents& state, std::vector<E
   Statement insert(this, "INSERT INTO types VALUES (?, ?)");
   for (const EnumType& type : after.types)
     TESSERA_TRY(insert.Bind(std::string_view(type.name)).Bind(std::string_view(EnumText(type))).Run());
+  return Commit(&transaction, after);
+}
+
+Result<Durability> Catalog::SetViews(const CatalogContents& state, Views views) {
+  CatalogContents after = state;
+  after.views = std::move(views);
+  Transaction transaction(this);
+  TESSERA_TRY(transaction.BeginChange("BEGIN IMMEDIATE"));
+  TESSERA_TRY(WriteViews(after.views));
   return Commit(&transaction, after);
 }
 

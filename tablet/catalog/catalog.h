@@ -20,6 +20,7 @@
 #include "tablet/catalog/schema.h"
 #include "tablet/catalog/table_info.h"
 #include "tablet/catalog/table_record.h"
+#include "tablet/catalog/view.h"
 #include "tablet/files/live_rows.h"
 #include "tablet/files/tablet_file.h"
 #include "tablet/values/enum_type.h"
@@ -73,6 +74,8 @@ class Catalog {
   Result<Durability> Truncate(const CatalogContents& state, const std::set<int64_t>& tables);
   /// The types are `types` from now on.
   Result<Durability> SetTypes(const CatalogContents& state, std::vector<EnumType> types);
+  /// The views are `views` from now on.
+  Result<Durability> SetViews(const CatalogContents& state, Views views);
   /// Replaces a table's record by `after` (its version and checksum are set here) and its sketches, one per column. `made` becomes what
   /// Load() would return, if the disk has it.
   Result<Durability> UpdateTable(const CatalogContents& state, const TableRecord& before, TableRecord after,
@@ -118,6 +121,10 @@ class Catalog {
   Status Corrupt(const std::string& reason) const;
   Result<CatalogContents> LoadInTransaction(const CatalogContents* before);
   Status LoadTypes(std::vector<EnumType>* types);
+  // catalog_views.cc: the tables of views, which are made with the first view
+  static const char kViewsSchema[];
+  Status LoadViews(Views* views);
+  Status WriteViews(const Views& views);
   Result<std::shared_ptr<const TableRecord>> LoadTable(TableRecord table, int64_t next_tablet_id);
   Status WriteTable(const TableRecord& table, const std::vector<std::string>& sketches);
   Status InsertTablets(const TableRecord& table, size_t first);

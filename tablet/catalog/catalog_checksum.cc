@@ -108,6 +108,13 @@ uint64_t DatabaseChecksum(const CatalogContents& contents) {
     bytes.Add(table->checksum);
   }
   for (const EnumType& type : contents.types) bytes.Add(std::string_view(EnumText(type)));
+  for (const auto& view : contents.views) {
+    for (const std::string* text : {&view->name, &view->query}) bytes.Add(std::string_view(*text));
+    bytes.Add(static_cast<int64_t>(view->columns.size()));
+    for (const ViewColumn& column : view->columns) {
+      for (const std::string* text : {&column.name, &column.output, &column.type}) bytes.Add(std::string_view(*text));
+    }
+  }
   return bytes.Checksum();
 }
 

@@ -333,6 +333,7 @@ Result<std::shared_ptr<const Snapshot>> DatabaseDirectory::Read() {
     tables->tables.push_back(std::shared_ptr<const TableInfo>(held, info.get()));
   }
   tables->types = contents_.types;
+  tables->views = contents_.views;
   snapshot_ = tables;
   return std::shared_ptr<const Snapshot>(std::move(tables));
 }
@@ -484,6 +485,13 @@ Status DatabaseDirectory::Truncate(const Write& write, const std::set<int64_t>& 
 Status DatabaseDirectory::SetTypes(const Write& write, std::vector<EnumType> types) {
   std::lock_guard guard(mutex_);
   const Result<Durability> committed = catalog_->SetTypes(write.contents, std::move(types));
+  AfterCommit(committed);
+  return committed.status();
+}
+
+Status DatabaseDirectory::SetViews(const Write& write, Views views) {
+  std::lock_guard guard(mutex_);
+  const Result<Durability> committed = catalog_->SetViews(write.contents, std::move(views));
   AfterCommit(committed);
   return committed.status();
 }

@@ -80,6 +80,8 @@ class DatabaseDirectory : public std::enable_shared_from_this<DatabaseDirectory>
   Status DropTable(const Write& write, const TableRecord& table);
   Status Truncate(const Write& write, const std::set<int64_t>& tables);
   Status SetTypes(const Write& write, std::vector<EnumType> types);
+  /// The views are `views` from now on.
+  Status SetViews(const Write& write, Views views);
   Status UpdateTable(const Write& write, const TableRecord& before, TableRecord after,
                      const std::vector<std::string>& sketches, int64_t next_tablet_id);
   Result<std::vector<std::string>> Sketches(const TableRecord& table);

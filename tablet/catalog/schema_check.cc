@@ -1,4 +1,4 @@
-// The rules of names, types and keys.
+// The rules of names, types, keys and views.
 #include "tablet/catalog/schema_check.h"
 
 #include <algorithm>
@@ -72,6 +72,27 @@ Status CheckSchema(const TableSchema& schema) {
     });
     if (columns.empty() || columns.size() != unique.columns.size() || !known || !constraints.insert(unique.name).second)
       return SqlError("the unique constraint " + QuoteForMessage(unique.name) + " of " + table + " is not well formed");
+  }
+  return {};
+}
+
+Status CheckView(const ViewSchema& view) {
+  if (const std::string why = WhyNotAName(view.name); !why.empty())
+    return SqlError((view.name.empty() ? "a view " : "view " + QuoteForMessage(view.name) + " ") + why);
+  const std::string name = "view " + QuoteForMessage(view.name);
+  if (view.columns.empty() || view.columns.size() > kGreatestColumns)
+    return SqlError(name + " has no columns, or more than " + std::to_string(kGreatestColumns));
+  if (view.query.empty() || FindInvalidUtf8(view.query) != std::string_view::npos)
+    return SqlError(name + " has no query");
+  std::set<std::string_view> names;
+  for (const ViewColumn& column : view.columns) {
+    const std::string quoted = QuoteForMessage(column.name);
+    if (const std::string why = WhyNotAName(column.name); !why.empty())
+      return SqlError((column.name.empty() ? "a column" : "column " + quoted) + " of " + name + " " + why, -1,
+                      "Name it in the query: SELECT x AS name.");
+    if (!names.insert(column.name).second)
+      return SqlError("column " + quoted + " of " + name + " is specified twice", -1,
+                      "Name it in the query: SELECT x AS name.");
   }
   return {};
 }

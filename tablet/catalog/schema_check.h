@@ -1,10 +1,11 @@
-// What a table's schema may be, wherever it comes from: a statement or a catalog.
+// What a table's or a view's schema may be, wherever it comes from: a statement or a catalog.
 //
 // Start at: CheckSchema. Pure functions; any thread.
 #pragma once
 
 #include "base/status.h"
 #include "tablet/catalog/schema.h"
+#include "tablet/catalog/view.h"
 #include "tablet/values/enum_type.h"
 #include "tablet/values/row_batch.h"
 #include "tablet/values/types.h"
@@ -13,6 +14,9 @@ namespace tessera {
 
 /// kSql, naming the first thing that no table can have.
 Status CheckSchema(const TableSchema& schema);
+
+/// The rules of a view: a name, a query, and at least one column, with names that differ.
+Status CheckView(const ViewSchema& view);
 
 /// The rules of a type: a name; labels that differ, of at most 255 bytes of UTF-8 without control characters.
 Status CheckType(const EnumType& type);

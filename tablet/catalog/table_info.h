@@ -15,6 +15,7 @@
 
 #include "base/status.h"
 #include "tablet/catalog/schema.h"
+#include "tablet/catalog/view.h"
 #include "tablet/files/tablet.h"
 #include "tablet/values/enum_type.h"
 #include "tablet/values/types.h"
@@ -119,11 +120,12 @@ Result<std::shared_ptr<const TableInfo>> RunsOf(const TableInfo& table, int colu
 /// chunk has other values than integers of 64 bits.
 Result<std::shared_ptr<const ColumnRanges>> RangesOf(const TableInfo& table, int column);
 
-/// All tables at one moment.
+/// All tables, types and views at one moment.
 class Snapshot {
  public:
   std::vector<std::shared_ptr<const TableInfo>> tables;  ///< sorted by name
   std::vector<EnumType> types;                           ///< sorted by name
+  Views views;                                           ///< those of the session, too
   /// nullptr if there is none. Names are as PostgreSQL folds them (the parser lower-cases unquoted names).
   std::shared_ptr<const TableInfo> Find(std::string_view name) const;
 };

@@ -8,6 +8,7 @@
 
 #include "tablet/catalog/schema.h"
 #include "tablet/catalog/table_info.h"
+#include "tablet/catalog/view.h"
 #include "tablet/files/live_rows.h"
 #include "tablet/files/tablet_file.h"
 #include "tablet/values/enum_type.h"
@@ -46,6 +47,7 @@ struct CatalogContents {
   int64_t next_tablet_id = 1;
   std::vector<std::shared_ptr<const TableRecord>> tables;  ///< by name
   std::vector<EnumType> types;                             ///< by name
+  Views views;
 
   std::shared_ptr<const TableRecord> Find(std::string_view name) const;
 };

@@ -336,6 +336,9 @@ Result<ExprPtr> ExpressionBinder::BindMoment(const ParseNode& node) {
   for (const char* user : {"SVFOP_CURRENT_USER", "SVFOP_USER", "SVFOP_SESSION_USER", "SVFOP_CURRENT_ROLE"}) {
     if (op == user) return UserName(node.location());
   }
+  std::vector<ExprPtr> none;
+  if (op == "SVFOP_CURRENT_SCHEMA") return BindDefined("current_schema", &none, node.location());
+  if (op == "SVFOP_CURRENT_CATALOG") return BindDefined("current_database", &none, node.location());
   return NotSupported(node);
 }
 
