@@ -1133,6 +1133,9 @@ def test_repeat_and_warmup():
           lines)
     # Of all runs, or only of those that count.
     equal(run("--repeat", "4", "--timer", "-c", "SELECT 1", status=0).err.count("Time: "), 4)
+    # The runs after the first find its program, unless none is kept.
+    equal(run("--repeat", "4", "--timer", "-c", "SELECT 1", status=0).err.count(" from cache, execute "), 3)
+    equal(run("--repeat", "4", "--timer", "-c", "SET program_cache = 0; SELECT 1", status=0).err.count("from cache"), 0)
     equal(run("--warmup", "4", "--timer", "-c", "SELECT 1", status=0).err.count("Time: "), 1)
     equal(run("--repeat", "4", "-c", "SELECT count(*) FROM generate_series(1, 5)", status=0).out, "count(*)\n5\n")
     run("--repeat", "0", "-c", "SELECT 1", status=2)
