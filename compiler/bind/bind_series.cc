@@ -211,6 +211,7 @@ Status FromBinder::BindRows(const ParseNode& item, NameScope* scope) {
   if (IsUnnested(name)) return BindUnnest(item, *call, name, scope);
   if (name == "tessera_chunks") return BindChunks(*call, item.Get(Field::k_alias), scope);
   if (name == "tessera_cache") return BindCache(*call, item.Get(Field::k_alias), scope);
+  if (name.starts_with("duckdb_")) return BindCatalogCall(*call, name, item.Get(Field::k_alias), scope);
   return BindSeries(item, *call, name, scope);
 }
 

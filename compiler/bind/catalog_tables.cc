@@ -154,7 +154,7 @@ std::vector<CatalogConstraint> CatalogConstraintsOf(const Snapshot& snapshot) {
 }
 
 const CatalogTable* FindCatalogTable(std::string_view schema, std::string_view name) {
-  for (const auto* tables : {&InformationSchema(), &PgCatalog()}) {
+  for (const auto* tables : {&InformationSchema(), &PgCatalog(), &DuckdbCatalog()}) {
     for (const CatalogTable& table : *tables) {
       const bool is_in =
           schema.empty() ? std::string_view(table.schema) != "information_schema" : schema == table.schema;
@@ -166,7 +166,7 @@ const CatalogTable* FindCatalogTable(std::string_view schema, std::string_view n
 
 std::string NamesOfCatalogTables(std::string_view schema) {
   std::string names;
-  for (const auto* tables : {&InformationSchema(), &PgCatalog()}) {
+  for (const auto* tables : {&InformationSchema(), &PgCatalog(), &DuckdbCatalog()}) {
     for (const CatalogTable& table : *tables) {
       if (schema == table.schema) names += (names.empty() ? "" : ", ") + std::string(table.name);
     }

@@ -1,5 +1,5 @@
-// The catalog as tables that a query reads: information_schema, the simple part of PostgreSQL's pg_catalog, and
-// sqlite_master. Private to compiler/.
+// The catalog as tables that a query reads: information_schema, the simple part of PostgreSQL's pg_catalog,
+// sqlite_master and duckdb_tables() with its kin. Private to compiler/.
 //
 // Start at: FindCatalogTable. Pure functions; any thread.
 #pragma once
@@ -31,9 +31,11 @@ struct CatalogTable {
   std::vector<std::vector<Value>> (*rows)(const Snapshot&);
 };
 
-/// information_schema.cc, pg_catalog.cc
+/// information_schema.cc, pg_catalog.cc, duckdb_catalog.cc
 const std::vector<CatalogTable>& InformationSchema();
 const std::vector<CatalogTable>& PgCatalog();
+/// They are also called: duckdb_tables().
+const std::vector<CatalogTable>& DuckdbCatalog();
 
 /// The table of that name, or nullptr. `schema`: "" is any whose tables are named without it.
 const CatalogTable* FindCatalogTable(std::string_view schema, std::string_view name);

@@ -304,4 +304,15 @@ Status FromBinder::BindCache(const ParseNode& call, const ParseNode* alias, Name
   return AddRelation(std::move(relation), "", alias, call.location(), scope);
 }
 
+Status FromBinder::BindCatalogCall(const ParseNode& call, const std::string& name, const ParseNode* alias,
+                                   NameScope* scope) {
+  const CatalogTable* const table = FindCatalogTable("main", name);
+  if (table == nullptr)
+    return Unsupported("function " + name + " in FROM is not supported", call.location(),
+                       "duckdb_tables(), duckdb_views() and duckdb_columns() are.");
+  if (call.Get(Field::k_args) != nullptr)
+    return SqlError(name + " takes no argument", call.location(), "Write " + name + "().");
+  return AddRelation(CatalogRelation(*table, *context_.snapshot), "", alias, call.location(), scope);
+}
+
 }  // namespace tessera

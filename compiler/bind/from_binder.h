@@ -49,6 +49,8 @@ class FromBinder {
   Status BindChunks(const ParseNode& call, const ParseNode* alias, NameScope* scope);
   /// tessera_cache()
   Status BindCache(const ParseNode& call, const ParseNode* alias, NameScope* scope);
+  /// duckdb_tables() and its kin.
+  Status BindCatalogCall(const ParseNode& call, const std::string& name, const ParseNode* alias, NameScope* scope);
   /// The value of a row of a series of integers that are not all constants; `values` gets the relation that it is over,
   /// whose column 2 is the row's number.
   Result<ExprPtr> VaryingSeries(std::vector<ExprPtr> args, bool inclusive, const std::string& name, int position,
