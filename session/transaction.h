@@ -35,7 +35,12 @@ struct SessionTransaction {
   bool reads_only = false;
   std::shared_ptr<const Snapshot> snapshot;  ///< of its first statement, until its first change; nullptr: none yet
   bool has_read = false;                     ///< a statement has seen the snapshot
-  std::vector<std::string> savepoints;  ///< from the first on; each is a mark of the database once that has changed
+  struct Savepoint {
+    std::string name;
+    Views temporary_views;  ///< of the session then
+  };
+  std::vector<Savepoint> savepoints;  ///< from the first on; each is a mark of the database once that has changed
+  Views temporary_views;              ///< of the session when it began
   WaitingRows waiting;
 };
 

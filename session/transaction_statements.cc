@@ -29,6 +29,7 @@ Status Begin(SessionState* state, const TransactionCommand& command) {
   t = {};
   t.is_open = true;
   t.reads_only = command.reads_only;
+  t.temporary_views = state->temporary_views;
   return command.locks_now ? BeginChange(state, nullptr).status() : Status::Ok();
 }
 
@@ -60,13 +61,15 @@ Status End(SessionState* state, const TransactionCommand& command, ResultWriter*
   if (command.chains) {
     t.is_open = true;
     t.reads_only = reads_only;
+    t.temporary_views = state->temporary_views;
   }
   return out->Done(commits ? "COMMIT" : "ROLLBACK");
 }
 
 /// The mark of a savepoint's name, the last of that name. Errors: there is none.
 Result<size_t> MarkOf(const SessionTransaction& t, const std::string& name) {
-  const auto found = std::find(t.savepoints.rbegin(), t.savepoints.rend(), name);
+  const auto found =
+      std::find_if(t.savepoints.rbegin(), t.savepoints.rend(), [&](const auto& s) { return s.name == name; });
   if (found != t.savepoints.rend()) return static_cast<size_t>(t.savepoints.rend() - found);
   return SqlError("savepoint \"" + name + "\" does not exist");
 }
@@ -77,7 +80,7 @@ Status Divide(SessionState* state, const TransactionCommand& command) {
   if (command.kind == Kind::kSavepoint) {
     TESSERA_TRY(StoreWaiting(state));
     if (database.InTransaction()) TESSERA_TRY(database.PushMark());
-    t.savepoints.push_back(command.savepoint);
+    t.savepoints.push_back({command.savepoint, state->temporary_views});
     return Status::Ok();
   }
   TESSERA_ASSIGN(const size_t mark, MarkOf(t, command.savepoint));
@@ -89,6 +92,7 @@ Status Divide(SessionState* state, const TransactionCommand& command) {
   t.waiting = {};
   if (database.InTransaction()) TESSERA_TRY(database.ReturnToMark(mark));
   t.savepoints.resize(mark);
+  state->temporary_views = t.savepoints.back().temporary_views;
   t.has_failed = false;
   return Status::Ok();
 }
@@ -148,7 +152,7 @@ Result<bool> RunTransactionCommand(SessionState* state, std::string_view sql, Re
   if (t.has_failed && !ends && command.kind != Kind::kRollbackTo) {
     return SqlError(
         "current transaction is aborted, commands ignored until end of transaction block", -1,
-        t.savepoints.empty() ? "Enter ROLLBACK." : "Enter ROLLBACK, or ROLLBACK TO " + t.savepoints.back() + ".");
+        t.savepoints.empty() ? "Enter ROLLBACK." : "Enter ROLLBACK, or ROLLBACK TO " + t.savepoints.back().name + ".");
   }
   if (command.kind == Kind::kNone) return false;
   if (ends) {
@@ -231,6 +235,7 @@ Status StoreWaiting(SessionState* state) {
 }
 
 void RollBack(SessionState* state) noexcept {
+  if (state->transaction.is_open) state->temporary_views.swap(state->transaction.temporary_views);
   state->transaction = {};
   if (state->database != nullptr && state->database->InTransaction()) state->database->RollBackTransaction();
 }
