@@ -11,7 +11,7 @@ BENCHES := $(call BenchName,$(BENCH_SOURCES))
 # What demo-ssb, bench-tpch and their like run.
 QueryPrograms = $(if $(NOBUILD),,$(B)/tessera $(B)/$1_gen $(B)/queries_bench)
 
-.PHONY: bench-insert bench-insert-run bench-ssb bench-tpch bench-sql bench-ssb-run bench-tpch-run bench-sql-run bench-join bench-join-run \
+.PHONY: bench-dml bench-dml-run bench-insert bench-insert-run bench-ssb bench-tpch bench-sql bench-ssb-run bench-tpch-run bench-sql-run bench-join bench-join-run \
         bench-ranks bench-ranks-run bench-exchange bench-exchange-run bench-scaling bench-scaling-run \
         bench-compression bench-compression-run bench-stream bench-stream-run bench-model bench-model-run
 
@@ -75,6 +75,12 @@ bench-insert:  ##measure INSERTs of one row, in memory and on disk, beside SQLit
 	@$(MAKE) --no-print-directory bench-insert-run
 bench-insert-run: $(if $(NOBUILD),,$(B)/tessera)
 	@PARTS='$(PARTS)' CSV='$(CSV)' bench/insert.py $(B)
+
+bench-dml:  ##measure Changes of lineitem, and commits, beside DuckDB and SQLite: PARTS="lineitem commits" SCALE=1 CSV=file; see bench/dml.py
+	@$(if $(NOBUILD),,tests/setup build bench)
+	@$(MAKE) --no-print-directory bench-dml-run
+bench-dml-run: $(if $(NOBUILD),,$(B)/tessera $(B)/tpch_gen)
+	@PARTS='$(PARTS)' CSV='$(CSV)' SCALE='$(if $(filter file,$(origin SCALE)),,$(SCALE))' $(firstword $(wildcard build/venv/bin/python) python3) bench/dml.py $(B)
 
 define BENCH_RULE
 $(B)/$(call BenchName,$1): $(patsubst %,$(B)/obj/%.o,$1 $(call BenchKernels,$1)) $(B)/libtessera.a $(B)/link_flags

@@ -47,8 +47,8 @@ import subprocess
 import sys
 import time
 
-from measure import (ROOT, Analysis, CsvFile, Failed, OtherLoad, Session, Table, environment, generate, hot_runs, make_database, measure,
-                     median, same)
+from measure import (COMPILE_EACH_RUN, ROOT, Analysis, CsvFile, Failed, OtherLoad, Session, Table, environment, generate, hot_runs,
+                     make_database, measure, median, same)
 
 THETA = [
     ("1 int =", "count(*), sum(r.uniformi + s.normali5)", "r.uniformi = s.uniformi"),
@@ -246,8 +246,8 @@ class Bench:
                 table.row(device, query, *times)
             session.close()
             done = subprocess.run([os.path.join(self.build, "tessera"), "--device", device, "--threads", str(self.threads), "--warmup", "3",
-                                   "--stats", "csv", "-readonly", "-c", SELECTION.format("standard"), database], check=True,
-                                  stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+                                   "--stats", "csv", "-readonly", "-c", f"{COMPILE_EACH_RUN}; {SELECTION.format('standard')}", database],
+                                  check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
             lines = list(csv.DictReader(done.stderr.splitlines()))
             phases.append((device, next(line for line in lines if not line.get("section"))))
         for device, line in phases:

@@ -17,6 +17,10 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
+# A figure is that of a text that is new, however often the query is run for it.
+COMPILE_EACH_RUN = "SET program_cache = 0"
+
+
 class Failed(Exception):
     """The error of a statement, or why there was no answer."""
 
@@ -24,7 +28,7 @@ class Failed(Exception):
 class Answer:
     """Rows as CSV lines, and the times of the shell's .timer in milliseconds."""
 
-    TIME = re.compile(r"^Time: ([\d.]+) ms \(compile ([\d.]+), execute ([\d.]+)(?:, kernels ([\d.]+))?\)")
+    TIME = re.compile(r"^Time: ([\d.]+) ms \(compile ([\d.]+)(?: from cache)?, execute ([\d.]+)(?:, kernels ([\d.]+))?\)")
 
     def __init__(self, rows, timing):
         self.rows = rows
@@ -41,7 +45,7 @@ class Session:
                         str(threads), *options, "-readonly", database]
         self.limit = limit
         self.on_gpu = device != "host"
-        self.settings = []  # statements for a new process
+        self.settings = [COMPILE_EACH_RUN]  # statements for a new process
         self.process = None
 
     def set(self, name, value):
@@ -344,7 +348,7 @@ class Ranks:
             script, statistics_file = os.path.join(scratch, "q.sql"), os.path.join(scratch, "statistics")
             with open(script, "w") as out:
                 # (A launcher forwards standard output in pieces of 4 KB, which takes longer than to make the rows.)
-                out.write("\n".join([".output /dev/null", *statements]))
+                out.write("\n".join([".output /dev/null", COMPILE_EACH_RUN + ";", *statements]))
             command = [*self.launcher, "-n", str(ranks), os.path.join(self.build, "tessera"), "-csv", "-readonly", "-bail",
                        *self.options, "--stats-file", statistics_file, "-f", script, database]
             done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,

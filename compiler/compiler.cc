@@ -2,9 +2,13 @@
 
 #include "compiler/compiler.h"
 
+#include <algorithm>
+
 #include "compiler/bind/binder.h"
+#include "compiler/bind/parameter_binder.h"
 #include "compiler/generate/codegen.h"
 #include "compiler/parse/parser.h"
+#include "compiler/parse/prepared_text.h"
 #include "compiler/plan/plan_text.h"
 #include "compiler/plan/planner.h"
 #include "compiler/ranks/co_location.h"
@@ -18,20 +22,66 @@
 
 namespace tessera {
 
+namespace {
+
+/// What the session says to the binder.
+void Tell(const Snapshot& snapshot, const PlanOptions& options, Dialect* dialect) {
+  dialect->zone = options.zone;
+  dialect->types = &snapshot.types;
+  dialect->macros = &snapshot.macros;
+  dialect->variables = options.variables;
+  if (options.caches) dialect->caches = &options.caches;
+}
+
+}  // namespace
+
+Result<std::vector<SqlType>> ParameterTypes(std::string_view sql, const Snapshot& snapshot, const PlanOptions& options,
+                                            std::vector<SqlType> declared) {
+  TESSERA_ASSIGN(ParsedStatement parsed, Parse(sql, options.run_query));
+  Tell(snapshot, options, &parsed.dialect);
+  Parameters parameters;
+  parameters.types = std::move(declared);
+  parameters.positions.resize(parameters.types.size(), -1);
+  parsed.dialect.parameters = &parameters;
+  const Tag tag = parsed.statement->tag();
+  const bool runs_plan =
+      tag == Tag::kSelectStmt || tag == Tag::kInsertStmt || tag == Tag::kDeleteStmt || tag == Tag::kUpdateStmt;
+  if (!runs_plan || !parsed.dialect.variable.empty() || !parsed.dialect.macro.name.empty()) {
+    return Unsupported("PREPARE of this statement is not supported", -1,
+                       "PREPARE takes SELECT, VALUES, INSERT, UPDATE and DELETE, with WITH in front.");
+  }
+  const Status bound = Bind(parsed, sql, snapshot).status();
+  if (!bound.ok()) {
+    // A place that takes constants only, as the percentage of TABLESAMPLE, says so, because there is no value yet. With one it
+    // is bound as the value stands, and so are the parameters after it.
+    const bool at_parameter = std::ranges::count(parameters.places, bound.position()) > 0;
+    const size_t count = ParameterCount(sql);
+    if (!at_parameter || parameters.inconsistent || count > kMostParameters) return bound;
+    parameters.types.resize(std::max(parameters.types.size(), count));
+    return std::move(parameters.types);
+  }
+  TESSERA_TRY(CheckParameters(parameters));
+  return std::move(parameters.types);
+}
+
+Result<Value> ParameterValue(const Value& given, size_t number, const SqlType& type, const TimeZone* zone) {
+  return CastArgument(given, number, type, zone);
+}
+
 Result<Compiled> Compile(std::string_view sql, const Snapshot& snapshot, const PlanOptions& options,
                          RandomState* random) {
   Compiled c;
+  const DependencyScope scope(&c.dependencies);
   TESSERA_ASSIGN(ParsedStatement parsed, Parse(sql, options.run_query));
-  parsed.dialect.zone = options.zone;
-  parsed.dialect.types = &snapshot.types;
-  parsed.dialect.macros = &snapshot.macros;
-  parsed.dialect.variables = options.variables;
-  if (options.caches) parsed.dialect.caches = &options.caches;
+  Tell(snapshot, options, &parsed.dialect);
+  Parameters parameters{options.parameters};
+  if (options.parameters != nullptr) parsed.dialect.parameters = &parameters;
   TESSERA_ASSIGN(c.statement, Bind(parsed, sql, snapshot));
   if (c.statement.query == nullptr) return c;
   Query& query = *c.statement.query;
   // Rows that a statement changes are found by the process that changes them.
-  const bool changes = c.statement.kind == Statement::Kind::kDelete || c.statement.kind == Statement::Kind::kUpdate;
+  const bool changes = c.statement.kind == Statement::Kind::kDelete || c.statement.kind == Statement::Kind::kUpdate ||
+                       c.statement.kind == Statement::Kind::kAlterTable;
   const int ranks = changes ? 1 : options.ranks;
   TESSERA_TRY(Unnest(&query));
   DropUnread(&query);

@@ -30,6 +30,7 @@
 #include "compiler/parse/script.h"
 #include "compiler/plan/plan_options.h"
 #include "compiler/query/bound_query.h"
+#include "compiler/query/dependencies.h"
 #include "compiler/query/random_calls.h"
 #include "tablet/catalog/table_info.h"
 #include "vm/program/program.h"
@@ -41,7 +42,8 @@ struct Compiled {
   Statement statement;
   std::unique_ptr<vm::Program> program;  ///< nullptr if statement.query is nullptr
   std::vector<double> estimates;         ///< per section: rows that it is expected to make; -1: no estimate
-  std::string plan;  ///< the plan as EXPLAIN prints it, one line per operator; empty without a query
+  std::string plan;           ///< the plan as EXPLAIN prints it, one line per operator; empty without a query
+  Dependencies dependencies;  ///< for how long the program answers the text
 };
 
 /// Compiles one statement against `snapshot`. Errors carry a position in `sql`; see FormatError. Throws Interruption
@@ -49,5 +51,13 @@ struct Compiled {
 /// `random`: the session's sequence of random numbers, which goes on; nullptr: one that begins here.
 Result<Compiled> Compile(std::string_view sql, const Snapshot& snapshot, const PlanOptions& options = {},
                          RandomState* random = nullptr);
+
+/// The types of the parameters $1, $2 and so on of a statement that is to be prepared; kNull in `declared`: it was not
+/// declared, or that of the value. Errors: those of binding the statement; it is another than SELECT, INSERT, UPDATE and DELETE; a type cannot be
+/// told from where the parameter stands.
+Result<std::vector<SqlType>> ParameterTypes(std::string_view sql, const Snapshot& snapshot, const PlanOptions& options,
+                                            std::vector<SqlType> declared);
+/// `given` as the value of parameter `number` of that type. Errors name the parameter: it cannot be cast by assignment.
+Result<Value> ParameterValue(const Value& given, size_t number, const SqlType& type, const TimeZone* zone);
 
 }  // namespace tessera

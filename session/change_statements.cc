@@ -10,9 +10,7 @@
 #include "session/statements.h"
 
 namespace tessera {
-namespace {
 
-/// The same tables, with numbers of the rows of the target.
 Snapshot WithNumbers(const Snapshot& snapshot, const std::shared_ptr<const TableInfo>& target) {
   Snapshot out = snapshot;
   for (std::shared_ptr<const TableInfo>& table : out.tables) {
@@ -20,6 +18,8 @@ Snapshot WithNumbers(const Snapshot& snapshot, const std::shared_ptr<const Table
   }
   return out;
 }
+
+namespace {
 
 /// Leaves out the rows that are not `kept`.
 void KeepRows(const std::vector<bool>& kept, RowBatch* batch) {
@@ -88,7 +88,7 @@ Status Change(SessionState* state, std::string_view sql, const Compiled& compile
   if (s.explain) return Explain(state, compiled, WithNumbers(*snapshot, s.target), out);
   TESSERA_ASSIGN(const std::unique_ptr<TableWriter> writer, state->database->Write(s.table));
   // The rows are those of this moment: no other process changes them until the commit.
-  TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> now, state->database->Read());
+  TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> now, state->Read());
   if (now == snapshot) return ChangeRows(state, compiled, *now, writer.get(), out);
   TESSERA_ASSIGN(const Compiled anew, Compile(sql, *now, PlanOptionsOf(*state), &state->random));
   return ChangeRows(state, anew, *now, writer.get(), out);

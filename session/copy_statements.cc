@@ -71,6 +71,7 @@ Status CopyFrom(SessionState* state, const Statement& statement, ResultWriter* o
   options.threads = state->threads();
   options.zone = state->settings.timezone;
   options.cancel = &state->cancel;
+  options.schema = &statement.target->schema;
   TESSERA_ASSIGN(const CopySource source, OpenSource(*state, statement));
   const auto named = [&](const Status& error) {
     return source.name.empty() ? error : NameSource(error, source.file, source.name);

@@ -107,6 +107,7 @@ PlanOptions PlanOptionsOf(const SessionState& state) {
     return caches;
   };
   out.variables = &state.variables;
+  out.parameters = state.parameters;
   if (state.cluster == nullptr) return out;
   out.ranks = state.cluster->ranks();
   out.join_exchange = settings.join_exchange;

@@ -8,6 +8,8 @@
 #include "session/decode_depth.h"
 #include "session/program_run.h"
 #include "session/statements.h"
+#include "session/transaction.h"
+#include "tablet/catalog/schema_check.h"
 
 namespace tessera {
 namespace {
@@ -49,10 +51,9 @@ class RowForwarder {
 
 }  // namespace
 
-Status Select(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, ResultWriter* out) {
-  RowForwarder rows(state, compiled.program->columns, out);
-  TESSERA_TRY(
-      RunProgram(state, *compiled.program, snapshot, [&](RowBatch&& batch) { return rows.Rows(std::move(batch)); }));
+Status Select(SessionState* state, const vm::Program& program, const Snapshot& snapshot, ResultWriter* out) {
+  RowForwarder rows(state, program.columns, out);
+  TESSERA_TRY(RunProgram(state, program, snapshot, [&](RowBatch&& batch) { return rows.Rows(std::move(batch)); }));
   state->timing.rows = rows.rows();
   const PhaseScope phase(Phase::kPrint);
   return rows.End();
@@ -92,13 +93,20 @@ Status WriteRows(SessionState* state, const Compiled& compiled, const Snapshot& 
 
 Status Insert(SessionState* state, const Compiled& compiled, const Snapshot& snapshot) {
   const Statement& s = compiled.statement;
+  if (MayWait(*state, compiled)) {
+    RowBatch rows = s.values;
+    if (s.rules) TESSERA_TRY(s.rules(&rows, 1));
+    state->timing.rows = rows.rows;
+    return LetWait(state, s, rows);
+  }
   TESSERA_ASSIGN(std::unique_ptr<TableWriter> writer, state->database->Write(s.table));
   // The snapshot is older than the lock: the table may have become another one in between.
-  TESSERA_ASSIGN(std::shared_ptr<const Snapshot> now, state->database->Read());
+  TESSERA_ASSIGN(std::shared_ptr<const Snapshot> now, state->Read());
   const std::shared_ptr<const TableInfo> table = now->Find(s.table);
   if (table == nullptr || table->id != s.target->id) {
     return {ErrorCode::kBusy, "table \"" + s.table + "\" was replaced by another process", "Run the statement again."};
   }
+  TESSERA_TRY(CheckUnchanged(s.target->schema, table->schema));
   return WriteRows(state, compiled, snapshot, writer.get());
 }
 

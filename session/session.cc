@@ -14,19 +14,62 @@
 #include "base/phase_clock.h"
 #include "base/processors.h"
 #include "compiler/compiler.h"
+#include "compiler/parse/prepared_text.h"
 #include "mpi/cluster.h"
 #include "session/program_run.h"
 #include "session/session_state.h"
 #include "session/statement_timer.h"
 #include "session/statements.h"
+#include "session/transaction.h"
 #include "tablet/catalog/database_directory.h"
 #include "tablet/files/unpacked_chunks.h"
 
 namespace tessera {
+namespace {
+
+/// Whether it may change the database.
+bool Changes(const Statement& s) {
+  if (s.explain && !s.explain_analyze) return false;
+  switch (s.kind) {
+    case Statement::Kind::kSelect:
+    case Statement::Kind::kCopyTo:
+    case Statement::Kind::kSet:
+    case Statement::Kind::kShow:
+    case Statement::Kind::kNotice:
+    case Statement::Kind::kSetVariable:
+    case Statement::Kind::kPrepare:
+    case Statement::Kind::kExecute:
+    case Statement::Kind::kDeallocate:
+      return false;
+    case Statement::Kind::kInsert:
+    case Statement::Kind::kDelete:
+    case Statement::Kind::kUpdate:
+    case Statement::Kind::kCreateTable:
+    case Statement::Kind::kDropTable:
+    case Statement::Kind::kCopyFrom:
+    case Statement::Kind::kCreateType:
+    case Statement::Kind::kDropType:
+    case Statement::Kind::kCreateMacro:
+    case Statement::Kind::kDropMacro:
+    case Statement::Kind::kVacuum:
+    case Statement::Kind::kTruncate:
+    case Statement::Kind::kAlterTable:
+      break;
+    // (A temporary one is the session's.)
+    case Statement::Kind::kCreateView:
+      return !s.view->temporary;
+    case Statement::Kind::kDropView:
+      break;
+  }
+  return true;
+}
+
+}  // namespace
 
 class Session::Impl {
  public:
   ~Impl() {
+    RollBack(&state_);
     if (state_.cluster != nullptr) state_.cluster->CloseDatabase();
   }
 
@@ -36,7 +79,7 @@ class Session::Impl {
     state_.default_threads = ProcessorsOfRank(local_ranks);
     state_.default_memory_limit = options.memory_limit != 0 ? options.memory_limit : MemoryOfRank(local_ranks);
     TESSERA_ASSIGN(state_.database, Database::Open(options.directory, options.mode));
-    is_new_ = !DatabaseDirectory::IsWritten(state_.database->directory());
+    is_new_ = !IsWritten();
     TESSERA_TRY(TellRanks());
     Settings settings;
     settings.threads = std::clamp(options.threads, 0, kMaxThreads);
@@ -44,12 +87,14 @@ class Session::Impl {
     return state_.ChangeSettings(settings);
   }
 
-  Status Execute(std::string_view sql, ResultWriter* out) {
+  /// `parameters`: nullptr if the statement may have none.
+  Status Execute(std::string_view sql, const std::vector<Value>* parameters, ResultWriter* out) {
     // A Cancel() that began while the last statement ran must not reach this one: wait until none is under way, then
     // clear the flag. The wait is as long as two instructions of a signal handler.
     while (cancels_under_way_.load() != 0) std::this_thread::yield();
     state_.cancel = false;
     running_ = true;
+    state_.parameters = parameters;
     state_.timing = Timing{};
     state_.is_query = false;
     state_.warning.clear();
@@ -87,12 +132,17 @@ class Session::Impl {
   bool is_new() const { return is_new_; }
 
  private:
+  /// A temporary database is there from the start.
+  bool IsWritten() const {
+    return state_.options.directory.empty() || DatabaseDirectory::IsWritten(state_.database->directory());
+  }
+
   /// Tells the other ranks the database as soon as they can see it: not before the first change, if it is new.
   Status TellRanks() {
     const SessionOptions& options = state_.options;
     if (state_.cluster != nullptr || options.cluster == nullptr || options.cluster->ranks() == 1) return Status::Ok();
     const std::string& directory = state_.database->directory();
-    if (!DatabaseDirectory::IsWritten(directory)) return Status::Ok();
+    if (!IsWritten()) return Status::Ok();
     std::error_code error;
     const std::string path = std::filesystem::canonical(directory, error).string();
     TESSERA_TRY(options.cluster->OpenDatabase(error ? directory : path, options.directory.empty(), options.scatter));
@@ -110,27 +160,108 @@ class Session::Impl {
     TakeAccounts(clock, &statistics.ranks[0]);
   }
 
+  /// An error within a transaction is its end, but for ROLLBACK.
   Status Run(std::string_view sql, ResultWriter* out) {
-    TESSERA_ASSIGN(const bool ended, RefuseTransaction(&state_, sql, out));
-    if (ended) return Status::Ok();
+    const auto run = [&]() -> Status {
+      TESSERA_ASSIGN(const bool done, RunTransactionCommand(&state_, sql, out));
+      return done ? Status::Ok() : RunOther(sql, out);
+    };
+    Status status = run();
+    if (!status.ok()) state_.transaction.has_failed = state_.transaction.is_open;
+    return status;
+  }
+
+  /// A statement that neither begins nor ends a transaction.
+  Status RunOther(std::string_view sql, ResultWriter* out) {
     TESSERA_TRY(TellRanks());
-    TESSERA_ASSIGN(std::shared_ptr<const Snapshot> snapshot, state_.database->Read());
-    const auto start = Clock::now();
+    // Rows that wait are stored before what may read them.
+    if (!MayAddToWaiting(sql)) TESSERA_TRY(StoreWaiting(&state_));
+    TESSERA_ASSIGN(std::shared_ptr<const Snapshot> snapshot, SnapshotOf(&state_));
+    return RunText(sql, snapshot, Clock::now(), out);
+  }
+
+  /// `start`: when its compilation began.
+  Status RunText(std::string_view sql, const std::shared_ptr<const Snapshot>& snapshot, Clock::time_point start,
+                 ResultWriter* out) {
     PlanOptions options = PlanOptionsOf(state_);
-    options.run_query = [&](const std::string& query) { return FirstColumn(&state_, query, *snapshot); };
-    TESSERA_ASSIGN(Compiled compiled, Compile(sql, *snapshot, options, &state_.random));
+    Compiled compiled;
+    const std::string with_values = state_.parameters != nullptr ? ProgramKey(sql, *state_.parameters) : "";
+    const std::string_view key = state_.parameters != nullptr ? with_values : sql;
+    std::shared_ptr<const vm::Program> query = state_.programs.Find(key, *snapshot, options);
     Timing& timing = state_.timing;
+    timing.kept = query != nullptr;
+    if (query == nullptr) {
+      bool asked = false;  // rows that the compiler asks for are not among what is noted
+      options.run_query = [&](const std::string& text) {
+        asked = true;
+        return FirstColumn(&state_, text, *snapshot);
+      };
+      if (const size_t at = PreparedTextAt(sql); at > 0) {
+        TESSERA_TRY(state_.prepared.Prepare(sql, at, *snapshot, options));
+        timing.compile = MillisecondsSince(start);
+        return out->Done("PREPARE");
+      }
+      TESSERA_ASSIGN(compiled, Compile(sql, *snapshot, options, &state_.random));
+      if (compiled.statement.kind == Statement::Kind::kExecute)
+        return ExecutePrepared(compiled.statement, snapshot, start, out);
+      if (compiled.statement.kind == Statement::Kind::kSelect && !compiled.statement.explain) {
+        query = std::move(compiled.program);
+        if (!asked) state_.programs.Keep(key, query, std::move(compiled.dependencies), *snapshot, options);
+      }
+    }
     timing.compile = MillisecondsSince(start);
     if (state_.cancel) return Cancelled();
-    state_.is_query = compiled.statement.kind == Statement::Kind::kSelect && !compiled.statement.explain;
+    state_.is_query = query != nullptr;
     const auto execution = Clock::now();
     const PhaseScope phase(Phase::kExecute);
-    const Statement::Kind kind = compiled.statement.kind;
-    const bool changes = kind == Statement::Kind::kDelete || kind == Statement::Kind::kUpdate;
-    const Status status =
-        changes ? Change(&state_, sql, compiled, snapshot, out) : RunStatement(&state_, compiled, *snapshot, out);
+    state_.transaction.has_read |= query != nullptr;
+    const Status status = query != nullptr ? Select(&state_, *query, *snapshot, out)
+                                           : RunCompiled(sql, std::move(compiled), snapshot, out);
     timing.execute = MillisecondsSince(execution);
     return status;
+  }
+
+  Status ExecutePrepared(const Statement& execute, std::shared_ptr<const Snapshot> snapshot, Clock::time_point start,
+                         ResultWriter* out) {
+    TESSERA_ASSIGN(const PreparedStatement* const prepared, state_.prepared.Find(execute.prepared.name));
+    TESSERA_ASSIGN(const std::vector<Value> values,
+                   PreparedStatements::ValuesOf(*prepared, execute, state_.settings.timezone));
+    const char* const explain = !execute.explain ? "" : execute.explain_analyze ? "EXPLAIN ANALYZE " : "EXPLAIN ";
+    const std::string text = explain + prepared->text;
+    if (!MayAddToWaiting(text)) {
+      TESSERA_TRY(StoreWaiting(&state_));
+      TESSERA_ASSIGN(snapshot, SnapshotOf(&state_));
+    }
+    state_.parameters = &values;
+    const Status status = RunText(text, snapshot, start, out);
+    state_.parameters = nullptr;
+    if (status.ok() || status.position() < 0) return status;
+    // The position is one of another text than the user's.
+    return {status.code(), fmt::format("{} (in prepared statement \"{}\")", status.message(), execute.prepared.name),
+            status.hint()};
+  }
+
+  /// A statement that is no query.
+  Status RunCompiled(std::string_view sql, Compiled compiled, std::shared_ptr<const Snapshot> snapshot,
+                     ResultWriter* out) {
+    if (Changes(compiled.statement)) {
+      TESSERA_ASSIGN(std::shared_ptr<const Snapshot> now, BeginChange(&state_, snapshot));
+      if (state_.transaction.is_open && !MayWait(state_, compiled)) {
+        TESSERA_TRY(StoreWaiting(&state_));
+        TESSERA_ASSIGN(now, state_.Read());
+      }
+      if (!IsSame(*now, *snapshot)) {
+        snapshot = std::move(now);
+        PlanOptions options = PlanOptionsOf(state_);
+        options.run_query = [&](const std::string& query) { return FirstColumn(&state_, query, *snapshot); };
+        TESSERA_ASSIGN(compiled, Compile(sql, *snapshot, options, &state_.random));
+      }
+    }
+    state_.transaction.has_read = true;
+    const Statement::Kind kind = compiled.statement.kind;
+    const bool finds_rows = kind == Statement::Kind::kDelete || kind == Statement::Kind::kUpdate;
+    if (kind == Statement::Kind::kAlterTable) return Alter(&state_, sql, compiled, snapshot, out);
+    return finds_rows ? Change(&state_, sql, compiled, snapshot, out) : RunStatement(&state_, compiled, *snapshot, out);
   }
 
   SessionState state_;
@@ -146,7 +277,7 @@ Status RunStatement(SessionState* state, const Compiled& compiled, const Snapsho
   if (s.explain) return Explain(state, compiled, snapshot, out);
   switch (s.kind) {
     case Statement::Kind::kSelect:
-      return Select(state, compiled, snapshot, out);
+      return Select(state, *compiled.program, snapshot, out);
     case Statement::Kind::kInsert: {
       std::string tag;
       tag.reserve(kTagBytes);
@@ -156,7 +287,8 @@ Status RunStatement(SessionState* state, const Compiled& compiled, const Snapsho
     }
     case Statement::Kind::kDelete:
     case Statement::Kind::kUpdate:
-      break;  // Change
+    case Statement::Kind::kAlterTable:
+      break;  // Change, Alter
     case Statement::Kind::kCreateTable: {
       std::string tag = "CREATE TABLE";
       tag.reserve(kTagBytes);
@@ -167,6 +299,9 @@ Status RunStatement(SessionState* state, const Compiled& compiled, const Snapsho
     case Statement::Kind::kDropTable:
       TESSERA_TRY(state->database->DropTable(s.table, s.if_exists));
       return out->Done("DROP TABLE");
+    case Statement::Kind::kTruncate:
+      TESSERA_TRY(state->database->Truncate(s.tables));
+      return out->Done("TRUNCATE TABLE");
     case Statement::Kind::kCreateType:
       TESSERA_TRY(state->database->CreateType(s.type));
       return out->Done("CREATE TYPE");
@@ -179,6 +314,12 @@ Status RunStatement(SessionState* state, const Compiled& compiled, const Snapsho
     case Statement::Kind::kDropMacro:
       TESSERA_TRY(state->database->DropMacro(s.macro.name, s.macro.of_rows, s.if_exists));
       return out->Done("DROP MACRO");
+    case Statement::Kind::kCreateView:
+      TESSERA_TRY(CreateView(state, s));
+      return out->Done("CREATE VIEW");
+    case Statement::Kind::kDropView:
+      TESSERA_TRY(DropViews(state, s));
+      return out->Done("DROP VIEW");
     case Statement::Kind::kCopyFrom:
       return CopyFrom(state, s, out);
     case Statement::Kind::kCopyTo:
@@ -196,6 +337,12 @@ Status RunStatement(SessionState* state, const Compiled& compiled, const Snapsho
       return out->Done(s.query != nullptr ? "SET" : "RESET");
     case Statement::Kind::kShow:
       return Show(state, s.setting, out);
+    case Statement::Kind::kDeallocate:
+      TESSERA_TRY(state->prepared.Deallocate(s.prepared.name));
+      return out->Done(s.prepared.name.empty() ? "DEALLOCATE ALL" : "DEALLOCATE");
+    case Statement::Kind::kPrepare:
+    case Statement::Kind::kExecute:
+      break;  // Session::Impl::RunText
   }
   return {ErrorCode::kInternal, "a statement of an unknown kind"};
 }
@@ -225,7 +372,11 @@ Result<std::unique_ptr<Session>> Session::Open(const SessionOptions& options) {
   }
 }
 
-Status Session::Execute(std::string_view sql, ResultWriter* out) { return impl_->Execute(sql, out); }
+Status Session::Execute(std::string_view sql, ResultWriter* out) { return impl_->Execute(sql, nullptr, out); }
+Status Session::Execute(std::string_view sql, std::span<const Value> parameters, ResultWriter* out) {
+  const std::vector<Value> values(parameters.begin(), parameters.end());
+  return impl_->Execute(sql, &values, out);
+}
 void Session::Cancel() { impl_->Cancel(); }
 void Session::SetProgress(std::function<void(const Progress&)> progress) {
   impl_->state().progress = std::move(progress);
@@ -236,7 +387,7 @@ bool Session::last_was_query() const { return impl_->state().is_query; }
 const vm::RunStatistics& Session::last_statistics() const { return impl_->state().statistics; }
 DeviceChoice Session::device() const { return impl_->state().settings.device; }
 int Session::threads() const { return impl_->state().threads(); }
-Result<std::shared_ptr<const Snapshot>> Session::Tables() { return impl_->state().database->Read(); }
+Result<std::shared_ptr<const Snapshot>> Session::Tables() { return impl_->state().Read(); }
 std::string Session::TakeWarning() {
   std::string all = std::exchange(impl_->state().warning, {});
   const std::string change = impl_->state().database->TakeWarning();

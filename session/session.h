@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -55,6 +56,7 @@ struct SessionOptions {
 struct Timing {
   double total = 0;    ///< from text to the last row
   double compile = 0;  ///< from text to verified program
+  bool kept = false;   ///< the program is that of an earlier statement with this text: `compile` only found it
   double execute = 0;
   double kernel = 0;        ///< GPU kernels
   uint64_t rows = 0;        ///< returned, or inserted
@@ -107,6 +109,10 @@ class Session {
   /// up to COMMIT or ROLLBACK. FormatError (compiler/compiler.h) prints
   /// it. No exception leaves it. Errors: kCancelled after Cancel() or statement_timeout; those of the statement.
   Status Execute(std::string_view sql, ResultWriter* out);
+  /// The same with values for the parameters $1, $2 and so on, or ?. A value of type kNull is NULL or has characters in
+  /// `text`: it takes the type of the place where the parameter stands, as a literal in quotes does; the others have their
+  /// own. Errors: also a parameter without a value.
+  Status Execute(std::string_view sql, std::span<const Value> parameters, ResultWriter* out);
   /// Stops the running statement, which then returns kCancelled "canceling statement due to user request".
   /// Async-signal-safe. No effect if none runs.
   void Cancel();

@@ -9,12 +9,16 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "compiler/query/random_calls.h"
 #include "mpi/rank_gpu.h"
+#include "session/prepared_statements.h"
+#include "session/program_cache.h"
 #include "session/session.h"
 #include "session/settings.h"
+#include "session/transaction.h"
 #include "tablet/database.h"
 #include "tablet/values/row_batch.h"
 #include "vm/run/statistics.h"
@@ -28,6 +32,8 @@ struct SessionState {
     return settings.memory_limit > 0 ? static_cast<uint64_t>(settings.memory_limit) : default_memory_limit;
   }
   Status OpenGpu();
+  /// The committed state now, and the temporary views.
+  Result<std::shared_ptr<const Snapshot>> Read();
   /// Takes the settings and does what follows from them. Errors: kDevice, there is no GPU although they ask for one; then
   /// nothing changes.
   Status ChangeSettings(const Settings& changed);
@@ -42,10 +48,13 @@ struct SessionState {
   RankGpu gpu;                                 ///< opened by the first query that may use it
   std::function<void(const Progress&)> progress;
   std::map<std::string, Value, std::less<>> variables;  ///< of SET VARIABLE
+  Views temporary_views;
   RandomState random{std::random_device()(), 0};
-  /// "BEGIN", if a transaction was begun, which is refused as a whole, and has not ended; else "".
-  std::string refused_transaction;
+  SessionTransaction transaction;
+  ProgramCache programs;  ///< of queries that have run
+  PreparedStatements prepared;
   // Of the running or the last statement:
+  const std::vector<Value>* parameters = nullptr;  ///< what $1 and so on stand for; nullptr: there may be none
   Timing timing;
   bool is_query = false;
   std::string warning;  ///< of what the user should know though it is no error; "": nothing

@@ -24,13 +24,8 @@ inline constexpr size_t kTagBytes = 64;
 /// Runs a compiled statement of any kind.
 Status RunStatement(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, ResultWriter* out);
 
-// transaction_statements.cc
-/// Transactions of several statements are not supported. One that is begun is refused as a whole, up to its end: else what
-/// it was to undo would stay. True if `sql` ended one, and with that is done. Errors: `sql` begins one or belongs to one.
-Result<bool> RefuseTransaction(SessionState* state, std::string_view sql, ResultWriter* out);
-
 // query_statements.cc
-Status Select(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, ResultWriter* out);
+Status Select(SessionState* state, const vm::Program& program, const Snapshot& snapshot, ResultWriter* out);
 /// Returns nothing to a writer, so that EXPLAIN ANALYZE can run it as well.
 Status Insert(SessionState* state, const Compiled& compiled, const Snapshot& snapshot);
 Status CreateTable(SessionState* state, const Compiled& compiled, const Snapshot& snapshot);
@@ -46,6 +41,18 @@ Status SetVariable(SessionState* state, const Compiled& compiled, const Snapshot
 /// when the writer lock is held.
 Status Change(SessionState* state, std::string_view sql, const Compiled& compiled,
               const std::shared_ptr<const Snapshot>& snapshot, ResultWriter* out);
+
+/// The same tables, with numbers of the rows of the target.
+Snapshot WithNumbers(const Snapshot& snapshot, const std::shared_ptr<const TableInfo>& target);
+
+// alter_statement.cc
+/// A change of a table as a whole, likewise.
+Status Alter(SessionState* state, std::string_view sql, const Compiled& compiled,
+             const std::shared_ptr<const Snapshot>& snapshot, ResultWriter* out);
+
+// view_statements.cc
+Status CreateView(SessionState* state, const Statement& statement);
+Status DropViews(SessionState* state, const Statement& statement);
 
 // vacuum_statement.cc
 /// Writes the tables anew, each in one commit: in the order of cluster_by, packed for `compression` ("": for what the

@@ -1,28 +1,243 @@
 // BEGIN, COMMIT, ROLLBACK and their kin.
+#include <algorithm>
+#include <utility>
 
-#include "compiler/parse/transaction_words.h"
+#include "compiler/compiler.h"
+#include "compiler/parse/sql_scanner.h"
+#include "compiler/parse/transaction_command.h"
+#include "session/session_state.h"
 #include "session/statements.h"
+#include "session/transaction.h"
+#include "tablet/load/table_writer.h"
 
 namespace tessera {
+namespace {
 
-Result<bool> RefuseTransaction(SessionState* state, std::string_view sql, ResultWriter* out) {
-  const TransactionWords words = TransactionWordsOf(sql);
-  std::string& refused = state->refused_transaction;
-  if (words.role == TransactionRole::kBegins) {
-    if (refused.empty()) refused = words.name;
-    return Unsupported(
-        words.name + " is not supported: each statement is a transaction of its own", words.position,
-        "What follows is refused up to COMMIT or ROLLBACK. Leave these words out; to change a table as a "
-        "whole, write CREATE OR REPLACE TABLE t AS SELECT ...");
+using Kind = TransactionCommand::Kind;
+
+/// As many rows as this do not wait for more.
+constexpr size_t kMostWaiting = size_t{1} << 16;
+
+constexpr char kTryAgain[] = "Enter ROLLBACK, then run the transaction again from its BEGIN.";
+
+Status Begin(SessionState* state, const TransactionCommand& command) {
+  SessionTransaction& t = state->transaction;
+  if (t.is_open) {
+    state->warning = "there is already a transaction in progress";
+    return Status::Ok();
   }
-  if (refused.empty()) return false;
-  if (words.role != TransactionRole::kEnds) {
-    return Unsupported("not run: it belongs to the transaction that " + refused + " was to begin", -1,
-                       "Enter ROLLBACK, then run the statements without " + refused + ": each is kept when it ends.");
+  t = {};
+  t.is_open = true;
+  t.reads_only = command.reads_only;
+  t.temporary_views = state->temporary_views;
+  return command.locks_now ? BeginChange(state, nullptr).status() : Status::Ok();
+}
+
+Status Commit(SessionState* state) {
+  const SessionTransaction ended = std::exchange(state->transaction, {});
+  Database& database = *state->database;
+  if (!database.InTransaction()) return Status::Ok();
+  return database.CommitTransaction();
+}
+
+/// COMMIT and ROLLBACK. A transaction that has failed is rolled back by either.
+Status End(SessionState* state, const TransactionCommand& command, ResultWriter* out) {
+  SessionTransaction& t = state->transaction;
+  const bool commits = command.kind == Kind::kCommit && !t.has_failed;
+  const bool reads_only = t.reads_only;
+  if (!t.is_open) {
+    if (command.chains) return SqlError("AND CHAIN can only be used in transaction blocks", -1, "Enter BEGIN first.");
+    state->warning = "there is no transaction in progress";
+  } else if (commits) {
+    Status stored = StoreWaiting(state);
+    if (!stored.ok()) {
+      RollBack(state);
+      return stored;
+    }
+    TESSERA_TRY(Commit(state));
+  } else {
+    RollBack(state);
   }
-  refused.clear();
-  TESSERA_TRY(out->Done("ROLLBACK"));  // nothing of it was done, whichever word ended it
+  if (command.chains) {
+    t.is_open = true;
+    t.reads_only = reads_only;
+    t.temporary_views = state->temporary_views;
+  }
+  return out->Done(commits ? "COMMIT" : "ROLLBACK");
+}
+
+/// The mark of a savepoint's name, the last of that name. Errors: there is none.
+Result<size_t> MarkOf(const SessionTransaction& t, const std::string& name) {
+  const auto found =
+      std::find_if(t.savepoints.rbegin(), t.savepoints.rend(), [&](const auto& s) { return s.name == name; });
+  if (found != t.savepoints.rend()) return static_cast<size_t>(t.savepoints.rend() - found);
+  return SqlError("savepoint \"" + name + "\" does not exist");
+}
+
+Status Divide(SessionState* state, const TransactionCommand& command) {
+  SessionTransaction& t = state->transaction;
+  Database& database = *state->database;
+  if (command.kind == Kind::kSavepoint) {
+    TESSERA_TRY(StoreWaiting(state));
+    if (database.InTransaction()) TESSERA_TRY(database.PushMark());
+    t.savepoints.push_back({command.savepoint, state->temporary_views});
+    return Status::Ok();
+  }
+  TESSERA_ASSIGN(const size_t mark, MarkOf(t, command.savepoint));
+  if (command.kind == Kind::kRelease) {
+    if (database.InTransaction()) TESSERA_TRY(database.DropMark(mark));
+    t.savepoints.resize(mark - 1);
+    return Status::Ok();
+  }
+  t.waiting = {};
+  if (database.InTransaction()) TESSERA_TRY(database.ReturnToMark(mark));
+  t.savepoints.resize(mark);
+  state->temporary_views = t.savepoints.back().temporary_views;
+  t.has_failed = false;
+  return Status::Ok();
+}
+
+const char* TagOf(Kind kind) {
+  switch (kind) {
+    case Kind::kBegin:
+      return "BEGIN";
+    case Kind::kSavepoint:
+      return "SAVEPOINT";
+    case Kind::kRelease:
+      return "RELEASE";
+    case Kind::kRollbackTo:
+      return "ROLLBACK";
+    case Kind::kSetModes:
+      return "SET";
+    case Kind::kNone:
+    case Kind::kCommit:
+    case Kind::kRollback:
+      break;  // End
+  }
+  return "";
+}
+
+Status RunCommand(SessionState* state, const TransactionCommand& command) {
+  SessionTransaction& t = state->transaction;
+  if (command.kind == Kind::kBegin) return Begin(state, command);
+  if (!t.is_open && command.kind == Kind::kSetModes) {
+    state->warning = "SET TRANSACTION can only be used in transaction blocks";
+    return Status::Ok();
+  }
+  if (!t.is_open)
+    return SqlError(std::string(TagOf(command.kind)) + (command.kind == Kind::kRollbackTo ? " TO" : "") +
+                        " SAVEPOINT can only be used in transaction blocks",
+                    -1, "Enter BEGIN first.");
+  if (command.kind == Kind::kSetModes) {
+    t.reads_only |= command.reads_only;
+    return Status::Ok();
+  }
+  return Divide(state, command);
+}
+
+/// Rows that wait become tablets.
+Status Store(SessionState* state) {
+  const WaitingRows waiting = std::exchange(state->transaction.waiting, {});
+  TESSERA_ASSIGN(const std::unique_ptr<TableWriter> writer, state->database->Write(waiting.table));
+  TESSERA_TRY(writer->Append(waiting.rows, 1));
+  return writer->Commit();
+}
+
+}  // namespace
+
+Result<bool> RunTransactionCommand(SessionState* state, std::string_view sql, ResultWriter* out) {
+  TESSERA_ASSIGN(const TransactionCommand command, ReadTransactionCommand(sql));
+  SessionTransaction& t = state->transaction;
+  const bool ends = command.kind == Kind::kCommit || command.kind == Kind::kRollback;
+  if (t.has_failed && !ends && command.kind != Kind::kRollbackTo) {
+    return SqlError(
+        "current transaction is aborted, commands ignored until end of transaction block", -1,
+        t.savepoints.empty() ? "Enter ROLLBACK." : "Enter ROLLBACK, or ROLLBACK TO " + t.savepoints.back().name + ".");
+  }
+  if (command.kind == Kind::kNone) return false;
+  if (ends) {
+    TESSERA_TRY(End(state, command, out));
+  } else {
+    TESSERA_TRY(RunCommand(state, command));
+    TESSERA_TRY(out->Done(TagOf(command.kind)));
+  }
   return true;
+}
+
+bool IsSame(const Snapshot& a, const Snapshot& b) {
+  return a.tables == b.tables && a.types == b.types && a.macros == b.macros && a.views == b.views;
+}
+
+Result<std::shared_ptr<const Snapshot>> SnapshotOf(SessionState* state) {
+  SessionTransaction& t = state->transaction;
+  if (!t.is_open || state->database->InTransaction()) return state->Read();
+  if (t.snapshot == nullptr) {
+    TESSERA_ASSIGN(t.snapshot, state->Read());
+  }
+  return t.snapshot;
+}
+
+Result<std::shared_ptr<const Snapshot>> BeginChange(SessionState* state, const std::shared_ptr<const Snapshot>& seen) {
+  SessionTransaction& t = state->transaction;
+  Database& database = *state->database;
+  if (!t.is_open) return seen;
+  if (t.reads_only) return SqlError("cannot change anything in a read-only transaction", -1, "Enter COMMIT first.");
+  if (database.InTransaction()) return seen;
+  TESSERA_TRY(database.BeginTransaction());
+  TESSERA_ASSIGN(std::shared_ptr<const Snapshot> now, state->Read());
+  if (t.has_read && !IsSame(*now, *t.snapshot)) {
+    database.RollBackTransaction();
+    return Status(ErrorCode::kBusy,
+                  "could not serialize access: another session has changed the database since this transaction's first "
+                  "statement",
+                  kTryAgain);
+  }
+  t.snapshot.reset();
+  for (size_t i = 0; i < t.savepoints.size(); ++i) TESSERA_TRY(database.PushMark());
+  return now;
+}
+
+bool MayAddToWaiting(std::string_view sql) {
+  const Token blanks = NextToken(sql, 0);
+  const Token t = blanks.kind == Token::Kind::kSpace ? NextToken(sql, blanks.end) : blanks;
+  const std::string_view first = sql.substr(t.begin, t.end - t.begin);
+  const auto is = [&](std::string_view word) {
+    return std::ranges::equal(first, word, [](char a, char b) { return (a | 0x20) == b; });
+  };
+  return is("insert") || is("execute");
+}
+
+bool MayWait(const SessionState& state, const Compiled& compiled) {
+  const Statement& s = compiled.statement;
+  if (!state.transaction.is_open || s.kind != Statement::Kind::kInsert || s.explain || compiled.program != nullptr)
+    return false;
+  const TableSchema& schema = s.target->schema;
+  return s.values.rows > 0 && s.values.rows < kMostWaiting && schema.primary_key.empty() && schema.unique_keys.empty();
+}
+
+Status LetWait(SessionState* state, const Statement& insert, const RowBatch& rows) {
+  TESSERA_TRY(CheckConstraints(insert.target->schema, rows, 1));
+  WaitingRows& waiting = state->transaction.waiting;
+  if (waiting.table != insert.table || waiting.rows.columns.empty()) {
+    TESSERA_TRY(StoreWaiting(state));
+    waiting.table = insert.table;
+    for (const ColumnVector& column : rows.columns) waiting.rows.columns.emplace_back().type = column.type;
+  }
+  for (size_t c = 0; c < rows.columns.size(); ++c) {
+    for (size_t row = 0; row < rows.rows; ++row) waiting.rows.columns[c].AppendFrom(rows.columns[c], row);
+  }
+  waiting.rows.rows += rows.rows;
+  return waiting.rows.rows < kMostWaiting ? Status::Ok() : Store(state);
+}
+
+Status StoreWaiting(SessionState* state) {
+  return state->transaction.waiting.rows.rows == 0 ? Status::Ok() : Store(state);
+}
+
+void RollBack(SessionState* state) noexcept {
+  if (state->transaction.is_open) state->temporary_views.swap(state->transaction.temporary_views);
+  state->transaction = {};
+  if (state->database != nullptr && state->database->InTransaction()) state->database->RollBackTransaction();
 }
 
 }  // namespace tessera

@@ -1,26 +1,12 @@
 // VACUUM: tables written anew.
 
 #include "session/program_run.h"
+#include "session/settings_scope.h"
 #include "session/statements.h"
+#include "tablet/load/table_alteration.h"
 
 namespace tessera {
 namespace {
-
-/// What a statement changes of the session, and changes back when it ends.
-class SettingsScope {
- public:
-  explicit SettingsScope(SessionState* state) : state_(*state), saved_(state->settings) {}
-  ~SettingsScope() {
-    state_.settings = saved_;
-    state_.database->SetCompression(saved_.compression);
-  }
-  SettingsScope(const SettingsScope&) = delete;
-  SettingsScope& operator=(const SettingsScope&) = delete;
-
- private:
-  SessionState& state_;
-  const Settings saved_;
-};
 
 std::string Quoted(const std::string& name) {
   std::string out = "\"";
@@ -29,14 +15,12 @@ std::string Quoted(const std::string& name) {
 }
 
 Status VacuumTable(SessionState* state, const std::string& name) {
-  TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> before, state->database->Read());
-  const std::shared_ptr<const TableInfo> table = before->Find(name);
-  if (table == nullptr) return SqlError("table \"" + name + "\" does not exist");
-  TESSERA_ASSIGN(const std::unique_ptr<TableWriter> writer, state->database->WriteNew(table->schema, true));
+  TESSERA_ASSIGN(const std::unique_ptr<TableAlteration> alteration, state->database->Alter(name));
   // The lock is held from here on: these are the rows that are replaced.
   TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> now, state->database->Read());
-  if (const auto held = now->Find(name); held == nullptr || held->id != table->id)
-    return {ErrorCode::kBusy, "table \"" + name + "\" was replaced by another process", "Run the statement again."};
+  const std::shared_ptr<const TableInfo> table = now->Find(name);
+  if (table == nullptr) return {ErrorCode::kInternal, "a table changed under its lock"};
+  TESSERA_ASSIGN(const std::unique_ptr<TableWriter> writer, alteration->Rewrite(table->schema));
   TESSERA_ASSIGN(const Compiled rows, Compile("SELECT * FROM " + Quoted(name), *now, PlanOptionsOf(*state)));
   uint64_t written = 0;
   const auto append = [&](RowBatch&& batch) -> Status {
@@ -54,6 +38,8 @@ Status VacuumTable(SessionState* state, const std::string& name) {
 }  // namespace
 
 Status Vacuum(SessionState* state, const std::vector<std::string>& tables, const std::string& compression) {
+  if (state->transaction.is_open)
+    return SqlError("VACUUM cannot run inside a transaction block", -1, "Enter COMMIT or ROLLBACK first.");
   const SettingsScope scope(state);
   if (!compression.empty()) TESSERA_TRY(Set(state, "compression", compression));
   state->settings.device = DeviceChoice::kHost;  // a GPU's rows come in any order

@@ -6,10 +6,11 @@
 #include <charconv>
 #include <cstdlib>
 #include <fstream>
+#include <set>
 
 #include "base/version.h"
 #include "compiler/query/nearest_name.h"
-#include "shell/schema_text.h"
+#include "compiler/query/schema_text.h"
 #include "shell/statistics_text.h"
 
 namespace tessera {
@@ -115,10 +116,10 @@ const std::vector<DotCommands::Command>& DotCommands::Commands() {
       {"output", "[FILE]", 0, 1, &DotCommands::Output, "Write results to FILE, or to standard output again"},
       {"quit", "[STATUS]", 0, 1, &DotCommands::Quit, "Leave"},
       {"read", "FILE", 1, 1, &DotCommands::Read, "Run the statements in FILE"},
-      {"schema", "[TABLE]", 0, 1, &DotCommands::Schema, "Show the CREATE of the tables and macros that match"},
+      {"schema", "[TABLE]", 0, 1, &DotCommands::Schema, "Show the CREATE of the tables, views and macros that match"},
       {"separator", "[TEXT]", 0, 1, &DotCommands::Separator,
        "Text between columns, in csv and list; without TEXT the format's own"},
-      {"tables", "[PATTERN]", 0, 1, &DotCommands::Tables, "List the tables"},
+      {"tables", "[PATTERN]", 0, 1, &DotCommands::Tables, "List the tables and views"},
       {"timer", "on|off", 0, 1, &DotCommands::Timer, "Print wall, compile and kernel time after each statement"},
       {"version", "", 0, 0, &DotCommands::Version, "Show the version"},
       {"width", "[N ...]", 0, kAny, &DotCommands::Width,
@@ -316,8 +317,10 @@ Status DotCommands::Schema(const Arguments& arguments) {
     names.emplace_back(table->schema.name);
     if (arguments.empty() || Matches(arguments[0], table->schema.name)) out += CreateTableText(table->schema);
   }
-  for (const Macro& macro : snapshot->macros) {
-    if (arguments.empty() || Matches(arguments[0], macro.name)) out += CreateMacroText(macro);
+  const std::vector<SchemaEntry> entries = InOrderOfUse(snapshot->views, snapshot->macros);
+  for (const SchemaEntry& entry : entries) {
+    names.emplace_back(entry.name);
+    if (arguments.empty() || Matches(arguments[0], entry.name)) out += entry.text;
   }
   if (out.empty() && !arguments.empty()) {
     const std::string nearest = NearestName(arguments[0], names);
@@ -336,9 +339,12 @@ Status DotCommands::Separator(const Arguments& arguments) {
 
 Status DotCommands::Tables(const Arguments& arguments) {
   TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> snapshot, shell_->session_->Tables());
+  std::set<std::string> names;
+  for (const std::shared_ptr<const TableInfo>& table : snapshot->tables) names.insert(table->schema.name);
+  for (const std::shared_ptr<const ViewSchema>& view : snapshot->views) names.insert(view->name);
   std::string out;
-  for (const std::shared_ptr<const TableInfo>& table : snapshot->tables) {
-    if (arguments.empty() || Matches(arguments[0], table->schema.name)) out += table->schema.name + "\n";
+  for (const std::string& name : names) {
+    if (arguments.empty() || Matches(arguments[0], name)) out += name + "\n";
   }
   return Print(out);
 }

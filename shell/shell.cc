@@ -307,7 +307,8 @@ void Shell::ReportError(const Status& error, std::string_view sql, int line, con
 
 void Shell::ReportTiming() const {
   const Timing& t = session_->last_timing();
-  std::string text = fmt::format("Time: {:.3f} ms (compile {:.3f}, execute {:.3f}", t.total, t.compile, t.execute);
+  std::string text = fmt::format("Time: {:.3f} ms (compile {:.3f}{}, execute {:.3f}", t.total, t.compile,
+                                 t.kept ? " from cache" : "", t.execute);
   uint64_t transferred = 0;
   bool gpu = false;
   for (const vm::SectionStatistics& section : session_->last_statistics().sections) {

@@ -2,6 +2,7 @@
 #include "tablet/database.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/status.h"
 #include "tablet/catalog/database_directory.h"
@@ -12,6 +13,7 @@
 #include "tablet/csv/copy_options.h"
 #include "tablet/csv/csv_load.h"
 #include "tablet/csv/shared_load.h"
+#include "tablet/load/table_alteration.h"
 #include "tablet/load/table_load.h"
 #include "tablet/load/table_writer.h"
 #include "tablet/schemes/compression_goal.h"
@@ -32,6 +34,14 @@ class DirectoryDatabase final : public Database {
   void SetCompression(CompressionGoal goal) override { directory_->SetCompression(goal); }
   std::string TakeWarning() override { return directory_->TakeWarning(); }
 
+  bool InTransaction() const override { return directory_->InTransaction(); }
+  Status BeginTransaction() override { return directory_->BeginTransaction(); }
+  Status PushMark() override { return directory_->PushMark(); }
+  Status ReturnToMark(size_t mark) override { return directory_->ReturnToMark(mark); }
+  Status DropMark(size_t mark) override { return directory_->DropMark(mark); }
+  Status CommitTransaction() override { return directory_->CommitTransaction(); }
+  void RollBackTransaction() noexcept override { directory_->RollBackTransaction(); }
+
   Status CreateTable(const TableSchema& schema, bool if_not_exists) override {
     TESSERA_TRY(CheckSchema(schema));
     TESSERA_ASSIGN(const DatabaseDirectory::Write write, directory_->BeginWrite());
@@ -49,11 +59,28 @@ class DirectoryDatabase final : public Database {
   }
 
   Status DropTable(const std::string& name, bool if_exists) override {
-    if (if_exists && !DatabaseDirectory::IsWritten(directory_->path())) return Status();
+    if (if_exists && !directory_->IsWritten()) return Status();
     TESSERA_ASSIGN(const DatabaseDirectory::Write write, directory_->BeginWrite());
     const std::shared_ptr<const TableRecord> table = write.contents.Find(name);
+    if (table == nullptr && FindView(write.contents.views, name) != nullptr)
+      return SqlError("\"" + name + "\" is a view, not a table", -1, "Write DROP VIEW.");
     if (table == nullptr) return if_exists ? Status() : SqlError("table \"" + name + "\" does not exist");
     return directory_->DropTable(write, *table);
+  }
+
+  Status Truncate(const std::vector<std::string>& tables) override {
+    TESSERA_ASSIGN(const DatabaseDirectory::Write write, directory_->BeginWrite());
+    std::set<int64_t> ids;
+    for (const std::string& name : tables) {
+      const std::shared_ptr<const TableRecord> table = write.contents.Find(name);
+      if (table == nullptr) return SqlError("table \"" + name + "\" does not exist");
+      ids.insert(table->id);
+    }
+    return directory_->Truncate(write, ids);
+  }
+
+  Result<std::unique_ptr<TableAlteration>> Alter(const std::string& table) override {
+    return BeginTableAlteration(directory_, table);
   }
 
   Status CreateType(const EnumType& type) override {
@@ -67,7 +94,7 @@ class DirectoryDatabase final : public Database {
   }
 
   Status DropType(const std::string& name, bool if_exists) override {
-    if (if_exists && !DatabaseDirectory::IsWritten(directory_->path())) return Status();
+    if (if_exists && !directory_->IsWritten()) return Status();
     TESSERA_ASSIGN(const DatabaseDirectory::Write write, directory_->BeginWrite());
     std::vector<EnumType> types = write.contents.types;
     const auto at = std::lower_bound(types.begin(), types.end(), name, TypeLess);
@@ -76,9 +103,10 @@ class DirectoryDatabase final : public Database {
     for (const auto& table : write.contents.tables) {
       for (const ColumnSchema& column : table->schema.columns) {
         if (column.type.id != TypeId::kEnum || EnumOf(column.type).name != name) continue;
-        return SqlError("cannot drop type " + name + ": column \"" + column.name + "\" of table \"" +
-                            table->schema.name + "\" has it",
-                        -1, "Make the table anew without it first: CREATE OR REPLACE TABLE t AS SELECT ...");
+        return SqlError(
+            "cannot drop type " + name + ": column \"" + column.name + "\" of table \"" + table->schema.name +
+                "\" has it",
+            -1, "Drop the column first, or give it another type: ALTER TABLE t ALTER c TYPE TEXT USING c::TEXT.");
       }
     }
     types.erase(at);
@@ -101,12 +129,39 @@ class DirectoryDatabase final : public Database {
   }
 
   Status DropMacro(const std::string& name, bool of_rows, bool if_exists) override {
-    if (if_exists && !DatabaseDirectory::IsWritten(directory_->path())) return Status();
+    if (if_exists && !directory_->IsWritten()) return Status();
     TESSERA_ASSIGN(const DatabaseDirectory::Write write, directory_->BeginWrite());
     std::vector<Macro> macros = write.contents.macros;
     const auto gone = std::erase_if(macros, [&](const Macro& m) { return m.name == name && m.of_rows == of_rows; });
     if (gone == 0) return if_exists ? Status() : SqlError("macro \"" + name + "\" does not exist");
     return directory_->SetMacros(write, std::move(macros));
+  }
+
+  Status CreateView(const ViewSchema& view, bool replace, bool if_not_exists) override {
+    TESSERA_TRY(CheckView(view));
+    TESSERA_ASSIGN(const DatabaseDirectory::Write write, directory_->BeginWrite());
+    if (write.contents.Find(view.name) != nullptr) return SqlError("table \"" + view.name + "\" already exists");
+    Views views = write.contents.views;
+    const auto at = std::ranges::find_if(views, [&](const auto& v) { return v->name == view.name; });
+    if (at != views.end()) {
+      if (!replace) return if_not_exists ? Status() : SqlError("view \"" + view.name + "\" already exists");
+      views.erase(at);
+    }
+    views.push_back(std::make_shared<const ViewSchema>(view));
+    std::sort(views.begin(), views.end(), ViewLess);
+    return directory_->SetViews(write, std::move(views));
+  }
+
+  Status DropViews(const std::vector<std::string>& names, bool if_exists) override {
+    if (if_exists && !directory_->IsWritten()) return Status();
+    TESSERA_ASSIGN(const DatabaseDirectory::Write write, directory_->BeginWrite());
+    Views views = write.contents.views;
+    for (const std::string& name : names) {
+      const auto gone = std::erase_if(views, [&](const auto& view) { return view->name == name; });
+      if (gone == 0 && !if_exists) return SqlError("view \"" + name + "\" does not exist");
+    }
+    if (views.size() == write.contents.views.size()) return Status();
+    return directory_->SetViews(write, std::move(views));
   }
 
   Result<std::unique_ptr<TableWriter>> Write(const std::string& table) override {
@@ -125,6 +180,7 @@ class DirectoryDatabase final : public Database {
     // The file first: a wrong name should not wait for the lock.
     TESSERA_ASSIGN(CsvFile csv, CsvFile::Open(file));
     TESSERA_ASSIGN(std::unique_ptr<TableLoad> load, TableLoad::Begin(directory_, table, options.cancel));
+    if (options.schema != nullptr) TESSERA_TRY(CheckUnchanged(*options.schema, load->schema()));
     TESSERA_ASSIGN(const bool shared, LoadWithRanks(file, options, load.get()));
     if (!shared) TESSERA_TRY(LoadCsv(std::move(csv), options, load.get()));
     TESSERA_TRY(load->Commit());

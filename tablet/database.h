@@ -9,16 +9,20 @@
 // Threads: Database and Tablet may be used from any thread at once; TableWriter by one thread at a time.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "tablet/catalog/macro.h"
 #include "tablet/catalog/open_mode.h"
 #include "tablet/catalog/schema.h"
 #include "tablet/catalog/table_info.h"
+#include "tablet/catalog/view.h"
 #include "tablet/csv/copy_options.h"
+#include "tablet/load/table_alteration.h"
 #include "tablet/load/table_writer.h"
 #include "tablet/schemes/compression_goal.h"
 #include "tablet/values/enum_type.h"
@@ -43,18 +47,41 @@ class Database {
   /// In place of the table of that name, if there is one, in one commit.
   virtual Status ReplaceTable(const TableSchema& schema) = 0;
   virtual Status DropTable(const std::string& name, bool if_exists) = 0;
+  /// All rows of the tables go, in one commit.
+  virtual Status Truncate(const std::vector<std::string>& tables) = 0;
+  /// Takes the writer lock for a change of the table that keeps its rows. Errors: there is none of that name.
+  virtual Result<std::unique_ptr<TableAlteration>> Alter(const std::string& table) = 0;
   virtual Status CreateType(const EnumType& type) = 0;
   /// Errors: a column has the type.
   virtual Status DropType(const std::string& name, bool if_exists) = 0;
   /// `or_replace`: in place of the macro of that name and kind, if there is one.
   virtual Status CreateMacro(const Macro& macro, bool or_replace, bool if_not_exists) = 0;
   virtual Status DropMacro(const std::string& name, bool of_rows, bool if_exists) = 0;
+  /// In place of the view of that name if `replace`. Errors: there is one, or a table of that name.
+  virtual Status CreateView(const ViewSchema& view, bool replace, bool if_not_exists) = 0;
+  /// All or none.
+  virtual Status DropViews(const std::vector<std::string>& names, bool if_exists) = 0;
   virtual Result<std::unique_ptr<TableWriter>> Write(const std::string& table) = 0;
   /// A new table with its rows, in one commit: as CreateTable() or, if `replace`, ReplaceTable() and Write().
   virtual Result<std::unique_ptr<TableWriter>> WriteNew(const TableSchema& schema, bool replace) = 0;
   /// COPY table FROM file: all rows or none. Returns the rows added. Errors name file, line, column and text.
   virtual Result<uint64_t> CopyFrom(const std::string& table, const std::string& file,
                                     const CopyFromOptions& options) = 0;
+
+  // A transaction of several changes by this object: it takes the writer lock when it begins and holds it to its end. Read()
+  // has the changes at once; others see them all with the commit, or none. One thread at a time.
+  virtual bool InTransaction() const = 0;
+  /// Errors: kBusy, as of the other writers. REQUIRES: !InTransaction(); and of those below: InTransaction().
+  virtual Status BeginTransaction() = 0;
+  /// Marks are numbered from 1; a mark goes with those after it.
+  virtual Status PushMark() = 0;
+  /// Undoes what was done since. The mark stays.
+  virtual Status ReturnToMark(size_t mark) = 0;
+  virtual Status DropMark(size_t mark) = 0;
+  /// Ends it, also with an error: then nothing of it is kept, unless the message says that this cannot be known.
+  virtual Status CommitTransaction() = 0;
+  virtual void RollBackTransaction() noexcept = 0;
+
   virtual void SetLockTimeout(int milliseconds) = 0;
   /// How the tablets are packed that are written from now on.
   virtual void SetCompression(CompressionGoal goal) = 0;

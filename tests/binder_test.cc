@@ -682,6 +682,14 @@ TEST_F(BindTest, SetOperationsOfManyColumns) {
   }
 }
 
+TEST_F(BindTest, ParametersStandInPreparedStatements) {
+  const Result<Statement> bound = BindText("SELECT $1");
+  ASSERT_FALSE(bound.ok());
+  EXPECT_EQ(bound.status().code(), ErrorCode::kSql);
+  EXPECT_EQ(bound.status().message(), "there is no parameter $1");
+  EXPECT_EQ(bound.status().position(), 7);
+}
+
 TEST_F(BindTest, UnsupportedFeaturesAreNamed) {
   const UnsupportedCase cases[] = {
       {"INSERT INTO u (x) VALUES (DEFAULT), ((SELECT 1))", "a subquery in VALUES", "(SELECT 1)"},
@@ -692,7 +700,7 @@ TEST_F(BindTest, UnsupportedFeaturesAreNamed) {
       {"SELECT i FROM t FOR UPDATE", "FOR UPDATE and FOR SHARE", "FOR UPDATE"},
       {"SELECT i FROM t TABLESAMPLE reservoir (10%)", "a RESERVOIR sample of a percentage", "10%"},
       {"SELECT i INTO z FROM t", "SELECT INTO", "INTO"},
-      {"SELECT $1", "a parameter", "$1"},
+      {"CREATE TABLE z AS EXECUTE q", "CREATE TABLE AS of a statement other than SELECT", "z AS"},
       {"SELECT ARRAY[1]", "ARRAY", "ARRAY"},
       {"SELECT (1, 2) = 3", "a row value", "(1, 2)"},
       {"SELECT v COLLATE \"C\" FROM t", "COLLATE", "COLLATE"},
@@ -701,10 +709,10 @@ TEST_F(BindTest, UnsupportedFeaturesAreNamed) {
       {"SELECT i FROM other.t", "a table name with a schema", "other"},
       {"SELECT i::timetz FROM t", "type TIME WITH TIME ZONE", "timetz"},
       {"  MERGE INTO t USING u ON t.i = u.i WHEN MATCHED THEN DELETE", "MERGE", "MERGE"},
-      {"TRUNCATE t", "TRUNCATE", "TRUNCATE"},
+      {"CLUSTER t", "CLUSTER", "CLUSTER"},
       {"BEGIN", "BEGIN, COMMIT or ROLLBACK", "BEGIN"},
-      {"CREATE VIEW z AS SELECT 1", "CREATE VIEW", "CREATE"},
-      {"CREATE UNIQUE INDEX z ON t (i)", "CREATE UNIQUE INDEX", "CREATE"},
+      {"CREATE RECURSIVE VIEW z (n) AS SELECT 1", "CREATE RECURSIVE VIEW", "RECURSIVE"},
+      {"CREATE UNIQUE INDEX z ON t (i) WHERE i > 0", "CREATE UNIQUE INDEX with WHERE", "CREATE"},
       {"PRAGMA x", "PRAGMA", "PRAGMA"},
       {"ATTACH 'x' AS y", "ATTACH", "ATTACH"},
       {"INSTALL x", "INSTALL", "INSTALL"},
@@ -712,8 +720,9 @@ TEST_F(BindTest, UnsupportedFeaturesAreNamed) {
       {"SHOW COLUMNS FROM t", "SHOW COLUMNS", "SHOW"},
       {"SELECT i FROM t LIMIT 2, i", "LIMIT offset, count", "LIMIT"},
       {"CREATE MATERIALIZED VIEW z AS SELECT 1", "CREATE MATERIALIZED VIEW", "z AS"},
-      {"ALTER TABLE t ADD COLUMN z INT", "ALTER TABLE", "ALTER"},
-      {"DROP VIEW t", "DROP VIEW", "DROP"},
+      {"ALTER TABLE t INHERIT u", "INHERIT", "ALTER"},
+      {"ALTER TABLE t ADD FOREIGN KEY (i) REFERENCES u (i)", "FOREIGN KEY", "FOREIGN"},
+      {"DROP SEQUENCE t", "DROP SEQUENCE", "DROP"},
       {"CREATE TEMP TABLE z (a INT)", "a temporary table", "z (a"},
       {"CREATE TABLE z (a DATE DEFAULT (SELECT 1))", "a subquery in DEFAULT", "(SELECT"},
       {"CREATE TABLE z (a INT CHECK (a > random()))", "random() in a CHECK constraint", "> random"},

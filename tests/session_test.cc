@@ -191,15 +191,104 @@ TEST(Session, CommandTags) {
   EXPECT_EQ(Answer(session.get(), "SET threads = 1"), "SET");
 }
 
-TEST(Session, ATransactionIsRefusedAsAWhole) {
+TEST(Session, AnErrorEndsATransaction) {
   const std::unique_ptr<Session> session = Open();
   Answer(session.get(), "CREATE TABLE t (x INTEGER)");
-  EXPECT_NE(Answer(session.get(), "BEGIN").find("BEGIN is not supported"), std::string::npos);
-  for (const char* sql : {"INSERT INTO t VALUES (1)", "DROP TABLE t", "SELECT 1", "SET threads = 1", "nonsense"})
-    EXPECT_NE(Answer(session.get(), sql).find("not run: it belongs to the transaction"), std::string::npos) << sql;
+  EXPECT_EQ(Answer(session.get(), "BEGIN"), "BEGIN");
+  EXPECT_EQ(Answer(session.get(), "INSERT INTO t VALUES (1)"), "INSERT 0 1");
+  EXPECT_NE(Answer(session.get(), "nonsense").find("syntax error"), std::string::npos);
+  for (const char* sql :
+       {"INSERT INTO t VALUES (1)", "DROP TABLE t", "SELECT 1", "SET threads = 1", "nonsense", "BEGIN"})
+    EXPECT_NE(Answer(session.get(), sql).find("current transaction is aborted"), std::string::npos) << sql;
   EXPECT_EQ(Answer(session.get(), "COMMIT"), "ROLLBACK");
+  EXPECT_EQ(Answer(session.get(), "COMMIT"), "COMMIT");
+  EXPECT_EQ(session->TakeWarning(), "there is no transaction in progress");
   EXPECT_EQ(Answer(session.get(), "INSERT INTO t VALUES (2)"), "INSERT 0 1");
   EXPECT_EQ(Answer(session.get(), "SELECT x FROM t"), "x\n2\n");
+}
+
+/// What a statement answers with values for its parameters, as CSV without a header.
+std::string AnswerWith(Session* session, const std::string& sql, const std::vector<Value>& values) {
+  std::string out;
+  ResultTextOptions options;
+  options.format = ResultFormat::kCsv;
+  options.headers = false;
+  const auto take = [&](std::string_view text) {
+    out += text;
+    return Status::Ok();
+  };
+  const auto writer = MakeResultText(options, take, [&](const std::string& tag) { out += tag; });
+  const Status status = session->Execute(sql, values, writer.get());
+  return status.ok() ? out : FormatError(status, sql);
+}
+
+Value Untyped(const std::string& text) {
+  Value v = Value::Text(text);
+  v.type = {};
+  return v;
+}
+
+TEST(Session, ValuesOfParameters) {
+  const std::unique_ptr<Session> session = Open();
+  Answer(session.get(), "CREATE TABLE t (a INTEGER, d DATE, p DECIMAL(8,2))");
+  const Value one = Value::Int(SqlType::Of(TypeId::kInteger), 1);
+  const std::string insert = "INSERT INTO t VALUES ($1, $2, ?3)";
+  EXPECT_EQ(AnswerWith(session.get(), insert, {one, Untyped("2026-01-31"), Untyped("1.5")}), "INSERT 0 1");
+  EXPECT_EQ(AnswerWith(session.get(), insert, {Value::Null({}), Value::Null({}), Value::Null({})}), "INSERT 0 1");
+  const std::string select = "SELECT * FROM t WHERE a = ? OR d > ? OR p < ?";
+  EXPECT_EQ(AnswerWith(session.get(), select, {one, Value::Null({}), Value::Null({})}), "1,2026-01-31,1.50\n");
+  EXPECT_FALSE(session->last_timing().kept);
+  EXPECT_EQ(AnswerWith(session.get(), select, {one, Value::Null({}), Value::Null({})}), "1,2026-01-31,1.50\n");
+  EXPECT_TRUE(session->last_timing().kept);
+  EXPECT_TRUE(session->last_was_query());
+  EXPECT_EQ(AnswerWith(session.get(), select, {Untyped("7"), Untyped("2026-02-01"), Untyped("0.5")}), "");
+  EXPECT_EQ(AnswerWith(session.get(), "UPDATE t SET p = p + $2 WHERE a = $1", {one, one}), "UPDATE 1");
+  EXPECT_EQ(AnswerWith(session.get(), "DELETE FROM t WHERE p = $1", {Untyped("2.50")}), "DELETE 1");
+  EXPECT_EQ(AnswerWith(session.get(), "SELECT count(*) FROM t", {}), "1\n");
+  // Errors point to the parameter.
+  EXPECT_EQ(AnswerWith(session.get(), "SELECT $1, $2", {one}),
+            "ERROR:  there is no parameter $2\n"
+            "LINE 1: SELECT $1, $2\n"
+            "                   ^\n"
+            "HINT:  The last one is $1.");
+  EXPECT_EQ(AnswerWith(session.get(), "SELECT * FROM t WHERE a = $1", {Untyped("x")}),
+            "ERROR:  invalid input syntax for type integer: \"x\"\n"
+            "LINE 1: SELECT * FROM t WHERE a = $1\n"
+            "                                  ^");
+  // The values were those of one statement.
+  EXPECT_NE(Answer(session.get(), "SELECT $1").find("there is no parameter $1"), std::string::npos);
+}
+
+TEST(Session, ErrorsOfPreparedStatements) {
+  const std::unique_ptr<Session> session = Open();
+  Answer(session.get(), "CREATE TABLE t (a INTEGER)");
+  EXPECT_EQ(Answer(session.get(), "PREPARE q (integer) AS SELECT a / $1, $2 FROM tt"),
+            "ERROR:  table \"tt\" does not exist\n"
+            "LINE 1: PREPARE q (integer) AS SELECT a / $1, $2 FROM tt\n"
+            "                                                      ^");
+  EXPECT_EQ(Answer(session.get(), "PREPARE query AS SELECT a + $1 FROM t"), "PREPARE");
+  EXPECT_EQ(Answer(session.get(), "EXECUTE qury (1)"),
+            "ERROR:  prepared statement \"qury\" does not exist\n"
+            "HINT:  Perhaps you meant prepared statement \"query\".");
+  EXPECT_EQ(Answer(session.get(), "EXECUTE query (1, 2)"),
+            "ERROR:  wrong number of parameters for prepared statement \"query\": expected 1, got 2\n"
+            "HINT:  They are INTEGER.");
+  EXPECT_EQ(Answer(session.get(), "EXECUTE query (DATE '2026-01-01')"),
+            "ERROR:  parameter $1 of type DATE cannot be coerced to the expected type INTEGER\n"
+            "LINE 1: EXECUTE query (DATE '2026-01-01')\n"
+            "                       ^\n"
+            "HINT:  You will need to rewrite or cast the expression.");
+  Answer(session.get(), "INSERT INTO t VALUES (1)");
+  EXPECT_EQ(Answer(session.get(), "EXECUTE query (2147483647)"), "ERROR:  integer out of range");
+  EXPECT_NE(Answer(session.get(), "EXPLAIN EXECUTE query (5)").find("scan t"), std::string::npos);
+  EXPECT_NE(Answer(session.get(), "EXPLAIN ANALYZE EXECUTE query (5)").find("compiled in"), std::string::npos);
+  // They are the session's own.
+  EXPECT_NE(Answer(Open().get(), "EXECUTE query (1)").find("There are none in this session"), std::string::npos);
+  Answer(session.get(), "CREATE OR REPLACE TABLE t AS SELECT DATE '2026-01-01' AS b");
+  EXPECT_EQ(Answer(session.get(), "EXECUTE query (1)"),
+            "ERROR:  column \"a\" does not exist (in prepared statement \"query\")");
+  EXPECT_EQ(Answer(session.get(), "DEALLOCATE query"), "DEALLOCATE");
+  EXPECT_EQ(Answer(session.get(), "DEALLOCATE ALL"), "DEALLOCATE ALL");
 }
 
 TEST(Session, ErrorsChangeNothing) {

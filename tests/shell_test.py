@@ -213,42 +213,70 @@ def test_nothing_is_lost_by_what_hints_teach():
     # A change that fails changes nothing, and what follows it does not run.
     run("db", "-c", "UPDATE t SET id = v::int; DELETE FROM t", status=1)
     equal(run("db", "-c", "SELECT v FROM t ORDER BY v", status=0).out, "v\na\nb\n")
-    for statement in ("TRUNCATE t", "ALTER TABLE t ADD COLUMN x INTEGER",
-                      "ALTER TABLE t RENAME TO u", "MERGE INTO t USING t AS u ON true WHEN MATCHED THEN DELETE",
+    for statement in ("RENAME TABLE t TO u", "ALTER TABLE t ALTER COLUMN v TYPE INTEGER", "MERGE INTO t USING t AS u ON true WHEN MATCHED THEN DELETE",
                       "INSERT OR REPLACE INTO t VALUES (1, 'a')", "REPLACE INTO t VALUES (1, 'a')",
                       "INSERT OVERWRITE t SELECT 1, 'a'"):
         answer = run("db", "-c", statement, status=1)
         holds("HINT:  " in answer.err and "drop" not in answer.err.lower() and "INSERT INTO" not in answer.err, answer)
 
 
-def test_a_refused_transaction_keeps_nothing():
+def test_a_killed_alter_changes_nothing():
+    """kill -9 while rows are written anew: the old table, or the new one, whole; the next change sweeps up."""
+    run("db", "-c", "CREATE TABLE t AS SELECT i AS a, i::bigint * 3 AS b, 'text ' || (i % 999) AS s FROM generate_series(1, 1000000) AS i",
+        status=0)
+    old = run("db", "-c", "SELECT sum(b), count(s) FROM t", status=0).out
+    killed = 0
+    for delay in (0.02, 0.05, 0.1, 0.15, 0.2, 0.3):
+        with subprocess.Popen([PROGRAM, "db", "-c", "ALTER TABLE t ALTER b TYPE DECIMAL(20,2), ADD CHECK (b > 0), ADD COLUMN c TEXT DEFAULT 'c'"],
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+            time.sleep(delay)
+            process.kill()
+        columns = run("db", "-c", "DESCRIBE t", status=0).out
+        if "DECIMAL" in columns:
+            equal(run("db", "-c", "SELECT sum(b)::bigint, count(s), count(c) FROM t", status=0).out.splitlines()[1].split(",")[2], "1000000")
+            break
+        killed += 1
+        equal(run("db", "-c", "SELECT sum(b), count(s) FROM t", status=0).out, old)
+    holds(killed > 0, "one was killed before its commit")
+    before = len([f for f in os.listdir("db") if f.startswith(("tablet-", "writing-"))])
+    run("db", "-c", "CREATE TABLE other (a INTEGER)", status=0)
+    files = [f for f in os.listdir("db") if f.startswith(("tablet-", "writing-"))]
+    holds(not [f for f in files if f.startswith("writing-")] and len(files) <= before, files)
+
+
+def test_transactions_of_a_script_and_at_the_prompt():
     run("db", "-c", "CREATE TABLE t (x INTEGER)", status=0)
-    for begin, end in (("BEGIN", "ROLLBACK"), ("start transaction", "abort"), ("SAVEPOINT s", "COMMIT"),
-                       ("BEGIN IMMEDIATE", "END")):
-        script = f"{begin};\nINSERT INTO t VALUES (1);\n{end};\n"
-        for options in ([], ["--no-bail"]):
-            answer = run("db", *options, script=script, status=1)
-            holds("is not supported: each statement is a transaction of its own" in answer.err, answer)
-            equal("not run: it belongs to the transaction" in answer.err, options != [], answer)
-            equal(run("db", "-c", "SELECT count(*) AS n FROM t", status=0).out, "n\n0\n", script)
-    answer = run("--no-bail", "db", script="BEGIN;\nSELECT 1;\nROLLBACK;\nINSERT INTO t VALUES (2);\nSELECT x FROM t;\n", status=1)
+    # A script that ends, or is stopped by an error, before COMMIT keeps nothing.
+    for script, options, status in (("BEGIN;\nINSERT INTO t VALUES (1);\n", [], 0),
+                                    ("BEGIN;\nINSERT INTO t VALUES (1);\nSELECT absent;\nCOMMIT;\n", [], 1),
+                                    ("BEGIN;\nINSERT INTO t VALUES (1);\nSELECT absent;\nCOMMIT;\n", ["--no-bail"], 1)):
+        run("db", *options, script=script, status=status)
+        equal(run("db", "-c", "SELECT count(*) AS n FROM t", status=0).out, "n\n0\n", script)
+    answer = run("--no-bail", "db", status=1,
+                 script="BEGIN;\nSELECT absent;\nSELECT 1;\nROLLBACK;\nINSERT INTO t VALUES (2);\nSELECT x FROM t;\n")
     equal(answer.out, "x\n2\n")
+    holds("current transaction is aborted" in answer.err and "HINT:  Enter ROLLBACK." in answer.err, answer)
+    # Several -c are one session, as in psql's single connection.
+    run("db", "-c", "BEGIN", "-c", "INSERT INTO t VALUES (3)", "-c", "COMMIT", status=0)
+    equal(run("db", "-c", "SELECT sum(x) AS s FROM t", status=0).out, "s\n5\n")
     with contextlib.closing(Terminal("db")) as terminal:
         terminal.expect_prompt()
         terminal.type("BEGIN;\r")
-        terminal.expect("HINT:  What follows is refused up to COMMIT or ROLLBACK")
+        terminal.expect("BEGIN\r\n")
         terminal.expect_prompt()
-        terminal.type("INSERT INTO t VALUES (3);\r")
-        terminal.expect("HINT:  Enter ROLLBACK")
+        terminal.type("DELETE FROM t;\r")
+        terminal.expect("DELETE 2")
         terminal.expect_prompt()
         terminal.type("ROLLBACK;\r")
         terminal.expect("\nROLLBACK\r\n")
         terminal.expect_prompt()
+        terminal.type("ROLLBACK;\r")
+        terminal.expect("WARNING:  there is no transaction in progress")
+        terminal.expect_prompt()
         terminal.type("SELECT sum(x) AS s FROM t;\r")
-        terminal.expect("│ 2 │")
+        terminal.expect("│ 5 │")
         terminal.expect_prompt()
         terminal.type(CTRL_D)
-        equal(terminal.leave(), 0)
 
 
 def test_words_behind_the_directory_are_statements():
@@ -703,6 +731,14 @@ def test_dot_commands():
     bad = run("macros", "-c", 'SELECT 1,\n  "Add"(true)', status=1)
     holds('macro "Add": operator does not exist: BOOLEAN + INTEGER' in bad.err, "it names the macro")
     holds('LINE 2:   "Add"(true)\n          ^' in bad.err, "and stands at the call")
+    # Views come after what they name.
+    schema = "CREATE TABLE b (\n  x INTEGER\n);\n"
+    schema += 'CREATE VIEW z ("Y") AS\nSELECT x FROM b;\nCREATE VIEW a AS\nSELECT z."Y" FROM Z;\nCREATE TEMP VIEW c AS\nFROM a;\n'
+    equal(run(script=schema + ".schema\n.tables\n", status=0).out, schema + "a\nb\nc\nz\n")
+    # And so do macros.
+    schema = "CREATE VIEW v AS\nSELECT 1 AS x;\nCREATE MACRO b(n) AS n + 1;\nCREATE MACRO c() AS TABLE SELECT b(x) AS y FROM v;\n"
+    schema += "CREATE VIEW a AS\nSELECT y FROM c();\nCREATE MACRO a(n) AS b(n) * 2;\n"
+    equal(run(script=schema + ".schema\n", status=0).out, schema)
     holds(".tables" in run("-c", ".help", status=0).out, "help")
     for name in (
         "help",
@@ -739,6 +775,23 @@ def test_dot_commands():
     holds("Usage: .cache [clear]" in run("-c", ".cache twice", status=1).err, "cache")
     equal(run(script=".explain SELECT 1\n", status=0).out, run("-c", "EXPLAIN SELECT 1", status=0).out)
     equal(run(script=".echo on\nSELECT 1 AS a;\n", status=0).out, "SELECT 1 AS a;\na\n1\n")
+
+
+def test_views_stay_in_the_database():
+    run("db", script="CREATE TABLE t (x INTEGER);\nINSERT INTO t VALUES (1);\nCREATE VIEW v (y) AS SELECT x + 1 FROM t;\n", status=0)
+    equal(run("db", "-c", "SELECT y FROM v", status=0).out, "y\n2\n")
+    run("db", "-c", "CREATE TEMP VIEW w AS SELECT y FROM v", status=0)
+    holds('table "w" does not exist' in run("db", "-c", "SELECT * FROM w", status=1).err, "it was temporary")
+    run("db", "-c", "DROP TABLE t", status=0)
+    answer = run("db", "-c", "SELECT 1, y FROM v", status=1)
+    # The caret is under the view's name, not at a place of its text.
+    holds('table "t" does not exist (in view "v")\nLINE 1: SELECT 1, y FROM v\n                         ^\n' in answer.err, answer)
+    run("db", "-c", "CREATE OR REPLACE VIEW v AS SELECT 5 AS y", status=0)
+    equal(run("db", "--readonly", "-c", "SELECT y FROM v", status=0).out, "y\n5\n")
+    run("db", "-c", "DROP VIEW v", status=0)
+    equal(run("db", "-c", ".tables", status=0).out, "")
+    equal(run("new", "-c", "DROP VIEW IF EXISTS v", status=0).out, "")
+    holds(not os.path.exists("new"), "nothing was to be changed")
 
 
 def test_dot_command_misuse():
@@ -1091,6 +1144,9 @@ def test_repeat_and_warmup():
           lines)
     # Of all runs, or only of those that count.
     equal(run("--repeat", "4", "--timer", "-c", "SELECT 1", status=0).err.count("Time: "), 4)
+    # The runs after the first find its program, unless none is kept.
+    equal(run("--repeat", "4", "--timer", "-c", "SELECT 1", status=0).err.count(" from cache, execute "), 3)
+    equal(run("--repeat", "4", "--timer", "-c", "SET program_cache = 0; SELECT 1", status=0).err.count("from cache"), 0)
     equal(run("--warmup", "4", "--timer", "-c", "SELECT 1", status=0).err.count("Time: "), 1)
     equal(run("--repeat", "4", "-c", "SELECT count(*) FROM generate_series(1, 5)", status=0).out, "count(*)\n5\n")
     run("--repeat", "0", "-c", "SELECT 1", status=2)

@@ -265,6 +265,66 @@ TEST_F(TabletDatabase, MacrosAreKept) {
   EXPECT_EQ(names(Open(Path("d"))), "");
 }
 
+TEST_F(TabletDatabase, ViewsAreKept) {
+  auto database = Open(Path("d"));
+  const auto text = [&](const std::unique_ptr<Database>& d) {
+    std::string all;
+    const auto snapshot = d->Read().value();
+    for (const auto& view : snapshot->views) {
+      all += view->name + " = " + view->query;
+      for (const ViewColumn& c : view->columns) all += ", " + c.name + " " + c.output + " " + c.type;
+      all += ";";
+    }
+    return all;
+  };
+  const ViewSchema v = {"v", {{"a", "x", "INTEGER"}, {"b", "x", "TEXT"}}, "SELECT 1 AS x, 'b' AS x"};
+  ASSERT_OK(database->CreateView(v, false, false));
+  ASSERT_OK(database->CreateView({"one", {{"c", "c", "BIGINT"}}, "SELECT c FROM v"}, true, false));
+  EXPECT_EQ(database->CreateView(v, false, false).message(), "view \"v\" already exists");
+  ASSERT_OK(database->CreateView({"v", {{"z", "z", "DATE"}}, "SELECT z"}, false, true));
+  EXPECT_FALSE(database->CreateView({"", v.columns, v.query}, false, false).ok());
+  EXPECT_FALSE(database->CreateView({"w", {}, v.query}, false, false).ok());
+  EXPECT_FALSE(database->CreateView({"w", {v.columns[0], v.columns[0]}, v.query}, false, false).ok());
+  EXPECT_EQ(database->CreateTable(NumbersSchema("v"), true).message(), "\"v\" is a view");
+  EXPECT_EQ(database->ReplaceTable(NumbersSchema("v")).message(), "\"v\" is a view");
+  EXPECT_EQ(database->DropTable("v", true).message(), "\"v\" is a view, not a table");
+  ASSERT_OK(database->CreateTable(NumbersSchema("t"), false));
+  EXPECT_EQ(database->CreateView({"t", v.columns, v.query}, true, false).message(), "table \"t\" already exists");
+  const std::string both = "one = SELECT c FROM v, c c BIGINT;v = SELECT 1 AS x, 'b' AS x, a x INTEGER, b x TEXT;";
+  auto again = Open(Path("d"));
+  EXPECT_EQ(text(again), both);
+  EXPECT_EQ(again->DropViews({"v", "nothing"}, false).message(), "view \"nothing\" does not exist");
+  EXPECT_EQ(text(again), both);
+  ASSERT_OK(again->CreateView({"v", {{"z", "z", "DATE"}}, "SELECT z"}, true, false));
+  EXPECT_EQ(text(database), "one = SELECT c FROM v, c c BIGINT;v = SELECT z, z z DATE;");
+  ASSERT_OK(again->DropViews({"v", "nothing", "one"}, true));
+  EXPECT_EQ(text(database), "");
+  ASSERT_OK(database->CreateTable(NumbersSchema("v"), false));
+}
+
+TEST_F(TabletDatabase, ViewsAndMacrosAreKeptTogether) {
+  const ViewSchema view = {"v", {{"a", "x", "INTEGER"}}, "SELECT f() AS x"};
+  const Macro macro = {"f", false, "() AS 2"};
+  for (const bool view_first : {true, false}) {
+    const std::string path = Path(view_first ? "v" : "m");
+    {
+      auto database = Open(path);
+      if (view_first) ASSERT_OK(database->CreateView(view, false, false));
+      ASSERT_OK(database->CreateMacro(macro, false, false));
+      if (!view_first) ASSERT_OK(database->CreateView(view, false, false));
+    }
+    auto again = Open(path);
+    const auto both = again->Read().value();
+    ASSERT_EQ(both->views.size(), 1u);
+    EXPECT_EQ(both->views[0]->query, view.query);
+    EXPECT_EQ(both->macros, std::vector<Macro>{macro});
+    ASSERT_OK(again->DropMacro("f", false, false));
+    const auto rest = Open(path)->Read().value();
+    EXPECT_EQ(rest->views.size(), 1u);
+    EXPECT_TRUE(rest->macros.empty());
+  }
+}
+
 TEST_F(TabletDatabase, ConstraintsAreKept) {
   auto database = Open(Path("d"));
   TableSchema schema = NumbersSchema("t");

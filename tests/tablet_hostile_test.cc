@@ -77,6 +77,11 @@ TEST_F(TabletHostile, NoCatalogValueIsBelieved) {
       "CREATE TABLE constraints (table_id INTEGER NOT NULL, position INTEGER NOT NULL, kind TEXT NOT NULL, name TEXT "
       "NOT "
       "NULL, value TEXT NOT NULL); INSERT INTO constraints VALUES ";
+  // (As the program writes them, or the tables themselves would be refused.)
+  const std::string kViews =
+      "CREATE TABLE views (\n  name   TEXT PRIMARY KEY,\n  query  TEXT NOT NULL\n); CREATE TABLE view_columns (\n"
+      "  view      TEXT NOT NULL REFERENCES views (name),\n  position  INTEGER NOT NULL,\n  name      TEXT NOT NULL,\n"
+      "  output    TEXT NOT NULL,\n  type      TEXT NOT NULL,\n  PRIMARY KEY (view, position)\n); ";
   const std::string good = ReadWholeFile(catalog_);
   Change("SELECT 1");
   const Result<std::string> same = ContentsOf(database_, OpenMode::kReadOnly);
@@ -163,6 +168,24 @@ TEST_F(TabletHostile, NoCatalogValueIsBelieved) {
            kConstraints + "(2, 0, 'distribute', '', '1'), (2, 1, 'buckets', '', '0')",
            kConstraints + "(2, 0, 'distribute', '', '0'), (2, 1, 'buckets', '', 'p')",
            kConstraints + "(2, 0, 'distribute', '', '0'), (2, 1, 'buckets', '', '00')",
+           kViews + "INSERT INTO views VALUES ('v', 'SELECT 1')",
+           kViews + "INSERT INTO views VALUES ('v', ''); INSERT INTO view_columns VALUES ('v', 0, 'a', 'a', 'TEXT')",
+           kViews +
+               "INSERT INTO views VALUES ('', 'SELECT'); INSERT INTO view_columns VALUES ('', 0, 'a', 'a', 'TEXT')",
+           kViews + "INSERT INTO views VALUES (NULL, 'SELECT 1')",
+           kViews + "INSERT INTO views VALUES (x'76', 'SELECT 1')",
+           kViews + "INSERT INTO views VALUES ('v', x'53')",
+           kViews +
+               "INSERT INTO views VALUES ('v', CAST(x'53FF' AS TEXT)); INSERT INTO view_columns VALUES ('v', 0, 'a', "
+               "'a', 'TEXT')",
+           kViews + "INSERT INTO view_columns VALUES ('v', 0, 'a', 'a', 'TEXT')",
+           kViews +
+               "INSERT INTO views VALUES ('v', 'SELECT 1'); INSERT INTO view_columns VALUES ('v', 1, 'a', 'a', 'TEXT')",
+           kViews +
+               "INSERT INTO views VALUES ('v', 'SELECT 1'); INSERT INTO view_columns VALUES ('v', 0, '', 'a', 'TEXT')",
+           kViews + "INSERT INTO views VALUES ('v', 'SELECT 1'); INSERT INTO view_columns VALUES ('v', 0, 'a', 'a', "
+                    "'TEXT'), "
+                    "('v', 1, 'a', 'a', 'TEXT')",
            "UPDATE database SET next_table_id = 9223372036854775807",
            "UPDATE database SET next_tablet_id = 9223372036854775807",
            "UPDATE database SET next_tablet_id = 4",

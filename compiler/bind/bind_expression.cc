@@ -72,7 +72,6 @@ std::string FeatureName(const ParseNode& node) {
       {"MultiAssignRef", "assignment of several columns"},
       {"JsonObjectConstructor", "JSON"},
   };
-  if (node.Is(Tag::kParamRef)) return "a parameter";
   if (node.Is(Tag::kRowExpr)) return "a row value";
   if (node.Is(Tag::kA_ArrayExpr)) return "ARRAY";
   if (node.Is(Tag::kSetToDefault)) return "DEFAULT here";
@@ -87,6 +86,10 @@ std::string FeatureName(const ParseNode& node) {
     if (row.tag == node.text()) return std::string(row.feature);
   }
   return "this expression (" + std::string(node.text()) + ")";
+}
+
+bool IsSchemaName(std::string_view name) {
+  return name == "public" || name == "main" || name == "information_schema" || name == "pg_catalog";
 }
 
 }  // namespace
@@ -141,6 +144,8 @@ Result<ExprPtr> ExpressionBinder::BindNode(const ParseNode& node) {
       return BindMoment(node);
     case Tag::kGroupingFunc:
       return BindGrouping(node);
+    case Tag::kParamRef:
+      return BindStatementParameter(static_cast<size_t>(node.Number(Field::k_number)), node.location());
     default:
       return NotSupported(node);
   }
@@ -282,14 +287,18 @@ Result<ExprPtr> ExpressionBinder::FindOutput(std::string_view name, int position
 Result<ExprPtr> ExpressionBinder::BindColumn(const ParseNode& node) {
   const int position = node.location();
   const ParseNode* fields = node.Get(Field::k_fields);
-  const size_t count = fields != nullptr ? fields->size() : 0;
   for (const ParseNode& f : *fields) {
     if (f.Is(Tag::kA_Star)) return Unsupported("* here is not supported", position);
   }
+  // schema.table.column is table.column: FROM has said that it is that schema's.
+  const ParseNode* part = fields->first();
+  const bool has_schema = fields->size() == 3 && IsSchemaName(part->Text(Field::k_sval));
+  if (has_schema) part = part->next();
+  const size_t count = fields->size() - (has_schema ? 1 : 0);
   if (count > 2) return Unsupported("a name with more than two parts is not supported", position);
-  const std::string_view first = fields->first()->Text(Field::k_sval);
+  const std::string_view first = part->Text(Field::k_sval);
   const std::string_view qualifier = count == 2 ? first : std::string_view();
-  const std::string_view name = count == 2 ? fields->first()->next()->Text(Field::k_sval) : first;
+  const std::string_view name = count == 2 ? part->next()->Text(Field::k_sval) : first;
 
   int levels = 0;
   if (count == 1 && FrameOf(*context_, &levels) != nullptr) {

@@ -11,6 +11,7 @@
 #include "compiler/bind/macro_call.h"
 #include "compiler/parse/statement_option.h"
 #include "compiler/query/correlation.h"
+#include "compiler/query/dependencies.h"
 #include "compiler/query/fold.h"
 #include "compiler/query/nearest_name.h"
 #include "compiler/query/subquery_expr.h"
@@ -251,6 +252,7 @@ Result<ExprPtr> ExpressionBinder::BindCastCall(std::string_view name, ExprPtr x,
 Result<ExprPtr> ExpressionBinder::BindVariable(ExprPtr name, int position) {
   if (!IsConstant(*name) || (!IsUntyped(*name) && name->type.id != TypeId::kText))
     return Unsupported("getvariable of a name that is not a constant text is not supported", name->position);
+  NoteMoment();
   const auto* const variables = dialect().variables;
   const auto found =
       variables == nullptr ? decltype(variables->end()){} : variables->find(LowerCase(name->constant.text));
@@ -260,9 +262,8 @@ Result<ExprPtr> ExpressionBinder::BindVariable(ExprPtr name, int position) {
 
 Result<ExprPtr> ExpressionBinder::BindExtractCall(const ParseNode& call) {
   const ParseNode& field = *call.Get(Field::k_args)->first();
-  TESSERA_ASSIGN(ExprPtr name, Bind(field));
-  TESSERA_ASSIGN(name, Resolve(std::move(name), SqlType::Text()));
-  if (!IsConstant(*name) || name->type.id != TypeId::kText || name->constant.null)
+  TESSERA_ASSIGN(const ExprPtr name, UnitName(field));
+  if (name == nullptr)
     return Unsupported("EXTRACT of a field that is not a constant is not supported", call.location());
   return BindExtract(name->constant.text, name->position, *field.next(), call.location());
 }

@@ -7,6 +7,7 @@
 #include "compiler/bind/query_binder.h"
 #include "compiler/parse/parser.h"
 #include "compiler/query/correlation.h"
+#include "compiler/query/parameters.h"
 #include "compiler/query/query_copy.h"
 #include "compiler/query/window_call.h"
 
@@ -36,6 +37,9 @@ Result<ExprPtr> ExpressionBinder::BindMacroArgument(std::string_view name, int p
     if ((in_aggregate_ > 0 || in_window_) && HasWindow(*argument.value))
       return SqlError("window function calls cannot be nested", position);
     TESSERA_ASSIGN(ExprPtr copy, Copy(*argument.value));
+    // What another use has said of a parameter of the statement.
+    if (IsParameter(*copy) && dialect().parameters != nullptr)
+      copy->type = dialect().parameters->types[static_cast<size_t>(copy->index) - 1];
     return MoveArgument(std::move(copy), levels, name, position);
   }
   return ExprPtr();

@@ -19,9 +19,11 @@ const SqlType kBoolean = SqlType::Of(TypeId::kBoolean);
 bool IsUntyped(const Expr& e) { return e.type.id == TypeId::kNull; }
 
 /// What an untyped literal is that is added to a moment, or subtracted: another moment of the type where the text is one
-/// and `may_be_moment`, days where a DATE has a number beside it, else an interval.
-SqlType TypeBesideMoment(const SqlType& moment, bool may_be_moment, std::string_view text) {
+/// and `may_be_moment`, days where a DATE has a number beside it, else an interval. NULL is the first of these.
+SqlType TypeBesideMoment(const SqlType& moment, bool may_be_moment, const Value& literal) {
   const SqlType integer = SqlType::Of(TypeId::kInteger);
+  if (literal.null && !may_be_moment) return moment.id == TypeId::kDate ? integer : SqlType::Of(TypeId::kInterval);
+  const std::string& text = literal.text;
   if (may_be_moment && ParseValue(text, moment).ok()) return moment;
   if (moment.id == TypeId::kDate && ParseValue(text, integer).ok()) return integer;
   return ParseInterval(text).ok() ? SqlType::Of(TypeId::kInterval) : moment;
@@ -254,7 +256,7 @@ Result<ExprPtr> ExpressionBinder::Infix(std::string_view symbol, ExprPtr left, E
     }
     const bool moment = (ClassOf(type) & kClassMoment) != 0 || type.id == TypeId::kTime;
     if (moment && (symbol == "+" || symbol == "-"))
-      type = TypeBesideMoment(type, symbol == "-", (IsUntyped(*left) ? left : right)->constant.text);
+      type = TypeBesideMoment(type, symbol == "-", (IsUntyped(*left) ? left : right)->constant);
     if (type.id == TypeId::kText) type.length = 0;
     TESSERA_ASSIGN(left, Resolve(std::move(left), type));
     TESSERA_ASSIGN(right, Resolve(std::move(right), type));
@@ -584,6 +586,7 @@ Result<ExprPtr> ExpressionBinder::Distinct(ExprPtr a, ExprPtr b, bool negated, i
     TESSERA_ASSIGN(a, Resolve(std::move(a), SqlType::Text()));
   }
   if (!IsUntyped(*b) && !FindComparison(a->type, b->type)) return NoOperator("=", a->type, b->type, position);
+  if (IsUntyped(*b)) TESSERA_TRY(NoteParameter(*b, a->type));
   if (IsNullConstant(*b)) {
     return Folded(
         MakeFunction(negated ? Function::kIsNull : Function::kIsNotNull, kBoolean, position, ExprList(std::move(a))));

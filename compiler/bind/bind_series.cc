@@ -127,7 +127,8 @@ Status NoTableFunction(const std::string& name, bool is_macro, int position) {
 }  // namespace
 
 bool IsTableFunction(std::string_view name) {
-  constexpr std::string_view kNames[] = {"generate_series", "range", "tessera_cache", "tessera_chunks"};
+  constexpr std::string_view kNames[] = {"duckdb_columns", "duckdb_tables", "duckdb_views",  "generate_series",
+                                         "range",          "tessera_cache", "tessera_chunks"};
   return IsUnnested(name) || std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
 }
 
@@ -224,6 +225,7 @@ Status FromBinder::BindRows(const ParseNode& item, NameScope* scope) {
   if (IsUnnested(name)) return BindUnnest(item, *call, name, scope);
   if (name == "tessera_chunks") return BindChunks(*call, item.Get(Field::k_alias), scope);
   if (name == "tessera_cache") return BindCache(*call, item.Get(Field::k_alias), scope);
+  if (name.starts_with("duckdb_")) return BindCatalogCall(*call, name, item.Get(Field::k_alias), scope);
   return BindSeries(item, *call, name, scope);
 }
 

@@ -2,9 +2,13 @@
 #include <span>
 #include <string>
 
+#include "compiler/bind/catalog_tables.h"
 #include "compiler/bind/expression_binder.h"
+#include "compiler/bind/table_binder.h"
 #include "compiler/query/fold.h"
+#include "compiler/query/dependencies.h"
 #include "compiler/query/nearest_name.h"
+#include "compiler/query/parameters.h"
 #include "tablet/values/value_parser.h"
 
 namespace tessera {
@@ -36,6 +40,11 @@ Result<ExprPtr> ExpressionBinder::Resolve(ExprPtr e, const SqlType& type, const 
   Result<Value> value = ParseValue(e->constant.text, type, zone);
   if (!value.ok()) return value.status().At(position);
   return MakeConstant(std::move(value).value(), position);
+}
+
+Result<ExprPtr> ExpressionBinder::Resolve(ExprPtr e, const SqlType& type) const {
+  if (IsUntyped(*e)) TESSERA_TRY(NoteParameter(*e, type));
+  return Resolve(std::move(e), type, zone());
 }
 
 Result<ExprPtr> ExpressionBinder::Coerce(ExprPtr e, const SqlType& type, CastContext allowed) {
@@ -180,7 +189,23 @@ Result<ExprPtr> ExpressionBinder::BindCast(const ParseNode& node) {
   const ParseNode& type_name = *node.Get(Field::k_typeName);
   const int position = node.location() >= 0 ? node.location() : type_name.location();
   const bool tries = FindMark(*context_, Dialect::Mark::Kind::kTryCast, node.location()) != nullptr;
-  TESSERA_ASSIGN(const SqlType type, BindType(type_name, type_name.location()));
+  const ParseNode* const names = type_name.Get(Field::k_names);
+  const std::string_view name = names != nullptr && names->size() == 1 ? names->first()->Text(Field::k_sval) : "";
+  if (name == "regclass" && context_->snapshot != nullptr) {
+    const ParseNode* const text = node.Get(Field::k_arg)->Get(Field::k_sval);
+    if (text == nullptr)
+      return Unsupported("regclass of anything but a constant text is not supported", position,
+                         "Join with pg_class: its oid is the number of a table, relname the name.");
+    const std::string_view relation = text->Text(Field::k_sval);
+    NoteMoment();
+    const int64_t oid = OidOfName(relation, *context_->snapshot);
+    if (oid < 0) return TableNotFound(relation, node.Get(Field::k_arg)->location(), *context_->snapshot);
+    return MakeConstant(Value::Int(SqlType::Of(TypeId::kBigint), oid), position);
+  }
+  SqlType type = SqlType::Of(TypeId::kBigint);  // of what PostgreSQL calls an oid
+  if (name != "oid") {
+    TESSERA_ASSIGN(type, BindType(type_name, type_name.location()));
+  }
   TESSERA_ASSIGN(ExprPtr e, Bind(*node.Get(Field::k_arg)));
   if (type.id == TypeId::kInterval && (!tries || IsConstant(*e))) {
     Result<ExprPtr> interval = BindInterval(type_name, std::move(e));
@@ -192,7 +217,7 @@ Result<ExprPtr> ExpressionBinder::BindCast(const ParseNode& node) {
   }
   if (IsUntyped(*e)) {
     // A literal is read as the type without its length; then CAST cuts it.
-    SqlType plain = type;
+    SqlType plain = tries && IsParameter(*e) ? SqlType::Text() : type;  // a text of which nobody knows yet what it is
     if (plain.id == TypeId::kText) plain.length = 0;
     Result<ExprPtr> value = Resolve(std::move(e), plain);
     if (!value.ok()) return tries ? Result<ExprPtr>(MakeNull(type, position)) : value.status();

@@ -2,20 +2,25 @@
 // table_binder.cc, COPY in copy_binder.cc.
 #include "compiler/bind/binder.h"
 
+#include <optional>
 #include <string>
 #include <utility>
 
+#include "compiler/bind/alter_binder.h"
+#include "compiler/bind/bind_view.h"
 #include "compiler/bind/catalog_query.h"
 #include "compiler/bind/change_binder.h"
 #include "compiler/bind/copy_binder.h"
 #include "compiler/bind/expression_binder.h"
 #include "compiler/bind/macro_binder.h"
+#include "compiler/bind/parameter_binder.h"
 #include "compiler/bind/query_binder.h"
 #include "compiler/bind/row_rules.h"
 #include "compiler/bind/table_binder.h"
 #include "compiler/bind/type_binder.h"
 #include "compiler/parse/parser.h"
 #include "compiler/parse/sql_scanner.h"
+#include "compiler/parse/statement_notice.h"
 #include "compiler/parse/statement_option.h"
 #include "compiler/parse/unsupported_statement.h"
 #include "compiler/query/fold.h"
@@ -186,6 +191,13 @@ Status BindInsert(const ParseNode& insert, std::string_view sql, const Dialect& 
 
 // ---- SET, SHOW, EXPLAIN
 
+/// A constant of SET as text.
+std::string SettingText(const ParseNode& constant, std::string_view sql) {
+  if (const ParseNode* s = constant.Get(Field::k_sval)) return std::string(s->Text(Field::k_sval));
+  if (const ParseNode* f = constant.Get(Field::k_fval)) return std::string(f->Text(Field::k_fval));
+  return std::to_string(ExpressionBinder::IntegerOfConstant(sql, constant));
+}
+
 Status BindSet(const ParseNode& set, std::string_view sql, Statement* out) {
   out->kind = Statement::Kind::kSet;
   const std::string_view kind = set.Text(Field::k_kind);
@@ -202,17 +214,43 @@ Status BindSet(const ParseNode& set, std::string_view sql, Statement* out) {
   if (args == nullptr || args->first() == nullptr)
     return SqlError("SET " + out->setting + " takes an argument", FirstWord(sql));
   const ParseNode& arg = *args->first();
+  const std::string first = arg.Is(Tag::kA_Const) ? SettingText(arg, sql) : std::string();
+  if (std::optional<std::string> notice = SettingNotice(out->setting, first)) {
+    out->kind = Statement::Kind::kNotice;
+    out->notice = std::move(*notice);
+    return {};
+  }
   if (arg.next() != nullptr)
     return SqlError("SET " + out->setting + " takes only one argument", arg.next()->location());
   if (!arg.Is(Tag::kA_Const))
     return Unsupported("SET to something that is not a constant is not supported", arg.location());
-  if (const ParseNode* s = arg.Get(Field::k_sval)) {
-    out->value = s->Text(Field::k_sval);
-  } else if (const ParseNode* f = arg.Get(Field::k_fval)) {
-    out->value = f->Text(Field::k_fval);
-  } else {
-    out->value = std::to_string(ExpressionBinder::IntegerOfConstant(sql, arg));
-  }
+  out->value = SettingText(arg, sql);
+  return {};
+}
+
+/// SELECT set_config('name', 'value', false), which a dump of PostgreSQL begins with, of a setting without an effect.
+std::optional<std::string> ConfigNotice(const ParseNode& select, std::string_view sql) {
+  const ParseNode* const targets = select.Get(Field::k_targetList);
+  if (targets == nullptr || targets->size() != 1 || select.Get(Field::k_fromClause) != nullptr) return std::nullopt;
+  const ParseNode* const call = targets->first()->Get(Field::k_val);
+  if (call == nullptr || !call->Is(Tag::kFuncCall)) return std::nullopt;
+  std::string_view name;
+  for (const ParseNode& part : *call->Get(Field::k_funcname)) name = part.Text(Field::k_sval);
+  const ParseNode* const args = call->Get(Field::k_args);
+  if (name != "set_config" || args == nullptr || args->size() != 3) return std::nullopt;
+  const ParseNode &setting = *args->first(), &value = *setting.next();
+  if (!setting.Is(Tag::kA_Const) || !value.Is(Tag::kA_Const)) return std::nullopt;
+  return SettingNotice(SettingText(setting, sql), SettingText(value, sql));
+}
+
+/// A statement without an effect, or without support, by its tag.
+Status BindOther(std::string_view tag, std::string_view sql, Statement* out) {
+  const int position = FirstWord(sql);
+  const Token word = NextToken(sql, static_cast<size_t>(position));
+  std::optional<std::string> notice = StatementNotice(tag, sql.substr(word.begin, word.end - word.begin));
+  if (!notice) return UnsupportedStatement(tag, position);
+  out->kind = Statement::Kind::kNotice;
+  out->notice = std::move(*notice);
   return {};
 }
 
@@ -233,6 +271,11 @@ Status BindExplain(const ParseNode& explain, std::string_view sql, const Dialect
     }
   }
   const ParseNode& inner = *explain.Get(Field::k_query);
+  if (inner.Is(Tag::kExecuteStmt)) {
+    out->explain = true;
+    out->explain_analyze = analyze;
+    return BindExecute(inner, sql, dialect, out);
+  }
   const bool changes = inner.Is(Tag::kDeleteStmt) || inner.Is(Tag::kUpdateStmt);
   if (!inner.Is(Tag::kSelectStmt) && !inner.Is(Tag::kInsertStmt) && !changes) {
     return Unsupported("EXPLAIN of this statement is not supported", FirstWord(sql),
@@ -259,6 +302,11 @@ Status BindStatement(const ParseNode& node, std::string_view sql, const Dialect&
   switch (node.tag()) {
     case Tag::kSelectStmt: {
       if (!dialect.macro.name.empty()) return BindCreateMacro(dialect, snapshot, out);
+      if (std::optional<std::string> notice = ConfigNotice(node, sql)) {
+        out->kind = Statement::Kind::kNotice;
+        out->notice = std::move(*notice);
+        return {};
+      }
       out->kind = Statement::Kind::kSelect;
       TESSERA_ASSIGN(out->query, BindQuery(node, sql, dialect, snapshot));
       return {};
@@ -276,14 +324,24 @@ Status BindStatement(const ParseNode& node, std::string_view sql, const Dialect&
     case Tag::kDropStmt:
       if (!dialect.macro.name.empty()) return BindDropMacro(dialect, node, FirstWord(sql), snapshot, out);
       if (node.Text(Field::k_removeType) == "OBJECT_TYPE") return BindDropType(node, FirstWord(sql), snapshot, out);
+      if (node.Text(Field::k_removeType) == "OBJECT_INDEX") return BindDropIndex(node, FirstWord(sql), snapshot, out);
+      if (node.Text(Field::k_removeType) == "OBJECT_VIEW") return BindDropView(node, snapshot, out);
       return BindDropTable(node, FirstWord(sql), snapshot, out);
+    case Tag::kViewStmt:
+      return BindCreateView(node, sql, dialect, snapshot, out);
     case Tag::kVacuumStmt:
       if (node.Get(Field::k_is_vacuumcmd) == nullptr) return UnsupportedStatement("AnalyzeStmt", FirstWord(sql));
       return BindVacuum(node, FirstWord(sql), snapshot, out);
     case Tag::kCreateEnumStmt:
       return BindCreateType(node, FirstWord(sql), snapshot, out);
     case Tag::kIndexStmt:
-      return BindCreateIndex(node, FirstWord(sql), snapshot, out);
+      return BindCreateIndex(node, FirstWord(sql), sql, dialect, snapshot, out);
+    case Tag::kAlterTableStmt:
+      return BindAlterTable(node, FirstWord(sql), sql, dialect, snapshot, out);
+    case Tag::kRenameStmt:
+      return BindRename(node, FirstWord(sql), snapshot, out);
+    case Tag::kTruncateStmt:
+      return BindTruncate(node, snapshot, out);
     case Tag::kCopyStmt:
       return BindCopy(node, sql, dialect, snapshot, FirstWord(sql), out);
     case Tag::kVariableSetStmt:
@@ -295,8 +353,14 @@ Status BindStatement(const ParseNode& node, std::string_view sql, const Dialect&
       return {};
     case Tag::kExplainStmt:
       return BindExplain(node, sql, dialect, snapshot, out);
+    case Tag::kPrepareStmt:
+      return BindPrepare(node, sql, dialect, out);
+    case Tag::kExecuteStmt:
+      return BindExecute(node, sql, dialect, out);
+    case Tag::kDeallocateStmt:
+      return BindDeallocate(node, out);
     default:
-      return UnsupportedStatement(node.text(), FirstWord(sql));
+      return BindOther(node.text(), sql, out);
   }
 }
 

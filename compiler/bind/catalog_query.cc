@@ -8,6 +8,7 @@
 
 #include "base/interrupt.h"
 #include "compiler/bind/expression_binder.h"
+#include "compiler/query/dependencies.h"
 #include "compiler/query/expr_builder.h"
 #include "compiler/query/query_copy.h"
 #include "compiler/query/subquery_expr.h"
@@ -29,9 +30,11 @@ std::unique_ptr<Query> InOrder(std::shared_ptr<Query> all) {
   return query;
 }
 
-/// A query of rows of such values, in their order.
+}  // namespace
+
 std::unique_ptr<Query> ConstantRows(const TextRow& names, const std::vector<SqlType>& types,
                                     const std::vector<ValueRow>& rows) {
+  NoteMoment();
   std::shared_ptr<Query> all;
   // Without rows there is one that no row passes.
   for (size_t r = 0; r < std::max<size_t>(rows.size(), 1); ++r) {
@@ -50,6 +53,8 @@ std::unique_ptr<Query> ConstantRows(const TextRow& names, const std::vector<SqlT
   if (rows.empty()) query->conjuncts.push_back(MakeBoolean(false, -1));
   return query;
 }
+
+namespace {
 
 std::unique_ptr<Query> TextRows(const TextRow& names, const std::vector<TextRow>& rows) {
   std::vector<ValueRow> values;
@@ -197,6 +202,9 @@ std::unique_ptr<Query> CacheQuery(const Snapshot& snapshot, const std::vector<Ca
 std::unique_ptr<Query> TablesQuery(const Snapshot& snapshot) {
   std::vector<TextRow> rows;
   for (const auto& table : snapshot.tables) rows.push_back({table->schema.name});
+  for (const auto& view : snapshot.views) rows.push_back({view->name});
+  std::sort(rows.begin(), rows.end());
+  rows.erase(std::unique(rows.begin(), rows.end()), rows.end());  // a temporary view hides what has its name
   return TextRows({"name"}, rows);
 }
 

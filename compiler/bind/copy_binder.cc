@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/bind/bind_view.h"
 #include "compiler/bind/expression_binder.h"
 #include "compiler/bind/query_binder.h"
 #include "compiler/bind/row_rules.h"
@@ -139,6 +140,16 @@ std::unique_ptr<Query> ScanQuery(std::shared_ptr<const TableInfo> table, const s
   return query;
 }
 
+/// The columns where none are listed, as in PostgreSQL without the generated ones; empty: all.
+std::vector<int> StoredColumns(const TableSchema& schema) {
+  std::vector<int> columns;
+  for (size_t c = 0; c < schema.columns.size(); ++c) {
+    if (!schema.columns[c].generated_text) columns.push_back(static_cast<int>(c));
+  }
+  if (columns.size() == schema.columns.size()) columns.clear();
+  return columns;
+}
+
 }  // namespace
 
 Status BindCopy(const ParseNode& copy, std::string_view sql, const Dialect& dialect, const Snapshot& snapshot,
@@ -157,7 +168,12 @@ Status BindCopy(const ParseNode& copy, std::string_view sql, const Dialect& dial
 
   std::vector<int> columns;
   const ParseNode* relation = copy.Get(Field::k_relation);
-  if (relation != nullptr) {
+  const ViewSchema* view = nullptr;
+  if (relation != nullptr && !is_from) {
+    TESSERA_TRY(CheckSchemaName(*relation));
+    view = FindView(snapshot.views, relation->Text(Field::k_relname));
+  }
+  if (relation != nullptr && view == nullptr) {
     TESSERA_ASSIGN(out->target, FindTable(*relation, snapshot));
     out->table = out->target->schema.name;
     if (const ParseNode* list = copy.Get(Field::k_attlist)) {
@@ -174,12 +190,7 @@ Status BindCopy(const ParseNode& copy, std::string_view sql, const Dialect& dial
         columns.push_back(column);
       }
     } else {
-      // As in PostgreSQL, without the generated ones.
-      const std::vector<ColumnSchema>& all = out->target->schema.columns;
-      for (size_t c = 0; c < all.size(); ++c) {
-        if (!all[c].generated_text) columns.push_back(static_cast<int>(c));
-      }
-      if (columns.size() == all.size()) columns.clear();
+      columns = StoredColumns(out->target->schema);
     }
   }
   if (is_from) {
@@ -201,6 +212,11 @@ Status BindCopy(const ParseNode& copy, std::string_view sql, const Dialect& dial
   out->copy_to.null_string = format.null_string;
   out->copy_to.quote = format.quote;
   out->copy_to.escape = format.escape;
+  if (view != nullptr) {
+    const ParseNode* const list = copy.Get(Field::k_attlist);
+    TESSERA_ASSIGN(out->query, ViewQuery(*view, list, relation->location(), sql, dialect, snapshot));
+    return {};
+  }
   if (relation != nullptr) {
     if (columns.empty()) {
       for (size_t c = 0; c < out->target->schema.columns.size(); ++c) columns.push_back(static_cast<int>(c));

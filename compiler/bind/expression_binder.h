@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -73,6 +74,12 @@ struct MacroText;
 struct RegexFunction;
 struct WindowCall;
 
+/// A view whose query is being bound, and the view that names it.
+struct BoundView {
+  const ViewSchema* view = nullptr;
+  const BoundView* outer = nullptr;
+};
+
 /// Units of DATE_TRUNC and DATE_DIFF, by their length.
 enum class DateUnit : uint8_t {
   kMicrosecond,
@@ -109,6 +116,8 @@ struct BindContext {
   const CteScope* ctes = nullptr;          ///< queries of WITH that a subquery may name
   const BindContext* outer = nullptr;      ///< the block around this one, if it is a subquery
   const NameScope* outer_scope = nullptr;  ///< what names mean in that block
+  const BoundView* view = nullptr;         ///< whose query the block belongs to; nullptr: none
+  int* views = nullptr;                    ///< how many the statement has named so far
   std::vector<Relation>* relations = nullptr;
   std::vector<Aggregate>* aggregates = nullptr;
   std::vector<WindowCall>* windows = nullptr;
@@ -171,7 +180,7 @@ class ExpressionBinder {
 
   // ---- Types; statements use these, too
   /// An untyped constant gets `type`, and a quoted literal is read as that type. Other expressions stay.
-  Result<ExprPtr> Resolve(ExprPtr e, const SqlType& type) const { return Resolve(std::move(e), type, zone()); }
+  Result<ExprPtr> Resolve(ExprPtr e, const SqlType& type) const;
   static Result<ExprPtr> Resolve(ExprPtr e, const SqlType& type, const TimeZone* zone);
   /// e as `type`, if the context allows that cast. Errors: kSql "... cannot be cast ..." at its position.
   Result<ExprPtr> Coerce(ExprPtr e, const SqlType& type, CastContext allowed);
@@ -414,7 +423,18 @@ class ExpressionBinder {
   Result<ExprPtr> InForm(int64_t form, ExprPtr pattern, ExprPtr escape);
   Result<ExprPtr> MatchesPattern(ExprPtr x, ExprPtr pattern, bool negated, int position);
 
+  // parameter_binder.cc
+  /// $number of the statement itself.
+  Result<ExprPtr> BindStatementParameter(size_t number, int position);
+  /// The name of a unit of time, a constant text; nullptr: it is another expression. A parameter that has no value yet is
+  /// a day.
+  Result<ExprPtr> UnitName(const ParseNode& node);
+  /// If `e` is a parameter without a type, this is it from now on. Errors: it has another one from another place.
+  Status NoteParameter(const Expr& e, const SqlType& type) const;
+
   // bind_composed.cc
+  /// format_type(oid, modifier).
+  Result<ExprPtr> BindFormatType(ExprPtr oid, ExprPtr modifier, int position);
   /// Who runs the process.
   static ExprPtr UserName(int position);
 
@@ -440,7 +460,7 @@ class ExpressionBinder {
   Result<ExprPtr> BindLastDay(ExprPtr x, int position);
   /// EXTRACT of a field that is made of others. REQUIRES: IsMadeField(field), x is a date or a timestamp.
   Result<ExprPtr> BindMadeField(std::string_view field, ExprPtr x, int position);
-  /// The unit that a literal names; `function` for the error.
+  /// The unit that a literal or a parameter names; `function` for the error.
   Result<DateUnit> BindUnit(const ParseNode& node, std::string_view function);
   /// The moment, in the type of x, at which the unit that has x begins.
   Result<ExprPtr> BeginOf(DateUnit unit, ExprPtr x, int position);

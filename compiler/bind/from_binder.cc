@@ -6,11 +6,13 @@
 #include <utility>
 
 #include "compiler/bind/catalog_query.h"
+#include "compiler/bind/catalog_tables.h"
 #include "compiler/bind/macro_call.h"
 #include "compiler/bind/query_binder.h"
 #include "compiler/bind/table_binder.h"
 #include "compiler/parse/parser.h"
 #include "compiler/query/correlation.h"
+#include "compiler/query/dependencies.h"
 #include "compiler/query/query_copy.h"
 #include "compiler/query/random_calls.h"
 
@@ -38,6 +40,12 @@ Relation StoredTable(std::shared_ptr<const TableInfo> table) {
     relation.column_types.push_back(c.type);
   }
   relation.table = std::move(table);
+  return relation;
+}
+
+Relation CatalogRelation(const CatalogTable& table, const Snapshot& snapshot) {
+  Relation relation = DerivedTable(CatalogTableQuery(table, snapshot));
+  relation.alias = table.name;
   return relation;
 }
 
@@ -154,9 +162,29 @@ Status FromBinder::BindTable(const ParseNode& item, NameScope* scope) {
       return AddRelation(std::move(relation), cte->first, item.Get(Field::k_alias), item.location(), scope);
     }
   }
-  TESSERA_ASSIGN(std::shared_ptr<const TableInfo> table, FindTable(item, *context_.snapshot));
-  const std::string stored = table->schema.name;
-  return AddRelation(StoredTable(std::move(table)), stored, item.Get(Field::k_alias), item.location(), scope);
+  TESSERA_ASSIGN(Relation relation, NamedRelation(item));
+  const std::string stored = relation.alias;
+  return AddRelation(std::move(relation), stored, item.Get(Field::k_alias), item.location(), scope);
+}
+
+Result<Relation> FromBinder::NamedRelation(const ParseNode& item) {
+  const std::string_view name = item.Text(Field::k_relname);
+  const std::string_view schema = item.Text(Field::k_schemaname);
+  const Snapshot& snapshot = *context_.snapshot;
+  const CatalogTable* const catalog = FindCatalogTable(schema, name);
+  if (catalog != nullptr && !schema.empty()) return CatalogRelation(*catalog, snapshot);
+  if (catalog == nullptr) TESSERA_TRY(CheckSchemaName(item));
+  TESSERA_ASSIGN(const ViewSchema* const view, FindViewNamed(name, item.location()));
+  if (view != nullptr) return ViewRelation(*view, item.location());
+  std::shared_ptr<const TableInfo> table = snapshot.Find(name);
+  if (table != nullptr) {
+    NoteTable(*table);
+    return StoredTable(std::move(table));
+  }
+  if (catalog != nullptr) return CatalogRelation(*catalog, snapshot);
+  if (FindView(snapshot.views, name) == nullptr) return TableNotFound(name, item.location(), snapshot);
+  return SqlError("view \"" + std::string(name) + "\" is temporary, and a view that is not cannot read it",
+                  item.location(), "Write CREATE TEMP VIEW.");
 }
 
 /// A derived table of the rows that a random number chooses: of each row, or of each 2,048 rows.
@@ -196,10 +224,10 @@ Status FromBinder::BindSample(const ParseNode& item, NameScope* scope) {
     chance = MakeRepeatable(SeedOf(seed), position, shift);
   }
 
-  TESSERA_ASSIGN(std::shared_ptr<const TableInfo> table, FindTable(source, *context_.snapshot));
-  const std::string stored = table->schema.name;
+  TESSERA_ASSIGN(Relation sampled, NamedRelation(source));
+  const std::string stored = sampled.alias;
   auto rows = std::make_shared<Query>();
-  rows->relations.push_back(StoredTable(std::move(table)));
+  rows->relations.push_back(std::move(sampled));
   BindContext inside;
   inside.relations = &rows->relations;
   const ExpressionBinder columns(&inside, nullptr, Clause::kSelect);
@@ -256,7 +284,10 @@ Status FromBinder::BindChunks(const ParseNode& call, const ParseNode* alias, Nam
     return SqlError("tessera_chunks takes the name of a table", call.location(), "Write tessera_chunks('table').");
   const std::string_view text = name->Text(Field::k_sval);
   const std::shared_ptr<const TableInfo> table = context_.snapshot->Find(text);
+  if (table == nullptr && FindView(context_.snapshot->views, text) != nullptr)
+    return NotATable(text, args->first()->location());
   if (table == nullptr) return TableNotFound(text, args->first()->location(), *context_.snapshot);
+  NoteTable(*table);
   TESSERA_ASSIGN(std::shared_ptr<Query> query, ChunksQuery(*table));
   Relation relation = DerivedTable(std::move(query));
   relation.alias = "tessera_chunks";
@@ -272,6 +303,17 @@ Status FromBinder::BindCache(const ParseNode& call, const ParseNode* alias, Name
   Relation relation = DerivedTable(std::move(query));
   relation.alias = "tessera_cache";
   return AddRelation(std::move(relation), "", alias, call.location(), scope);
+}
+
+Status FromBinder::BindCatalogCall(const ParseNode& call, const std::string& name, const ParseNode* alias,
+                                   NameScope* scope) {
+  const CatalogTable* const table = FindCatalogTable("main", name);
+  if (table == nullptr)
+    return Unsupported("function " + name + " in FROM is not supported", call.location(),
+                       "duckdb_tables(), duckdb_views() and duckdb_columns() are.");
+  if (call.Get(Field::k_args) != nullptr)
+    return SqlError(name + " takes no argument", call.location(), "Write " + name + "().");
+  return AddRelation(CatalogRelation(*table, *context_.snapshot), "", alias, call.location(), scope);
 }
 
 }  // namespace tessera

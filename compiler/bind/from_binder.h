@@ -23,6 +23,12 @@ class FromBinder {
   Status Bind(const ParseNode& list);
   /// Binds the table whose rows a statement changes, the first relation of the block. `numbered`: see NumberRows.
   Status BindTarget(const ParseNode& item, std::shared_ptr<const TableInfo> numbered);
+  // bind_view.cc
+  /// The view that the name means in the block, or nullptr. Errors: the block belongs to the query of that view.
+  Result<const ViewSchema*> FindViewNamed(std::string_view name, int position) const;
+  /// The rows of a view that the name at `position` means, under its name. Errors, which say that they are in the view: its
+  /// query cannot be bound any more.
+  Result<Relation> ViewRelation(const ViewSchema& view, int position);
   /// Adds the rows of a function in the select list, as if it stood last in FROM, and gives their value.
   Result<ExprPtr> AddRows(const ParseNode& call);
 
@@ -30,6 +36,8 @@ class FromBinder {
   // from_binder.cc
   Status BindItem(const ParseNode& item, NameScope* scope);
   Status BindTable(const ParseNode& item, NameScope* scope);
+  /// The table or the view that a RangeVar names, under its name.
+  Result<Relation> NamedRelation(const ParseNode& item);
   Status BindDerived(const ParseNode& item, NameScope* scope);
   /// TABLESAMPLE.
   Status BindSample(const ParseNode& item, NameScope* scope);
@@ -43,6 +51,8 @@ class FromBinder {
   Status BindChunks(const ParseNode& call, const ParseNode* alias, NameScope* scope);
   /// tessera_cache()
   Status BindCache(const ParseNode& call, const ParseNode* alias, NameScope* scope);
+  /// duckdb_tables() and its kin.
+  Status BindCatalogCall(const ParseNode& call, const std::string& name, const ParseNode* alias, NameScope* scope);
   /// The value of a row of a series of integers that are not all constants; `values` gets the relation that it is over,
   /// whose column 2 is the row's number.
   Result<ExprPtr> VaryingSeries(std::vector<ExprPtr> args, bool inclusive, const std::string& name, int position,

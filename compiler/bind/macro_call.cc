@@ -176,7 +176,10 @@ Result<ExprPtr> MoveArgument(ExprPtr copy, int levels, std::string_view name, in
 
 MacroBody::MacroBody(BindContext* around, const MacroText& text, const MacroFrame* frame)
     : around_(*around), frame_(*frame), context_(*around) {
-  if (around->dialect != nullptr) static_cast<SessionNames&>(dialect_) = *around->dialect;
+  if (around->dialect != nullptr) {
+    static_cast<SessionNames&>(dialect_) = *around->dialect;
+    dialect_.parameters = around->dialect->parameters;  // an argument may be one of which the type is not known yet
+  }
   dialect_.marks = text.parsed.dialect.marks;
   context_.sql = text.sql;
   context_.dialect = &dialect_;

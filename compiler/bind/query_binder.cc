@@ -237,7 +237,7 @@ Result<int64_t> BindCount(const ParseNode& node, Clause clause, QueryBlock* bloc
   ExpressionBinder binder(&block->context, block->query->relations.empty() ? nullptr : &block->scope, clause);
   TESSERA_ASSIGN(ExprPtr e, binder.Bind(node));
   const SqlType bigint = SqlType::Of(TypeId::kBigint);
-  TESSERA_ASSIGN(e, ExpressionBinder::Resolve(std::move(e), bigint, nullptr));
+  TESSERA_ASSIGN(e, binder.Resolve(std::move(e), bigint));
   bool varies = !IsConstant(*e) && FindSubquery(*e) == nullptr;
   ForEachColumnOfBlock(*e, [&](const Expr&) { varies = true; });
   if (varies) return SqlError("argument of " + name + " must be a constant", e->position);
@@ -430,6 +430,14 @@ Result<std::unique_ptr<Query>> BindQuery(const ParseNode& select, std::string_vi
 
 Result<std::unique_ptr<Query>> BindQueryBlock(const ParseNode& select, BindContext* outer, const NameScope* scope) {
   QueryBlock block(*outer, scope);
+  TESSERA_TRY(BindClauses(select, &block));
+  outer->deepest = std::max(outer->deepest, block.context.deepest);
+  return block.Take();
+}
+
+Result<std::unique_ptr<Query>> BindViewBlock(const ParseNode& select, std::string_view sql, const Dialect& dialect,
+                                             BindContext* outer, const BoundView* view) {
+  QueryBlock block(*outer, sql, &dialect, view);
   TESSERA_TRY(BindClauses(select, &block));
   outer->deepest = std::max(outer->deepest, block.context.deepest);
   return block.Take();

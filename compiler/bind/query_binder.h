@@ -17,6 +17,7 @@
 namespace tessera {
 
 struct BindContext;
+struct BoundView;
 struct NameScope;
 struct QueryBlock;
 
@@ -27,6 +28,10 @@ Result<std::unique_ptr<Query>> BindQuery(const ParseNode& select, std::string_vi
 /// The query block of a subquery in an expression of the block `outer`, whose names `scope` resolves (nullptr: there
 /// are none). The subquery may refer to columns of `outer` and of blocks around that, as Expr::Kind::kOuter.
 Result<std::unique_ptr<Query>> BindQueryBlock(const ParseNode& select, BindContext* outer, const NameScope* scope);
+
+/// The query block of a view's query, `sql`, which a block with the context `outer` names.
+Result<std::unique_ptr<Query>> BindViewBlock(const ParseNode& select, std::string_view sql, const Dialect& dialect,
+                                             BindContext* outer, const BoundView* view);
 
 /// Binds the queries of a WITH into the block.
 Status BindWith(const ParseNode& with, QueryBlock* block);

@@ -29,15 +29,28 @@ QueryBlock::QueryBlock(std::string_view sql, const Dialect* dialect, const Snaps
   context.windows = &windows;
   context.ctes = &ctes;
   context.grouping = &grouping;
+  context.views = &views_;
 }
 
 QueryBlock::QueryBlock(const BindContext& outer, const NameScope* outer_scope)
     : QueryBlock(outer.sql, outer.dialect, *outer.snapshot) {
   context.outer = &outer;
   context.outer_scope = outer_scope;
-  context.now = outer.now;
-  base_ = context.deepest = context.nesting = outer.nesting + kBlockNesting;
+  context.view = outer.view;
+  Enter(outer);
   ctes.outer = outer.ctes;
+}
+
+QueryBlock::QueryBlock(const BindContext& outer, std::string_view sql, const Dialect* dialect, const BoundView* view)
+    : QueryBlock(sql, dialect, *outer.snapshot) {
+  context.view = view;
+  Enter(outer);
+}
+
+void QueryBlock::Enter(const BindContext& outer) {
+  context.now = outer.now;
+  context.views = outer.views;
+  base_ = context.deepest = context.nesting = outer.nesting + kBlockNesting;
 }
 
 std::unique_ptr<Query> QueryBlock::Take() {

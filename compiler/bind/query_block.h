@@ -38,6 +38,8 @@ struct QueryBlock {
   QueryBlock(std::string_view sql, const Dialect* dialect, const Snapshot& snapshot);
   /// A block inside `outer`. `outer_scope`: what names of `outer` mean in it, or nullptr if it sees none.
   QueryBlock(const BindContext& outer, const NameScope* outer_scope);
+  /// The block of a view's query, which is named in `outer` and sees nothing of it.
+  QueryBlock(const BindContext& outer, std::string_view sql, const Dialect* dialect, const BoundView* view);
   QueryBlock(const QueryBlock&) = delete;
   QueryBlock& operator=(const QueryBlock&) = delete;
 
@@ -60,7 +62,10 @@ struct QueryBlock {
   bool keeps_literals = false;
 
  private:
-  int base_ = 0;  ///< BindContext::nesting at its start
+  void Enter(const BindContext& outer);
+
+  int base_ = 0;   ///< BindContext::nesting at its start
+  int views_ = 0;  ///< BindContext::views of the outermost block
 };
 
 /// The type of output `number` if it is a literal that has none.

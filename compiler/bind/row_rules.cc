@@ -213,6 +213,10 @@ Status CheckRowExpression(const ParseNode& node, std::string_view sql, const Dia
   return status;
 }
 
+Result<ExprPtr> ReadRowExpression(const std::string& text, const TableSchema& schema, const SqlType& type) {
+  return ReadExpression(text, schema, type, nullptr, 0);
+}
+
 Result<std::vector<int>> ColumnsOfRowExpression(const ParseNode& node, std::string_view sql, const Dialect& dialect,
                                                 const TableSchema& schema) {
   TESSERA_ASSIGN(const ExprPtr e, BindExpression(node, sql, dialect, schema, kBoolean, 0));

@@ -23,6 +23,10 @@ class ExpressionBinder;
 Status CheckRowExpression(const ParseNode& node, std::string_view sql, const Dialect& dialect,
                           const TableSchema& schema, const ColumnSchema* generated);
 
+/// The expression that a schema has as the text of a CHECK, of BOOLEAN, or of a generated column of that type: its columns
+/// are those of relation 0.
+Result<ExprPtr> ReadRowExpression(const std::string& text, const TableSchema& schema, const SqlType& type);
+
 /// The columns that the expression names.
 Result<std::vector<int>> ColumnsOfRowExpression(const ParseNode& node, std::string_view sql, const Dialect& dialect,
                                                 const TableSchema& schema);

@@ -252,9 +252,10 @@ class SetOperationBinder {
 
   Status GiveTypes(Arm* arm) {
     bool same = true;
+    ExpressionBinder binder(&block_.context, nullptr, Clause::kSelect);
     for (size_t c = 0; c < width_; ++c) {
       ExprPtr& e = arm->query->outputs[c].expr;
-      TESSERA_ASSIGN(e, ExpressionBinder::Resolve(std::move(e), types_[c], ZoneOf(block_.context)));
+      TESSERA_ASSIGN(e, binder.Resolve(std::move(e), types_[c]));
       same = same && e->type == types_[c];
     }
     // LIMIT chooses among the rows as they are, and casts may make values equal that differ for DISTINCT.
@@ -263,7 +264,6 @@ class SetOperationBinder {
       Read(Inside(std::move(arm->query)), false, outside.get());
       arm->query = std::move(outside);
     }
-    ExpressionBinder binder(&block_.context, nullptr, Clause::kSelect);
     for (size_t c = 0; c < width_; ++c) {
       ExprPtr& e = arm->query->outputs[c].expr;
       if (e->type == types_[c]) continue;

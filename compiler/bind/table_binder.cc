@@ -4,11 +4,13 @@
 #include <string>
 #include <utility>
 
+#include "compiler/bind/catalog_tables.h"
 #include "compiler/bind/expression_binder.h"
 #include "compiler/bind/query_binder.h"
 #include "compiler/bind/row_rules.h"
 #include "compiler/parse/sql_scanner.h"
 #include "compiler/parse/statement_option.h"
+#include "compiler/query/dependencies.h"
 #include "compiler/query/evaluate.h"
 #include "compiler/query/expr_builder.h"
 #include "compiler/query/fold.h"
@@ -120,13 +122,7 @@ class TableBinder {
       if (other.name == column.name)
         return SqlError("column \"" + column.name + "\" specified more than once", position);
     }
-    const ParseNode* type = definition.Get(Field::k_typeName);
-    if (type == nullptr) return Unsupported("a column without a type is not supported", position);
-    if (definition.Get(Field::k_collClause) != nullptr) return Unsupported("COLLATE is not supported", position);
-    ExpressionBinder types(&context_, nullptr, Clause::kValues);
-    TESSERA_ASSIGN(column.type, types.BindType(*type, type->location()));
-    if (column.type.id == TypeId::kInterval && type->Get(Field::k_typmods) != nullptr)
-      return Unsupported("a column of type INTERVAL with fields is not supported", type->location(), "Write INTERVAL.");
+    TESSERA_ASSIGN(column.type, TypeOf(definition));
     bool is_null = false;
     schema_->columns.push_back(column);
     if (const ParseNode* constraints = definition.Get(Field::k_constraints)) {
@@ -149,6 +145,18 @@ class TableBinder {
       }
     }
     return {};
+  }
+
+  Result<SqlType> TypeOf(const ParseNode& definition) {
+    const int position = definition.location();
+    const ParseNode* node = definition.Get(Field::k_typeName);
+    if (node == nullptr) return Unsupported("a column without a type is not supported", position);
+    if (definition.Get(Field::k_collClause) != nullptr) return Unsupported("COLLATE is not supported", position);
+    ExpressionBinder types(&context_, nullptr, Clause::kValues);
+    TESSERA_ASSIGN(const SqlType type, types.BindType(*node, node->location()));
+    if (type.id == TypeId::kInterval && node->Get(Field::k_typmods) != nullptr)
+      return Unsupported("a column of type INTERVAL with fields is not supported", node->location(), "Write INTERVAL.");
+    return type;
   }
 
   /// A constraint of the table; its columns are all known.
@@ -178,6 +186,19 @@ class TableBinder {
       key.push_back(column);
     }
     return unique ? AddUnique(constraint, std::move(key)) : SetPrimaryKey(key, position);
+  }
+
+  /// A constant as text of the column's type, or what each row computes: `text`.
+  Status SetDefault(const ParseNode& expression, std::string_view text, ColumnSchema* column) {
+    ExpressionBinder binder(&context_, nullptr, Clause::kDefault);
+    TESSERA_ASSIGN(const bool varies, CheckDefault(&binder, expression, *column, context_.sql, *context_.dialect));
+    if (varies) {
+      column->default_expression = std::string(text);
+      return Status::Ok();
+    }
+    TESSERA_ASSIGN(const Value value, InsertValue(&binder, expression, *column));
+    if (!value.null) column->default_text = ToText(value);
+    return Status::Ok();
   }
 
   /// CHECK and GENERATED: all columns are known.
@@ -258,22 +279,13 @@ class TableBinder {
     return {};
   }
 
-  /// Of the last column: a constant as text of its type, or what each row computes.
+  /// Of the last column.
   Status SetDefault(const ParseNode& constraint) {
     ColumnSchema& column = schema_->columns.back();
-    const ParseNode& expression = *constraint.Get(Field::k_raw_expr);
-    const int position = constraint.location();
-    if (column.HasDefault())
-      return SqlError("multiple default values specified for column \"" + column.name + "\"", position);
-    ExpressionBinder binder(&context_, nullptr, Clause::kDefault);
-    TESSERA_ASSIGN(const bool varies, CheckDefault(&binder, expression, column, context_.sql, *context_.dialect));
-    if (varies) {
-      column.default_expression = DefaultTextOf(constraint);
-      return Status::Ok();
+    if (column.HasDefault()) {
+      return SqlError("multiple default values specified for column \"" + column.name + "\"", constraint.location());
     }
-    TESSERA_ASSIGN(const Value value, InsertValue(&binder, expression, column));
-    if (!value.null) column.default_text = ToText(value);
-    return Status::Ok();
+    return SetDefault(*constraint.Get(Field::k_raw_expr), DefaultTextOf(constraint), &column);
   }
 
   /// The text between DEFAULT and the next constraint, the next column or the end.
@@ -286,7 +298,8 @@ class TableBinder {
     for (t = NextToken(sql, begin); t.kind != Token::Kind::kEnd && t.begin < end; t = NextToken(sql, t.end)) {
       if (t.kind != Token::Kind::kSymbol) continue;
       if (sql[t.begin] == '(') ++depth;
-      if ((sql[t.begin] == ')' && depth-- == 0) || (sql[t.begin] == ',' && depth == 0)) end = t.begin;
+      if (sql[t.begin] == ';' || (sql[t.begin] == ')' && depth-- == 0) || (sql[t.begin] == ',' && depth == 0))
+        end = t.begin;
     }
     return std::string(TrimBlanks(sql.substr(begin, end - begin)));
   }
@@ -310,36 +323,63 @@ class TableBinder {
 }  // namespace
 
 namespace {
-constexpr const char* kCatalogHint = "SHOW TABLES lists the tables, DESCRIBE t the columns of one.";
+constexpr const char* kCatalogHint =
+    "information_schema.tables and information_schema.columns have the tables and their columns; there are also ";
+constexpr const char* kOneSchemaHint = "There is one schema, main or public; names of tables stand alone.";
 
 /// The one schema is "main", as in DuckDB and SQLite, and "public", as in PostgreSQL.
+bool IsTheSchema(std::string_view schema) { return schema == "main" || schema == "public"; }
+
+}  // namespace
+
 Status CheckSchemaName(const ParseNode& range_var) {
   const std::string_view schema = range_var.Text(Field::k_schemaname);
   const bool has_catalog = range_var.Get(Field::k_catalogname) != nullptr;
-  if (!has_catalog && (schema.empty() || schema == "main" || schema == "public")) return {};
+  if (!has_catalog && (schema.empty() || IsTheSchema(schema))) return {};
   const bool is_catalog = schema == "information_schema" || schema == "pg_catalog";
-  return Unsupported("a table name with a schema is not supported", range_var.location(),
-                     is_catalog ? kCatalogHint : "There is one schema, main or public; names of tables stand alone.");
+  if (is_catalog && FindCatalogTable(schema, range_var.Text(Field::k_relname)) != nullptr)
+    return SqlError("tables of " + std::string(schema) + " can only be read", range_var.location());
+  if (is_catalog) {
+    return SqlError(
+        "table \"" + std::string(schema) + "." + std::string(range_var.Text(Field::k_relname)) + "\" does not exist",
+        range_var.location(), "There are " + NamesOfCatalogTables(schema) + ".");
+  }
+  return Unsupported("a table name with a schema is not supported", range_var.location(), kOneSchemaHint);
 }
 
-}  // namespace
+Result<std::string> NameOfDropped(const ParseNode& object) {
+  const ParseNode& names = *object.Get(Field::k_items);
+  const ParseNode* name = names.first();
+  if (names.size() == 2 && IsTheSchema(name->Text(Field::k_sval))) name = name->next();
+  if (name->next() != nullptr) return Unsupported("a table name with a schema is not supported", -1, kOneSchemaHint);
+  return std::string(name->Text(Field::k_sval));
+}
+
+Status NotATable(std::string_view view, int position) {
+  return SqlError("\"" + std::string(view) + "\"" + " is a view, not a table", position,
+                  "A view has no rows of its own: name the table that its query reads.");
+}
 
 Status TableNotFound(std::string_view name, int position, const Snapshot& snapshot) {
   std::vector<std::string_view> names;
   for (const auto& t : snapshot.tables) names.push_back(t->schema.name);
+  for (const auto& v : snapshot.views) names.push_back(v->name);
   const std::string nearest = NearestName(name, names);
+  const char* const kind = FindView(snapshot.views, nearest) != nullptr ? "view" : "table";
   const bool is_catalog = name.starts_with("sqlite_") || name.starts_with("pg_") || name.starts_with("duckdb_");
   return SqlError("table \"" + std::string(name) + "\" does not exist", position,
-                  is_catalog        ? kCatalogHint
+                  is_catalog        ? kCatalogHint + NamesOfCatalogTables("pg_catalog") + ", sqlite_master."
                   : nearest.empty() ? ""
-                                    : "Perhaps you meant table \"" + nearest + "\".");
+                                    : "Perhaps you meant " + std::string(kind) + " \"" + nearest + "\".");
 }
 
 Result<std::shared_ptr<const TableInfo>> FindTable(const ParseNode& range_var, const Snapshot& snapshot) {
   const std::string_view name = range_var.Text(Field::k_relname);
   TESSERA_TRY(CheckSchemaName(range_var));
+  if (FindView(snapshot.views, name) != nullptr) return NotATable(name, range_var.location());
   std::shared_ptr<const TableInfo> table = snapshot.Find(name);
   if (table == nullptr) return TableNotFound(name, range_var.location(), snapshot);
+  NoteTable(*table);
   return table;
 }
 
@@ -370,6 +410,8 @@ Status BindNewTable(const ParseNode& relation, bool if_not_exists, const Dialect
   out->or_replace = dialect.or_replace;
   if (out->or_replace && out->if_exists)
     return SqlError("CREATE OR REPLACE TABLE with IF NOT EXISTS is not valid", position, "Leave out one of them.");
+  if (FindView(snapshot.views, out->table, false) != nullptr)
+    return SqlError("\"" + out->table + "\" is a view", position, "DROP VIEW removes it.");
   if (!out->if_exists && !out->or_replace && snapshot.Find(out->table) != nullptr)
     return SqlError("table \"" + out->table + "\" already exists", position);
   return {};
@@ -462,10 +504,10 @@ Status BindDropTable(const ParseNode& drop, int position, const Snapshot& snapsh
   const ParseNode* objects = drop.Get(Field::k_objects);
   if (objects->first()->next() != nullptr)
     return Unsupported("DROP TABLE of several tables is not supported", position);
-  const ParseNode* names = objects->first()->Get(Field::k_items);
-  if (names->first()->next() != nullptr) return Unsupported("a table name with a schema is not supported", position);
-  out->table = names->first()->Text(Field::k_sval);
+  TESSERA_ASSIGN(out->table, NameOfDropped(*objects->first()));
   out->if_exists = drop.Get(Field::k_missing_ok) != nullptr;
+  if (snapshot.Find(out->table) == nullptr && FindView(snapshot.views, out->table) != nullptr)
+    return SqlError("\"" + out->table + "\" is a view, not a table", -1, "Write DROP VIEW.");
   if (!out->if_exists && snapshot.Find(out->table) == nullptr) return TableNotFound(out->table, -1, snapshot);
   return {};
 }
@@ -496,18 +538,27 @@ Status BindVacuum(const ParseNode& vacuum, int position, const Snapshot& snapsho
   return {};
 }
 
-Status BindCreateIndex(const ParseNode& create, int position, const Snapshot& snapshot, Statement* out) {
-  if (create.Get(Field::k_unique) != nullptr)
-    return Unsupported("CREATE UNIQUE INDEX is not supported", position, "Give the table a PRIMARY KEY.");
-  TESSERA_ASSIGN(const std::shared_ptr<const TableInfo> table, FindTable(*create.Get(Field::k_relation), snapshot));
-  for (const ParseNode& element : *create.Get(Field::k_indexParams)) {
-    if (element.Get(Field::k_name) == nullptr) continue;  // an expression
-    TESSERA_ASSIGN(const int column, FindTableColumn(*table, element.Text(Field::k_name), -1));
-    (void)column;
-  }
-  out->kind = Statement::Kind::kNotice;
-  out->notice = "CREATE INDEX: no effect, scans need no index";
-  return {};
+Status AddColumn(const ParseNode& definition, std::string_view sql, const Dialect& dialect, TableSchema* schema) {
+  TableBinder binder(sql, dialect, schema);
+  TESSERA_TRY(binder.AddColumn(definition));
+  return binder.AddExpressions();
+}
+
+Status AddConstraint(const ParseNode& constraint, std::string_view sql, const Dialect& dialect, TableSchema* schema) {
+  TableBinder binder(sql, dialect, schema);
+  TESSERA_TRY(binder.AddConstraint(constraint));
+  return binder.AddExpressions();
+}
+
+Status SetColumnDefault(const ParseNode& expression, std::string_view text, std::string_view sql,
+                        const Dialect& dialect, ColumnSchema* column) {
+  TableSchema none;
+  return TableBinder(sql, dialect, &none).SetDefault(expression, text, column);
+}
+
+Result<SqlType> BindColumnType(const ParseNode& definition, std::string_view sql, const Dialect& dialect) {
+  TableSchema none;
+  return TableBinder(sql, dialect, &none).TypeOf(definition);
 }
 
 Result<Value> InsertValue(ExpressionBinder* binder, const ParseNode& node, const ColumnSchema& column) {
@@ -529,7 +580,10 @@ Result<Value> InsertValue(ExpressionBinder* binder, const ParseNode& node, const
     if (!value.ok()) return value.status().At(position);
     return value;
   }
-  if (e->constant.null) return Value::Null(column.type);
+  if (e->constant.null) {
+    TESSERA_TRY(binder->Resolve(std::move(e), column.type).status());  // a parameter gets its type there
+    return Value::Null(column.type);
+  }
   SqlType type = column.type;
   if (type.id == TypeId::kText) type.length = 0;
   TESSERA_ASSIGN(e, binder->Cast(std::move(e), type));

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -27,8 +28,14 @@ Status BindCreateTableAs(const ParseNode& create, std::string_view sql, const Di
 /// `position` is where the statement starts, because the tree has no positions of the names.
 Status BindDropTable(const ParseNode& drop, int position, const Snapshot& snapshot, Statement* out);
 
-/// The table that a RangeVar node names. Errors: it does not exist (with a hint), it has a schema.
+/// Errors: a RangeVar node names another schema than the one that there is.
+Status CheckSchemaName(const ParseNode& range_var);
+/// The name of an object of DROP, without that schema.
+Result<std::string> NameOfDropped(const ParseNode& object);
+/// The table that a RangeVar node names. Errors: it does not exist (with a hint), it is a view, it has a schema.
 Result<std::shared_ptr<const TableInfo>> FindTable(const ParseNode& range_var, const Snapshot& snapshot);
+/// The error of a statement that takes a table, about a view.
+Status NotATable(std::string_view view, int position);
 Status TableNotFound(std::string_view name, int position, const Snapshot& snapshot);
 /// The column `name` of the table, or an error with a hint.
 Result<int> FindTableColumn(const TableInfo& table, std::string_view name, int position);
@@ -44,7 +51,15 @@ Status FitToTable(Query* query, const TableInfo& target, const std::vector<int>&
 /// VACUUM of some tables, or of all. Errors: an unknown table or option.
 Status BindVacuum(const ParseNode& vacuum, int position, const Snapshot& snapshot, Statement* out);
 
-/// CREATE INDEX, which has no effect. Errors: UNIQUE, which would have one; an unknown table or column.
-Status BindCreateIndex(const ParseNode& create, int position, const Snapshot& snapshot, Statement* out);
+// Parts of CREATE TABLE that a table may get later.
+/// A column with its constraints. Errors: one of the name is there.
+Status AddColumn(const ParseNode& definition, std::string_view sql, const Dialect& dialect, TableSchema* schema);
+/// PRIMARY KEY, UNIQUE or CHECK.
+Status AddConstraint(const ParseNode& constraint, std::string_view sql, const Dialect& dialect, TableSchema* schema);
+/// The column's DEFAULT, which it has none of. `text`: the expression as it is written.
+Status SetColumnDefault(const ParseNode& expression, std::string_view text, std::string_view sql,
+                        const Dialect& dialect, ColumnSchema* column);
+/// The type in a column's definition.
+Result<SqlType> BindColumnType(const ParseNode& definition, std::string_view sql, const Dialect& dialect);
 
 }  // namespace tessera

@@ -168,6 +168,14 @@ Status DialectReader::ReadFirstWords() {
     Replace(tokens_[1].begin, tokens_[2].end, "");
   }
   const auto text = [&](size_t n) { return n < tokens_.size() ? NameOf(tokens_[n]) : std::string(); };
+  if (word(0) == Keyword::kCreate) {
+    size_t view = 1;  // OR REPLACE and TEMP stand before it
+    while (view < 4 && text(view) != "view") ++view;
+    if (text(view) == "view" && text(view + 1) == "if" && text(view + 2) == "not" && text(view + 3) == "exists") {
+      out_.dialect.if_not_exists = true;
+      Replace(tokens_[view + 1].begin, tokens_[view + 3].end, "");
+    }
+  }
   if (tokens_[0].kind == Token::Kind::kWord) {
     std::optional<Status> refused = ForeignStatement(text(0), text(1), static_cast<int>(tokens_[0].begin));
     if (refused) return *std::move(refused);

@@ -26,6 +26,8 @@
 
 namespace tessera {
 
+struct Parameters;
+
 /// What names and texts of a statement mean in its session.
 struct SessionNames {
   const TimeZone* zone = nullptr;  ///< the session's: that of texts which do not say their own; nullptr: UTC
@@ -80,11 +82,14 @@ struct Dialect : SessionNames {
   };
 
   MacroWords macro;
-  std::string variable;     ///< SET VARIABLE: the statement is the query of its value; "": it is another statement
-  bool reset = false;       ///< RESET VARIABLE
-  bool describe = false;    ///< DESCRIBE: the statement is the query to describe
-  bool or_replace = false;  ///< CREATE OR REPLACE
-  std::vector<Mark> marks;  ///< sorted by position: a statement may have a million
+  /// What $1 and so on stand for (compiler/query/parameters.h); nullptr: the statement may have none.
+  Parameters* parameters = nullptr;
+  std::string variable;        ///< SET VARIABLE: the statement is the query of its value; "": it is another statement
+  bool reset = false;          ///< RESET VARIABLE
+  bool describe = false;       ///< DESCRIBE: the statement is the query to describe
+  bool or_replace = false;     ///< CREATE OR REPLACE
+  bool if_not_exists = false;  ///< CREATE VIEW IF NOT EXISTS
+  std::vector<Mark> marks;     ///< sorted by position: a statement may have a million
 };
 
 /// Runs a query and gives the texts of its first column that are not NULL. What columns PIVOT makes depends on the rows.

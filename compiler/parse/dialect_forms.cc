@@ -32,6 +32,21 @@ Status DialectReader::ReadSymbol() {
   if (t.symbol == '[' && !EndsOperand(At(-1)))
     return Unsupported("a list is not supported: there are no arrays", position, "Write x IN (1, 2, 3) to compare.");
   if (t.symbol == '{') return Unsupported("a struct is not supported", position, "Write its fields as columns.");
+  if (t.symbol == '?' || t.symbol == '$') return ReadParameter();
+  return {};
+}
+
+Status DialectReader::ReadParameter() {
+  const Lexeme& t = At(0);
+  const bool numbered = At(1).kind == Token::Kind::kNumber && At(1).begin == t.end;
+  if (t.symbol == '$' && !numbered) return {};
+  unnumbered_ += numbered ? 0 : 1;
+  numbered_ = numbered_ || numbered;
+  if (numbered_ && unnumbered_ > 0) {
+    return Unsupported("parameters with and without numbers in one statement are not supported",
+                       static_cast<int>(t.begin), "Write $1, $2, ... everywhere, or ? everywhere.");
+  }
+  if (t.symbol == '?') Replace(t.begin, t.end, numbered ? "$" : "$" + std::to_string(unnumbered_) + " ");
   return {};
 }
 

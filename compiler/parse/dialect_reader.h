@@ -186,6 +186,8 @@ class DialectReader {
 
   /// x == y; lists and structs.
   Status ReadSymbol();
+  /// The parameters ?, which get the numbers $1, $2 and so on, ?2, which is $2, and $2 itself.
+  Status ReadParameter();
 
   /// INTERVAL 7 DAY: the grammar takes a text only.
   void ReadInterval();
@@ -307,6 +309,8 @@ class DialectReader {
   std::vector<Lexeme> tokens_;  ///< the last is an end
   std::vector<Level> levels_;
   size_t i_ = 0;              ///< of the token being read
+  size_t unnumbered_ = 0;     ///< parameters ? until here
+  bool numbered_ = false;     ///< there was a parameter with a number
   size_t closed_ = kNothing;  ///< where the parentheses that were closed last begin
 };
 

@@ -68,6 +68,9 @@ struct PlanOptions {
   std::function<std::vector<CacheReport>()> caches = {};
   /// Values of SET VARIABLE; nullptr: there are none.
   const std::map<std::string, Value, std::less<>>* variables = nullptr;
+  /// What $1, $2 and so on stand for: a value of type kNull is NULL or, in `text`, the characters of a literal, and takes the
+  /// type of its place. nullptr: the statement may have no parameters.
+  const std::vector<Value>* parameters = nullptr;
   /// Runs a query that compiling needs and gives the texts of its first column that are not NULL; empty: no query can be
   /// run.
   std::function<Result<std::vector<std::string>>(const std::string& sql)> run_query = {};

@@ -206,39 +206,57 @@ struct Statement {
     kCreateMacro,
     kDropMacro,
     kVacuum,
-    kSetVariable
+    kSetVariable,
+    kPrepare,
+    kExecute,
+    kDeallocate,
+    kTruncate,
+    kAlterTable,
+    kCreateView,
+    kDropView
   };
   Kind kind = Kind::kSelect;
   bool explain = false;  ///< kSelect, kInsert ... SELECT, kDelete and kUpdate only
   bool explain_analyze = false;
 
   /// kSelect; kInsert from SELECT; kCreateTable AS SELECT, which stores the visible outputs; kCopyTo (table or query): its
-  /// outputs have the target's types; kDelete, kUpdate: change_binder.h.
+  /// outputs have the target's types; kDelete, kUpdate: change_binder.h; kAlterTable: alter_binder.h.
   std::unique_ptr<Query> query;
 
-  std::string table;  ///< kInsert, kDelete, kUpdate, kCreateTable, kDropTable, kCopyFrom
-  /// kInsert, kCopyFrom; kDelete, kUpdate: with numbers of its rows, and so it has to be in the snapshot that the program
+  std::string table;  ///< kInsert, kDelete, kUpdate, kCreateTable, kDropTable, kCopyFrom, kAlterTable
+  /// kInsert, kCopyFrom; kDelete, kUpdate, kAlterTable: with numbers of its rows, and so it has to be in the snapshot that the program
   /// reads.
   std::shared_ptr<const TableInfo> target;
-  RowBatch values;          ///< kInsert VALUES: all columns in schema order, cast to their types; missing ones NULL
-  RowRules rules;           ///< kInsert, kUpdate; empty if the target has none
-  TableSchema schema;       ///< kCreateTable
-  EnumType type;            ///< kCreateType; kDropType: its name
-  Macro macro;              ///< kCreateMacro; kDropMacro: its name and kind
-  bool if_exists = false;   ///< DROP TABLE, TYPE and MACRO IF EXISTS, CREATE TABLE and MACRO IF NOT EXISTS
-  bool or_replace = false;  ///< CREATE OR REPLACE TABLE and MACRO
+  RowBatch values;        ///< kInsert VALUES: all columns in schema order, cast to their types; missing ones NULL
+  RowRules rules;         ///< kInsert, kUpdate, kAlterTable; empty if the target has none
+  TableSchema schema;     ///< kCreateTable; kAlterTable: what it is afterwards
+  bool rewrites = false;  ///< kAlterTable: `query` gives all rows anew
+  EnumType type;          ///< kCreateType; kDropType: its name
+  Macro macro;            ///< kCreateMacro; kDropMacro: its name and kind
+  std::shared_ptr<const ViewSchema> view;  ///< kCreateView
+  bool if_exists = false;   ///< DROP TABLE, TYPE, MACRO and VIEW IF EXISTS, CREATE TABLE, MACRO and VIEW IF NOT EXISTS
+  bool or_replace = false;  ///< CREATE OR REPLACE TABLE, MACRO and VIEW
 
   std::string file;  ///< kCopyFrom, kCopyTo; "" is standard input or output
   CopyFromOptions copy_from;
   CopyToOptions copy_to;
 
-  std::string notice;  ///< kNotice: there is nothing to do but to say so
+  /// kPrepare, kExecute, kDeallocate.
+  struct Prepared {
+    std::string name;              ///< "" for DEALLOCATE ALL
+    std::vector<SqlType> types;    ///< kPrepare: that were declared
+    std::vector<Value> arguments;  ///< kExecute: as PlanOptions::parameters
+    std::vector<int> positions;    ///< of these
+  };
+  Prepared prepared;
+
+  std::string notice;  ///< kNotice: there is nothing to do but to say so; kAlterTable: the command's name
 
   /// kSetVariable: its name; `query` gives the value, or is nullptr for RESET.
   std::string variable;
   /// SET setting = value (value as written, unquoted); SHOW setting. kVacuum: the value of compression, "": the session's.
   std::string setting, value;       ///< value of kCopyFrom: "match": the header must name the columns in their order
-  std::vector<std::string> tables;  ///< kVacuum: what is written anew
+  std::vector<std::string> tables;  ///< kVacuum: what is written anew; kTruncate; kDropView: the views
 };
 
 }  // namespace tessera

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "compiler/query/dependencies.h"
 #include "compiler/query/expr_builder.h"
 #include "compiler/query/query_walk.h"
 
@@ -37,6 +38,7 @@ class CallSeeder {
   void Seed(Query* query) {
     Walk(query, [&](Expr& e) {
       if (!IsFunction(e, Function::kSetSeed)) return;
+      NoteMoment();
       state_ = {SeedOf(e.args[0]->constant.f64), 0};
     });
     bool used = false;
@@ -48,7 +50,9 @@ class CallSeeder {
       used = true;
       site = static_cast<int64_t>(Mix(of_statement + static_cast<uint64_t>(site)) | kSeeded);
     });
-    if (used) ++state_.statements;
+    if (!used) return;
+    NoteMoment();
+    ++state_.statements;
   }
 
  private:
@@ -82,6 +86,7 @@ uint64_t SeedOf(double x) { return Mix(std::bit_cast<uint64_t>(x + 0.0) + 0x9E37
 
 ExprPtr MakeRandom(uint64_t site, int position, int shift) { return MakeCall(site & ~kSeeded, position, shift); }
 ExprPtr MakeRandomUuid(int position) {
+  NoteMoment();
   std::random_device device;
   const auto seed = [&] {
     const uint64_t high = device();

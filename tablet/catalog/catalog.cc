@@ -19,6 +19,7 @@
 #include "base/interrupt.h"
 #include "tablet/catalog/catalog_checksum.h"
 #include "tablet/catalog/catalog_statement.h"
+#include "tablet/catalog/catalog_transaction.h"
 #include "tablet/catalog/constraint_row.h"
 #include "tablet/catalog/schema_check.h"
 #include "tablet/chunk/stored_range.h"
@@ -32,10 +33,10 @@ namespace {
 
 constexpr int kApplicationId = 0x54534352;  // "TSCR"
 /// Without and with the table of defaults, with that of constraints, with types or what is computed for each row, with
-/// clustered tables, with distributed ones, with deleted rows, and with macros. Each is made with the first entry.
+/// clustered tables, with distributed ones, with deleted rows, and with views or macros. Each is made with the first entry.
 constexpr int kUserVersion = 1, kVersionWithDefaults = 2, kVersionWithConstraints = 3, kVersionWithTypes = 4,
-              kVersionWithClusters = 5, kVersionWithBuckets = 6, kVersionWithDeletedRows = 7, kVersionWithMacros = 8,
-              kNewestVersion = kVersionWithMacros;
+              kVersionWithClusters = 5, kVersionWithBuckets = 6, kVersionWithDeletedRows = 7,
+              kNewestVersion = 8;  // with views or macros
 /// Of tables, tablets and versions: whoever counts on from here does not come to the end of an int64_t.
 constexpr int64_t kGreatestId = int64_t{1} << 62;
 constexpr int64_t kGreatestFileBytes = int64_t{1} << 50;
@@ -119,15 +120,6 @@ CREATE TABLE deleted_rows (
 );
 )";
 
-constexpr char kMacrosSchema[] = R"(
-CREATE TABLE macros (
-  name        TEXT NOT NULL,
-  of_rows     INTEGER NOT NULL,
-  definition  TEXT NOT NULL,
-  PRIMARY KEY (name, of_rows)
-);
-)";
-
 std::string ToDecimal(int128_t v) { return ToText(Value::Wide(SqlType::Decimal(38, 0), v)); }
 
 bool FromDecimal(std::string_view text, int128_t* out) {
@@ -172,57 +164,6 @@ std::shared_ptr<const TableRecord> CatalogContents::Find(std::string_view name) 
   const auto at = std::lower_bound(tables.begin(), tables.end(), name, NameLess);
   return at != tables.end() && (*at)->schema.name == name ? *at : nullptr;
 }
-
-/// Rolls back unless committed.
-class Catalog::Transaction {
- public:
-  explicit Transaction(Catalog* catalog) : catalog_(catalog) {}
-  ~Transaction() {
-    // (Execute() would make a message, and there may be no memory for it.)
-    if (begun_) sqlite3_exec(catalog_->db_, "ROLLBACK", nullptr, nullptr, nullptr);
-  }
-  Status Begin(const char* sql) {
-    TESSERA_TRY(catalog_->Execute(sql));
-    begun_ = true;
-    return {};
-  }
-  Status BeginChange(const char* sql) {
-    TESSERA_TRY(catalog_->ChooseJournal());
-    return Begin(sql);
-  }
-  Status Commit() {
-    TESSERA_TRY(catalog_->Execute("COMMIT"));
-    begun_ = false;
-    return {};
-  }
-  /// The same for a change that gives the database row this checksum. An error of COMMIT does not say whether it took
-  /// effect (it does if the journal is gone and only the directory cannot be synced), so the catalog is asked then.
-  Result<Durability> CommitChange(uint64_t checksum) {
-    // Made now: after the commit nothing that can be done before may fail.
-    const Status uncertain(ErrorCode::kIo,
-                           "catalog \"" + catalog_->path_ + "\" cannot be read after an error at its commit",
-                           "The change may have been made or not: look before you repeat it.");
-    Statement query(catalog_, "SELECT checksum FROM database");
-    const int code = sqlite3_exec(catalog_->db_, "COMMIT", nullptr, nullptr, nullptr);
-    if (code == SQLITE_OK) {
-      begun_ = false;
-      return Durability::kDurable;
-    }
-    if (sqlite3_get_autocommit(catalog_->db_) == 0) return catalog_->Error(code);
-    begun_ = false;
-    constexpr int kAttempts = 3;  // what failed once may have been the machine's memory at its end
-    for (int i = 0; i < kAttempts; ++i) {
-      const bool row = query.StepAgain();
-      if (row && static_cast<uint64_t>(query.Integer(0)) == checksum) return Durability::kUntilPowerFails;
-      if (row) return catalog_->Error(code, sqlite3_errstr(code));
-    }
-    return uncertain;
-  }
-
- private:
-  Catalog* const catalog_;
-  bool begun_ = false;
-};
 
 Status Catalog::Corrupt(const std::string& reason) const {
   return {ErrorCode::kCorrupt, "catalog \"" + path_ + "\" is corrupt: " + reason};
@@ -277,23 +218,33 @@ Result<int64_t> Catalog::QueryInteger(const char* sql) {
   return row ? query.Integer(0) : 0;
 }
 
-Result<std::unique_ptr<Catalog>> Catalog::Open(const std::string& path, const std::string& name, Access access,
-                                               bool durable) {
-  std::unique_ptr<Catalog> catalog(new Catalog(path, name, durable));
+Status Catalog::Connect(Access access) {
   int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE;
   flags |= access == Access::kReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
   if (access == Access::kCreate) flags |= SQLITE_OPEN_CREATE;
-  const int code = sqlite3_open_v2(path.c_str(), &catalog->db_, flags, nullptr);
-  if (code != SQLITE_OK) return catalog->Error(code);
-  sqlite3_extended_result_codes(catalog->db_, 1);
+  const int code = sqlite3_open_v2(path_.c_str(), &db_, flags, nullptr);
+  if (code != SQLITE_OK) return Error(code);
+  sqlite3_extended_result_codes(db_, 1);
   sqlite3_busy_handler(
-      catalog->db_, [](void* self, int calls) { return static_cast<Catalog*>(self)->Wait(calls) ? 1 : 0; },
-      catalog.get());
+      db_, [](void* self, int calls) { return static_cast<Catalog*>(self)->Wait(calls) ? 1 : 0; }, this);
   // A damaged or hostile file must not run SQL of its own.
-  sqlite3_db_config(catalog->db_, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
-  sqlite3_db_config(catalog->db_, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
-  sqlite3_db_config(catalog->db_, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
-  sqlite3_db_config(catalog->db_, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
+  sqlite3_db_config(db_, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+  sqlite3_db_config(db_, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+  sqlite3_db_config(db_, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
+  sqlite3_db_config(db_, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
+  return {};
+}
+
+Result<std::unique_ptr<Catalog>> Catalog::OpenTemporary(const std::string& name) {
+  std::unique_ptr<Catalog> catalog(new Catalog(":memory:", name));
+  TESSERA_TRY(catalog->Connect(Access::kCreate));
+  catalog->has_chosen_journal_ = true;
+  return catalog;
+}
+
+Result<std::unique_ptr<Catalog>> Catalog::Open(const std::string& path, const std::string& name, Access access) {
+  std::unique_ptr<Catalog> catalog(new Catalog(path, name));
+  TESSERA_TRY(catalog->Connect(access));
 
   // After a crash the journal comes first: it may be what makes the file a database again. In a database that is
   // opened for reading only it is an error that says so.
@@ -314,18 +265,16 @@ Result<std::unique_ptr<Catalog>> Catalog::Open(const std::string& path, const st
   }
   // EXTRA is FULL and, where a journal is removed at the end, one more sync of the directory. Without it a power failure
   // could bring back the old catalog, whose tablet files were removed right after the commit.
-  TESSERA_TRY(catalog->Execute(durable ? "PRAGMA synchronous = EXTRA" : "PRAGMA synchronous = OFF"));
-  // No other process has a temporary one. (Locks are 40 calls of the system for each INSERT.)
-  if (!durable) TESSERA_TRY(catalog->Execute("PRAGMA locking_mode = EXCLUSIVE"));
+  TESSERA_TRY(catalog->Execute("PRAGMA synchronous = EXTRA"));
   return catalog;
 }
 
 /// A commit ends with a synced header of zeros in a journal that stays: its blocks are written again, and the file system
 /// has nothing to note of its own, which it would have of a journal that is made and removed each time (30 ms instead of 34
-/// for an INSERT of one row). A temporary catalog needs a journal only to roll back.
+/// for an INSERT of one row).
 Status Catalog::ChooseJournal() {
   if (std::exchange(has_chosen_journal_, true)) return {};
-  return Execute(durable_ ? "PRAGMA journal_mode = PERSIST" : "PRAGMA journal_mode = MEMORY");
+  return Execute("PRAGMA journal_mode = PERSIST");
 }
 
 Result<bool> Catalog::HasJournal() const {
@@ -365,20 +314,16 @@ Result<Catalog::State> Catalog::Check() {
                   version > kNewestVersion ? "Use the newer program that wrote it." : "");
   }
   // Another schema could make a SELECT or an INSERT run expressions of its own.
+  const std::string_view kSchemas[] = {
+      kSchema, kDefaultsSchema, kConstraintsSchema, kTypesSchema, kDeletedRowsSchema, kViewsSchema, kMacrosSchema};
   Statement query(this, "SELECT type, sql FROM sqlite_schema");
   for (;;) {
     TESSERA_ASSIGN(bool row, query.Step());
     if (!row) break;
     const bool index = query.Text(0) == "index" && query.IsNull(1);
     const std::string sql = query.Text(1) + ";\n";
-    if (!index && std::string_view(kSchema).find(sql) == std::string_view::npos &&
-        std::string_view(kDefaultsSchema).find(sql) == std::string_view::npos &&
-        std::string_view(kConstraintsSchema).find(sql) == std::string_view::npos &&
-        std::string_view(kTypesSchema).find(sql) == std::string_view::npos &&
-        std::string_view(kDeletedRowsSchema).find(sql) == std::string_view::npos &&
-        std::string_view(kMacrosSchema).find(sql) == std::string_view::npos) {
-      return Corrupt("it has tables that are not this program's");
-    }
+    const auto has = [&](std::string_view schema) { return schema.find(sql) != std::string_view::npos; };
+    if (!index && std::ranges::none_of(kSchemas, has)) return Corrupt("it has tables that are not this program's");
   }
   return State::kInitialised;
 }
@@ -482,19 +427,15 @@ Result<CatalogContents> Catalog::LoadInTransaction(const CatalogContents* before
   // Rows of a table that is not there would become those of the next one that gets its number.
   TESSERA_ASSIGN(const int64_t all_columns, QueryInteger("SELECT count(*) FROM columns NOT INDEXED"));
   TESSERA_ASSIGN(const int64_t all_tablets, QueryInteger("SELECT count(*) FROM tablets NOT INDEXED"));
-  TESSERA_ASSIGN(const bool has_defaults, HasTable("defaults"));
-  int64_t all_defaults = 0, all_constraints = 0, all_with_deleted = 0;
-  if (has_defaults) {
-    TESSERA_ASSIGN(all_defaults, QueryInteger("SELECT count(*) FROM defaults NOT INDEXED"));
-  }
-  TESSERA_ASSIGN(const bool has_constraints, HasTable("constraints"));
-  if (has_constraints) {
-    TESSERA_ASSIGN(all_constraints, QueryInteger("SELECT count(*) FROM constraints NOT INDEXED"));
-  }
-  TESSERA_ASSIGN(const bool has_deleted, HasTable("deleted_rows"));
-  if (has_deleted) {
-    TESSERA_ASSIGN(all_with_deleted, QueryInteger("SELECT count(*) FROM deleted_rows NOT INDEXED"));
-  }
+  // The other tables are made with their first entry.
+  const auto count = [&](const char* table, const char* sql) -> Result<int64_t> {
+    TESSERA_ASSIGN(const bool has_table, HasTable(table));
+    return has_table ? QueryInteger(sql) : 0;
+  };
+  TESSERA_ASSIGN(const int64_t all_defaults, count("defaults", "SELECT count(*) FROM defaults NOT INDEXED"));
+  TESSERA_ASSIGN(const int64_t all_constraints, count("constraints", "SELECT count(*) FROM constraints NOT INDEXED"));
+  TESSERA_ASSIGN(const int64_t all_with_deleted,
+                 count("deleted_rows", "SELECT count(*) FROM deleted_rows NOT INDEXED"));
   if (all_with_deleted != with_deleted || all_constraints != constraints || all_defaults != defaults ||
       all_columns != columns || all_tablets != static_cast<int64_t>(tablets.size())) {
     return Corrupt("it has columns, defaults, constraints, tablets or deleted rows of a table that is missing");
@@ -769,6 +710,8 @@ Result<Durability> Catalog::InsertTable(const CatalogContents& state, TableRecor
     if (std::find(state.types.begin(), state.types.end(), EnumOf(column.type)) == state.types.end())
       return SqlError("type \"" + column.type.ToString() + "\" does not exist");
   }
+  if (FindView(state.views, table.schema.name) != nullptr)
+    return SqlError("\"" + table.schema.name + "\" is a view", -1, "DROP VIEW removes it.");
   table.version = 1;
   table.checksum = TableChecksum(table);
   CatalogContents after = state;
@@ -797,6 +740,22 @@ Result<Durability> Catalog::DropTable(const CatalogContents& state, const TableR
   return Commit(&transaction, after);
 }
 
+Result<Durability> Catalog::Truncate(const CatalogContents& state, const std::set<int64_t>& tables) {
+  CatalogContents after = state;
+  Transaction transaction(this);
+  TESSERA_TRY(transaction.BeginChange("BEGIN IMMEDIATE"));
+  for (auto& table : after.tables) {
+    if (!tables.contains(table->id)) continue;
+    TableRecord before = *table;
+    before.version = std::max(before.version, least_version_);
+    table = std::make_shared<const TableRecord>(Emptied(before));
+    TESSERA_TRY(DeleteTablets(table->id));
+    TESSERA_TRY(DeleteTable(table->id));
+    TESSERA_TRY(WriteTable(*table, {}));
+  }
+  return Commit(&transaction, after);
+}
+
 Result<Durability> Catalog::SetTypes(const CatalogContents& state, std::vector<EnumType> types) {
   CatalogContents after = state;
   after.types = std::move(types);
@@ -819,19 +778,16 @@ Result<Durability> Catalog::SetMacros(const CatalogContents& state, std::vector<
   after.macros = std::move(macros);
   Transaction transaction(this);
   TESSERA_TRY(transaction.BeginChange("BEGIN IMMEDIATE"));
-  TESSERA_ASSIGN(const bool has_macros, HasTable("macros"));
-  if (!has_macros) {
-    TESSERA_TRY(Execute(kMacrosSchema));
-    TESSERA_TRY(RaiseVersion(kVersionWithMacros));
-  }
-  TESSERA_TRY(Execute("DELETE FROM macros"));
-  Statement insert(this, "INSERT INTO macros VALUES (?, ?, ?)");
-  for (const Macro& macro : after.macros) {
-    TESSERA_TRY(insert.Bind(std::string_view(macro.name))
-                    .Bind(int64_t{macro.of_rows})
-                    .Bind(std::string_view(macro.definition))
-                    .Run());
-  }
+  TESSERA_TRY(WriteMacros(after.macros));
+  return Commit(&transaction, after);
+}
+
+Result<Durability> Catalog::SetViews(const CatalogContents& state, Views views) {
+  CatalogContents after = state;
+  after.views = std::move(views);
+  Transaction transaction(this);
+  TESSERA_TRY(transaction.BeginChange("BEGIN IMMEDIATE"));
+  TESSERA_TRY(WriteViews(after.views));
   return Commit(&transaction, after);
 }
 
@@ -854,7 +810,7 @@ Status Catalog::InsertTablets(const TableRecord& table, size_t first) {
 Result<Durability> Catalog::UpdateTable(const CatalogContents& state, const TableRecord& before, TableRecord after,
                                         const std::vector<std::string>& sketches, int64_t next_tablet_id,
                                         CatalogContents* made) {
-  after.version = before.version + 1;
+  after.version = std::max(before.version, least_version_) + 1;
   after.checksum = TableChecksum(after);
   CatalogContents contents = state;
   contents.next_tablet_id = next_tablet_id;

@@ -6,9 +6,11 @@
 // Start at: Catalog::Open, Catalog::Load. Thread-compatible: DatabaseDirectory guards the one it has with a mutex.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -18,6 +20,8 @@
 #include "tablet/catalog/macro.h"
 #include "tablet/catalog/schema.h"
 #include "tablet/catalog/table_info.h"
+#include "tablet/catalog/table_record.h"
+#include "tablet/catalog/view.h"
 #include "tablet/files/live_rows.h"
 #include "tablet/files/tablet_file.h"
 #include "tablet/values/enum_type.h"
@@ -26,52 +30,6 @@ struct sqlite3;
 struct sqlite3_stmt;
 
 namespace tessera {
-
-struct TabletRecord {
-  int64_t id = 0;
-  uint32_t rows = 0;
-  uint64_t file_bytes = 0;
-  uint64_t header_checksum = 0;
-  uint8_t bucket = 0;                              ///< of a distributed table
-  std::shared_ptr<const LiveRows> live = nullptr;  ///< nullptr: no row has been deleted
-};
-
-struct TableRecord {
-  int64_t id = 0;
-  int64_t version = 0;       ///< 1 at CREATE TABLE, one more with each change of the rows
-  TableSchema schema;        ///< tablet_rows as declared
-  uint32_t tablet_rows = 0;  ///< as chosen; 0 before the first load
-  std::vector<ColumnStatistics> statistics;
-  std::vector<TabletRecord> tablets;  ///< in the order of the rows
-  uint64_t checksum = 0;              ///< of all the above
-
-  /// With those that have been deleted.
-  uint64_t rows() const {
-    uint64_t sum = 0;
-    for (const TabletRecord& tablet : tablets) sum += tablet.rows;
-    return sum;
-  }
-};
-
-struct CatalogContents {
-  DatabaseId database{};
-  int64_t next_table_id = 1;
-  int64_t next_tablet_id = 1;
-  std::vector<std::shared_ptr<const TableRecord>> tables;  ///< by name
-  std::vector<EnumType> types;                             ///< by name
-  std::vector<Macro> macros;                               ///< in the order of ComesBefore
-
-  std::shared_ptr<const TableRecord> Find(std::string_view name) const;
-};
-
-/// The record of a new table of that schema, without rows.
-inline TableRecord NewTable(const CatalogContents& contents, const TableSchema& schema) {
-  TableRecord table;
-  table.id = contents.next_table_id;
-  table.schema = schema;
-  table.statistics.resize(schema.columns.size());
-  return table;
-}
 
 /// Of a change that was made.
 enum class Durability {
@@ -82,10 +40,10 @@ enum class Durability {
 class Catalog {
  public:
   enum class Access { kReadOnly, kReadWrite, kCreate };
-  /// `name` is the database's name for messages; `durable`: commits wait for the disk. Does not look into the file yet;
-  /// see Check().
-  static Result<std::unique_ptr<Catalog>> Open(const std::string& path, const std::string& name, Access access,
-                                               bool durable);
+  /// `name` is the database's name for messages. Does not look into the file yet; see Check(). Commits wait for the disk.
+  static Result<std::unique_ptr<Catalog>> Open(const std::string& path, const std::string& name, Access access);
+  /// An empty one in memory, which no other process sees.
+  static Result<std::unique_ptr<Catalog>> OpenTemporary(const std::string& name);
   ~Catalog();
   Catalog(const Catalog&) = delete;
   Catalog& operator=(const Catalog&) = delete;
@@ -113,15 +71,33 @@ class Catalog {
   Result<Durability> InsertTable(const CatalogContents& state, TableRecord table, const TableRecord* replaced,
                                  const std::vector<std::string>& sketches, int64_t next_tablet_id);
   Result<Durability> DropTable(const CatalogContents& state, const TableRecord& table);
+  /// The tables of these identifiers have no rows from now on.
+  Result<Durability> Truncate(const CatalogContents& state, const std::set<int64_t>& tables);
   /// The types are `types` from now on.
   Result<Durability> SetTypes(const CatalogContents& state, std::vector<EnumType> types);
   /// The macros are `macros` from now on.
   Result<Durability> SetMacros(const CatalogContents& state, std::vector<Macro> macros);
+  /// The views are `views` from now on.
+  Result<Durability> SetViews(const CatalogContents& state, Views views);
   /// Replaces a table's record by `after` (its version and checksum are set here) and its sketches, one per column. `made` becomes what
   /// Load() would return, if the disk has it.
   Result<Durability> UpdateTable(const CatalogContents& state, const TableRecord& before, TableRecord after,
                                  const std::vector<std::string>& sketches, int64_t next_tablet_id,
                                  CatalogContents* made);
+
+  // A transaction of several of these changes, which are parts of it: Load() has them, other connections do not. Readers of
+  // other processes go on; a writer would wait.
+  Status BeginOpen();
+  /// Marks the state to which ReturnToMark goes, after which the mark is still there. Numbers rise.
+  Status SetMark(size_t number);
+  Status ReturnToMark(size_t number);
+  Status DropMark(size_t number);
+  /// Ends it, also with an error.
+  Result<Durability> CommitOpen();
+  void RollBackOpen() noexcept;
+  /// Versions that UpdateTable gives are greater: a version that was rolled back has been seen, and does not come again with
+  /// other rows.
+  void RaiseVersions(int64_t version) { least_version_ = std::max(least_version_, version); }
 
   /// The serialised DistinctCount of each column; empty strings before the first load.
   Result<std::vector<std::string>> Sketches(const TableRecord& table);
@@ -129,8 +105,8 @@ class Catalog {
  private:
   class Statement;
   class Transaction;
-  Catalog(std::string path, std::string name, bool durable)
-      : path_(std::move(path)), name_(std::move(name)), durable_(durable) {}
+  Catalog(std::string path, std::string name) : path_(std::move(path)), name_(std::move(name)) {}
+  Status Connect(Access access);
   Status Error(int code) const;
   Status Error(int code, const std::string& message) const;
   /// Whether to try again where another process has the catalog locked; waits a little. `calls`: how often it has.
@@ -147,10 +123,16 @@ class Catalog {
   Status RaiseVersion(int version);
   Status Corrupt(const std::string& reason) const;
   Result<CatalogContents> LoadInTransaction(const CatalogContents* before);
-  // catalog_names.cc
+  // catalog_names.cc; the table of macros is made with the first macro
+  static const char kMacrosSchema[];
   Status LoadNames(CatalogContents* contents);
   Status LoadTypes(std::vector<EnumType>* types);
   Status LoadMacros(std::vector<Macro>* macros);
+  Status WriteMacros(const std::vector<Macro>& macros);
+  // catalog_views.cc: the tables of views, which are made with the first view
+  static const char kViewsSchema[];
+  Status LoadViews(Views* views);
+  Status WriteViews(const Views& views);
   Result<std::shared_ptr<const TableRecord>> LoadTable(TableRecord table, int64_t next_tablet_id);
   Status WriteTable(const TableRecord& table, const std::vector<std::string>& sketches);
   Status InsertTablets(const TableRecord& table, size_t first);
@@ -163,7 +145,6 @@ class Catalog {
 
   const std::string path_;
   const std::string name_;
-  const bool durable_;
   sqlite3* db_ = nullptr;
   int lock_timeout_ms_ = 5000;
   std::chrono::steady_clock::time_point patience_ends_;
@@ -171,6 +152,8 @@ class Catalog {
   sqlite3_stmt* data_version_ = nullptr;                     ///< prepared once: Changed() is called for every statement
   int64_t last_data_version_ = -1, others_version_ = 0;
   bool has_chosen_journal_ = false;
+  bool is_open_ = false;  ///< between BeginOpen() and its end
+  int64_t least_version_ = 0;
 };
 
 }  // namespace tessera

@@ -85,6 +85,16 @@ uint64_t TableChecksum(const TableRecord& table) {
   return bytes.Checksum();
 }
 
+TableRecord Emptied(const TableRecord& table) {
+  TableRecord empty = table;
+  ++empty.version;
+  empty.tablet_rows = 0;
+  empty.statistics.assign(table.statistics.size(), {});
+  empty.tablets.clear();
+  empty.checksum = TableChecksum(empty);
+  return empty;
+}
+
 uint64_t DatabaseChecksum(const CatalogContents& contents) {
   CheckedBytes bytes;
   bytes.Add(std::string_view(reinterpret_cast<const char*>(contents.database.data()), contents.database.size()));
@@ -102,6 +112,13 @@ uint64_t DatabaseChecksum(const CatalogContents& contents) {
     bytes.Add(std::string_view(macro.name));
     bytes.Add(int64_t{macro.of_rows});
     bytes.Add(std::string_view(macro.definition));
+  }
+  for (const auto& view : contents.views) {
+    for (const std::string* text : {&view->name, &view->query}) bytes.Add(std::string_view(*text));
+    bytes.Add(static_cast<int64_t>(view->columns.size()));
+    for (const ViewColumn& column : view->columns) {
+      for (const std::string* text : {&column.name, &column.output, &column.type}) bytes.Add(std::string_view(*text));
+    }
   }
   return bytes.Checksum();
 }

@@ -5,11 +5,13 @@
 
 #include <cstdint>
 
-#include "tablet/catalog/catalog.h"
+#include "tablet/catalog/table_record.h"
 
 namespace tessera {
 
 uint64_t TableChecksum(const TableRecord& table);
+/// The next version of the table, without rows.
+TableRecord Emptied(const TableRecord& table);
 uint64_t DatabaseChecksum(const CatalogContents& contents);
 
 }  // namespace tessera

@@ -1,4 +1,4 @@
-// What a catalog names beside its tables: types and macros.
+// What a catalog names beside its tables: types, macros and views (catalog_views.cc).
 #include <algorithm>
 #include <string>
 
@@ -8,10 +8,25 @@
 #include "tablet/values/enum_type.h"
 
 namespace tessera {
+namespace {
+
+constexpr int kVersionWithMacros = 8;
+
+}  // namespace
+
+const char Catalog::kMacrosSchema[] = R"(
+CREATE TABLE macros (
+  name        TEXT NOT NULL,
+  of_rows     INTEGER NOT NULL,
+  definition  TEXT NOT NULL,
+  PRIMARY KEY (name, of_rows)
+);
+)";
 
 Status Catalog::LoadNames(CatalogContents* contents) {
   TESSERA_TRY(LoadTypes(&contents->types));
-  return LoadMacros(&contents->macros);
+  TESSERA_TRY(LoadMacros(&contents->macros));
+  return LoadViews(&contents->views);
 }
 
 Status Catalog::LoadTypes(std::vector<EnumType>* types) {
@@ -43,6 +58,23 @@ Status Catalog::LoadMacros(std::vector<Macro>* macros) {
   if (!query.wrong().empty()) return Corrupt("a macro has " + query.wrong());
   std::sort(macros->begin(), macros->end(), ComesBefore);
   return Status::Ok();
+}
+
+Status Catalog::WriteMacros(const std::vector<Macro>& macros) {
+  TESSERA_ASSIGN(const bool has_macros, HasTable("macros"));
+  if (!has_macros) {
+    TESSERA_TRY(Execute(kMacrosSchema));
+    TESSERA_TRY(RaiseVersion(kVersionWithMacros));
+  }
+  TESSERA_TRY(Execute("DELETE FROM macros"));
+  Statement insert(this, "INSERT INTO macros VALUES (?, ?, ?)");
+  for (const Macro& macro : macros) {
+    TESSERA_TRY(insert.Bind(std::string_view(macro.name))
+                    .Bind(int64_t{macro.of_rows})
+                    .Bind(std::string_view(macro.definition))
+                    .Run());
+  }
+  return {};
 }
 
 }  // namespace tessera

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "tablet/catalog/catalog.h"
 #include "tablet/catalog/schema.h"
+#include "tablet/catalog/table_record.h"
 
 namespace tessera {
 

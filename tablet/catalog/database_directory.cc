@@ -13,13 +13,13 @@
 #include <unordered_set>
 
 #include "tablet/catalog/live_tablet.h"
+#include "tablet/files/file_names.h"
+#include "tablet/files/file_syncer.h"
 #include "tablet/files/io_error.h"
 #include "tablet/files/regular_file.h"
 
 namespace tessera {
 namespace {
-
-constexpr char kCatalogFile[] = "catalog.sqlite";
 
 /// Names in a directory, without "." and "..".
 Result<std::vector<std::string>> ListDirectory(const std::string& path) {
@@ -55,16 +55,17 @@ Status NotWritable(const std::string& name, int error) {
 
 }  // namespace
 
-bool IsDatabaseFile(const std::string& name) {
-  return name == "writer.lock" || name == "readers.lock" || name == "owner.lock" || name.rfind(kCatalogFile, 0) == 0 ||
-         name.rfind(kTemporaryPrefix, 0) == 0 || TabletIdOfFileName(name) >= 0;
-}
-
 bool DatabaseDirectory::IsWritten(const std::string& directory) {
   return access((directory + "/" + kCatalogFile).c_str(), F_OK) == 0;
 }
 
+bool DatabaseDirectory::IsWritten() {
+  const std::lock_guard guard(mutex_);
+  return catalog_ != nullptr || IsWritten(path_);
+}
+
 Result<std::unique_ptr<Catalog>> DatabaseDirectory::FindCatalog() const {
+  if (!durable()) return std::unique_ptr<Catalog>();
   const std::string file = FilePath(kCatalogFile);
   const bool read_only = mode_ == OpenMode::kReadOnly;
   // SQLite opens them as they are, and would wait for the other end of a FIFO.
@@ -72,7 +73,7 @@ Result<std::unique_ptr<Catalog>> DatabaseDirectory::FindCatalog() const {
   struct stat info;
   if (stat(file.c_str(), &info) == 0) {
     const Catalog::Access access = read_only ? Catalog::Access::kReadOnly : Catalog::Access::kReadWrite;
-    TESSERA_ASSIGN(std::unique_ptr<Catalog> catalog, Catalog::Open(file, name_, access, durable()));
+    TESSERA_ASSIGN(std::unique_ptr<Catalog> catalog, Catalog::Open(file, name_, access));
     TESSERA_ASSIGN(const Catalog::State state, catalog->Check());
     if (state == Catalog::State::kInitialised) return catalog;
   }
@@ -99,7 +100,8 @@ Result<std::unique_ptr<Catalog>> DatabaseDirectory::FindCatalog() const {
 Result<std::unique_ptr<Catalog>> DatabaseDirectory::CreateCatalog() const {
   TESSERA_ASSIGN(const WriterLock lock, WriterLock::Acquire(path_, name_, lock_timeout_ms_.load()));
   TESSERA_ASSIGN(std::unique_ptr<Catalog> catalog,
-                 Catalog::Open(FilePath(kCatalogFile), name_, Catalog::Access::kCreate, durable()));
+                 durable() ? Catalog::Open(FilePath(kCatalogFile), name_, Catalog::Access::kCreate)
+                           : Catalog::OpenTemporary(name_));
   TESSERA_ASSIGN(const Catalog::State state, catalog->Check());
   // Another process may have been faster.
   if (state == Catalog::State::kEmpty) {
@@ -120,7 +122,11 @@ Status DatabaseDirectory::CheckParent() const {
 }
 
 Status DatabaseDirectory::Use(std::unique_ptr<Catalog> catalog) {
-  TESSERA_ASSIGN(reader_lock_, ReaderLock::Open(path_, mode_ == OpenMode::kReadOnly));
+  if (durable()) {
+    TESSERA_ASSIGN(reader_lock_, ReaderLock::Open(path_, mode_ == OpenMode::kReadOnly));
+  } else {
+    reader_lock_ = ReaderLock::OfOneProcess();
+  }
   if (mode_ == OpenMode::kReadWrite && durable()) TESSERA_TRY(SyncDirectory());
   catalog->SetLockTimeout(lock_timeout_ms_.load());
   catalog_ = std::move(catalog);
@@ -181,6 +187,7 @@ Result<std::shared_ptr<DatabaseDirectory>> DatabaseDirectory::Open(const std::st
 }
 
 DatabaseDirectory::~DatabaseDirectory() {
+  if (InTransaction()) RollBackTransaction();
   try {
     if (!durable()) {
       catalog_.reset();
@@ -192,7 +199,7 @@ DatabaseDirectory::~DatabaseDirectory() {
     if (garbage_ && catalog_ != nullptr) {
       Result<WriterLock> lock = WriterLock::Acquire(path_, name_, 0);
       std::lock_guard guard(mutex_);
-      if (lock.ok() && Refresh().ok()) Sweep();
+      if (lock.ok() && Refresh().ok()) Sweep(nullptr);
     }
   } catch (...) {  // no memory: the next writer sweeps
   }
@@ -212,9 +219,13 @@ Status DatabaseDirectory::SyncCommit() const {
 
 std::unordered_set<int64_t> DatabaseDirectory::UsedTablets() const {
   std::unordered_set<int64_t> used;
-  for (const auto& table : contents_.tables) {
-    for (const TabletRecord& tablet : table->tablets) used.insert(tablet.id);
-  }
+  const auto add = [&](const CatalogContents& contents) {
+    for (const auto& table : contents.tables) {
+      for (const TabletRecord& tablet : table->tablets) used.insert(tablet.id);
+    }
+  };
+  add(contents_);
+  if (transaction_) std::ranges::for_each(transaction_->marks, add);
   return used;
 }
 
@@ -248,6 +259,8 @@ Status DatabaseDirectory::Refresh() {
   const bool was_loaded = std::exchange(loaded_, false);
   infos_current_ = false;
   TESSERA_ASSIGN(contents_, catalog_->Load(was_loaded ? &contents_ : nullptr));
+  contents_.next_table_id = std::max(contents_.next_table_id, least_table_id_);
+  contents_.next_tablet_id = std::max(contents_.next_tablet_id, least_tablet_id_);
   loaded_ = true;
   return {};
 }
@@ -321,11 +334,17 @@ Result<std::shared_ptr<const Snapshot>> DatabaseDirectory::Read() {
   }
   tables->types = contents_.types;
   tables->macros = contents_.macros;
+  tables->views = contents_.views;
   snapshot_ = tables;
   return std::shared_ptr<const Snapshot>(std::move(tables));
 }
 
 Result<DatabaseDirectory::Write> DatabaseDirectory::BeginWrite() {
+  if (InTransaction()) {
+    std::lock_guard guard(mutex_);
+    TESSERA_TRY(Refresh());
+    return Write{WriterLock(), contents_};
+  }
   if (mode_ == OpenMode::kReadOnly) {
     return Status(ErrorCode::kIo, "database \"" + name_ + "\" is open for reading only");
   }
@@ -338,8 +357,107 @@ Result<DatabaseDirectory::Write> DatabaseDirectory::BeginWrite() {
   TESSERA_TRY(Refresh());
   // Removes what a dead process left, which may have died before it had synced its commit.
   undurable_ |= durable() && catalog_->others_version() != durable_version_;
-  Sweep();
+  if (catalog_->others_version() != listed_version_) {
+    Result<std::vector<std::string>> names = ListDirectory(path_);
+    if (names.ok()) {
+      listed_version_ = catalog_->others_version();
+      Sweep(&*names);
+    }
+  } else if (garbage_) {
+    Sweep(nullptr);
+  }
   return Write{std::move(lock), contents_};
+}
+
+Status DatabaseDirectory::BeginTransaction() {
+  TESSERA_ASSIGN(Write write, BeginWrite());
+  std::lock_guard guard(mutex_);
+  TESSERA_TRY(catalog_->BeginOpen());
+  transaction_.emplace(OpenTransaction{std::move(write.lock), {std::move(write.contents)}});
+  return {};
+}
+
+Status DatabaseDirectory::PushMark() {
+  std::lock_guard guard(mutex_);
+  TESSERA_TRY(Refresh());
+  TESSERA_TRY(catalog_->SetMark(transaction_->marks.size()));
+  transaction_->marks.push_back(contents_);
+  return {};
+}
+
+Status DatabaseDirectory::ReturnToMark(size_t mark) {
+  std::lock_guard guard(mutex_);
+  NoteGiven();
+  TESSERA_TRY(catalog_->ReturnToMark(mark));
+  transaction_->marks.resize(mark + 1);
+  return Refresh();
+}
+
+Status DatabaseDirectory::DropMark(size_t mark) {
+  std::lock_guard guard(mutex_);
+  TESSERA_TRY(catalog_->DropMark(mark));
+  transaction_->marks.resize(mark);
+  return {};
+}
+
+void DatabaseDirectory::NoteGiven() {
+  least_table_id_ = std::max(least_table_id_, contents_.next_table_id);
+  least_tablet_id_ = std::max(least_tablet_id_, contents_.next_tablet_id);
+  for (const auto& table : contents_.tables) catalog_->RaiseVersions(table->version);
+}
+
+Status DatabaseDirectory::SyncTablets() const {
+  if (!durable()) return {};
+  std::unordered_set<int64_t> old;
+  for (const auto& table : transaction_->marks[0].tables) {
+    for (const TabletRecord& tablet : table->tablets) old.insert(tablet.id);
+  }
+  FileSyncer syncer(true, nullptr);
+  bool any = false;
+  for (const auto& table : contents_.tables) {
+    for (const TabletRecord& tablet : table->tablets) {
+      if (old.contains(tablet.id)) continue;
+      const std::string path = FilePath(TabletFileName(tablet.id));
+      TESSERA_ASSIGN(FileDescriptor file, OpenRegularFile(path, O_RDONLY));
+      syncer.Add(std::move(file), path, "");
+      any = true;
+    }
+  }
+  TESSERA_TRY(syncer.Finish());
+  return any ? SyncDirectory() : Status();
+}
+
+Status DatabaseDirectory::CommitTransaction() {
+  std::lock_guard guard(mutex_);
+  Status ready = Refresh();
+  if (ready.ok()) ready = SyncTablets();
+  if (!ready.ok()) {
+    catalog_->RollBackOpen();
+    AfterRollBack();
+    return ready;
+  }
+  const Result<Durability> committed = catalog_->CommitOpen();
+  if (!committed.ok()) NoteGiven();
+  const OpenTransaction ended = std::move(*transaction_);
+  transaction_.reset();
+  AfterCommit(committed);
+  return committed.status();
+}
+
+void DatabaseDirectory::RollBackTransaction() noexcept {
+  std::lock_guard guard(mutex_);
+  catalog_->RollBackOpen();
+  AfterRollBack();
+}
+
+void DatabaseDirectory::AfterRollBack() noexcept {
+  NoteGiven();
+  const OpenTransaction ended = std::move(*transaction_);
+  transaction_.reset();
+  try {
+    if (Refresh().ok()) Sweep(nullptr);
+  } catch (...) {  // what is not done here is done by the next writer
+  }
 }
 
 Status DatabaseDirectory::InsertTable(const Write& write, TableRecord table, const TableRecord* replaced,
@@ -358,6 +476,13 @@ Status DatabaseDirectory::DropTable(const Write& write, const TableRecord& table
   return committed.status();
 }
 
+Status DatabaseDirectory::Truncate(const Write& write, const std::set<int64_t>& tables) {
+  std::lock_guard guard(mutex_);
+  const Result<Durability> committed = catalog_->Truncate(write.contents, tables);
+  AfterCommit(committed);
+  return committed.status();
+}
+
 Status DatabaseDirectory::SetTypes(const Write& write, std::vector<EnumType> types) {
   std::lock_guard guard(mutex_);
   const Result<Durability> committed = catalog_->SetTypes(write.contents, std::move(types));
@@ -372,6 +497,13 @@ Status DatabaseDirectory::SetMacros(const Write& write, std::vector<Macro> macro
   return committed.status();
 }
 
+Status DatabaseDirectory::SetViews(const Write& write, Views views) {
+  std::lock_guard guard(mutex_);
+  const Result<Durability> committed = catalog_->SetViews(write.contents, std::move(views));
+  AfterCommit(committed);
+  return committed.status();
+}
+
 Status DatabaseDirectory::UpdateTable(const Write& write, const TableRecord& before, TableRecord after,
                                       const std::vector<std::string>& sketches, int64_t next_tablet_id) {
   std::lock_guard guard(mutex_);
@@ -380,6 +512,8 @@ Status DatabaseDirectory::UpdateTable(const Write& write, const TableRecord& bef
       catalog_->UpdateTable(write.contents, before, std::move(after), sketches, next_tablet_id, &made);
   if (committed.ok() && *committed == Durability::kDurable) {
     contents_ = std::move(made);
+    // (It may have another name.)
+    std::ranges::sort(contents_.tables, {}, [](const auto& table) { return table->schema.name; });
     loaded_ = true;
     infos_current_ = false;
   }
@@ -388,6 +522,13 @@ Status DatabaseDirectory::UpdateTable(const Write& write, const TableRecord& bef
 }
 
 void DatabaseDirectory::AfterCommit(const Result<Durability>& committed) noexcept {
+  if (InTransaction()) {
+    try {
+      if (Refresh().ok()) Sweep(nullptr);  // what the transaction itself has made and does not need any more
+    } catch (...) {                        // its end does that
+    }
+    return;
+  }
   const bool uncertain = committed.ok() && *committed != Durability::kDurable && durable();
   warn_ |= uncertain;
   garbage_ |= uncertain;
@@ -396,7 +537,7 @@ void DatabaseDirectory::AfterCommit(const Result<Durability>& committed) noexcep
   try {
     // The old catalog may come back, and with it the files that it names: then they stay for the next writer, who syncs
     // first. (A second sync right here would say nothing: the system reports an error once.)
-    if (Refresh().ok() && !uncertain) Sweep();
+    if (Refresh().ok() && !uncertain) Sweep(nullptr);
   } catch (...) {  // what is not done here is done by the next writer
   }
 }
@@ -413,22 +554,32 @@ Result<std::vector<std::string>> DatabaseDirectory::Sketches(const TableRecord& 
   return catalog_->Sketches(table);
 }
 
-void DatabaseDirectory::Sweep() {
+void DatabaseDirectory::Sweep(const std::vector<std::string>* listed) {
   garbage_ = false;
-  Result<std::vector<std::string>> names = ListDirectory(path_);
-  if (!names.ok()) return;
   const std::unordered_set<int64_t> used = UsedTablets();
-  std::erase_if(*names, [&](const std::string& name) {
-    const int64_t id = TabletIdOfFileName(name);
-    return id >= 0 ? used.contains(id) : name.rfind(kTemporaryPrefix, 0) != 0;
-  });
-  if (names->empty()) return;
+  seen_.insert(used.begin(), used.end());
+  std::vector<std::string> names;
+  if (listed == nullptr) {
+    for (const int64_t id : seen_) {
+      if (!used.contains(id)) names.push_back(TabletFileName(id));
+    }
+  } else {
+    std::ranges::copy_if(*listed, std::back_inserter(names), [&](const std::string& name) {
+      const int64_t id = TabletIdOfFileName(name);
+      return id >= 0 ? !used.contains(id) : name.starts_with(kTemporaryPrefix);
+    });
+  }
+  seen_ = used;
+  if (names.empty()) return;
+  for (const std::string& name : names) {
+    if (const int64_t id = TabletIdOfFileName(name); id >= 0) seen_.insert(id);
+  }
   // (Under its own lock this process may remove files, but for those that a snapshot may open yet.)
   const std::unordered_set<int64_t> in_use = ForgetTablets(used);
   const auto left =
-      std::erase_if(*names, [&](const std::string& name) { return in_use.contains(TabletIdOfFileName(name)); });
+      std::erase_if(names, [&](const std::string& name) { return in_use.contains(TabletIdOfFileName(name)); });
   garbage_ = left > 0;
-  if (names->empty()) return;
+  if (names.empty()) return;
   if (undurable_ && !SyncCommit().ok()) {
     garbage_ = true;
     return;
@@ -436,7 +587,9 @@ void DatabaseDirectory::Sweep() {
   undurable_ = false;
   durable_version_ = catalog_->others_version();
   const bool removed = reader_lock_->WhileAlone([&] {
-    for (const std::string& name : *names) unlink(FilePath(name).c_str());
+    for (const std::string& name : names) {
+      if (unlink(FilePath(name).c_str()) == 0 || errno == ENOENT) seen_.erase(TabletIdOfFileName(name));
+    }
   });
   garbage_ |= !removed;
 }

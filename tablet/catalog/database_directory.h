@@ -9,6 +9,8 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <set>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -26,9 +28,6 @@
 
 namespace tessera {
 
-/// Whether a file of that name is a database's own.
-bool IsDatabaseFile(const std::string& name);
-
 /// A directory that is not there yet, or is empty, is a database without tables; the first change makes it one on disk.
 class DatabaseDirectory : public std::enable_shared_from_this<DatabaseDirectory> {
  public:
@@ -36,6 +35,7 @@ class DatabaseDirectory : public std::enable_shared_from_this<DatabaseDirectory>
   static Result<std::shared_ptr<DatabaseDirectory>> Open(const std::string& directory, OpenMode mode);
   /// Whether a database has been written there.
   static bool IsWritten(const std::string& directory);
+  bool IsWritten();
   ~DatabaseDirectory();
 
   /// As the user named it (for a temporary database its path).
@@ -59,14 +59,30 @@ class DatabaseDirectory : public std::enable_shared_from_this<DatabaseDirectory>
   };
   Result<Write> BeginWrite();
 
-  // The catalog's transactions; each ends with the removal of files that no table has any more. After an error the
+  // A transaction of several changes. It holds the writer lock from its first change to its end, and a change that is begun
+  // within it belongs to it: Read() has it then, and other processes do not. REQUIRES, but for the first: InTransaction().
+  bool InTransaction() const { return transaction_.has_value(); }
+  /// Errors: kBusy.
+  Status BeginTransaction();
+  /// After them the changes up to the mark can be undone alone. A mark is dropped with those after it.
+  Status PushMark();
+  Status ReturnToMark(size_t mark);
+  Status DropMark(size_t mark);
+  /// Ends it, also with an error: then nothing of it is kept, unless the message says that this cannot be known.
+  Status CommitTransaction();
+  void RollBackTransaction() noexcept;
+
+  // The catalog's changes; each ends with the removal of files that no table has any more. After an error the
   // change was not made, unless the message says that this cannot be known.
   /// `replaced`: the table whose place it takes; nullptr: none.
   Status InsertTable(const Write& write, TableRecord table, const TableRecord* replaced,
                      const std::vector<std::string>& sketches, int64_t next_tablet_id);
   Status DropTable(const Write& write, const TableRecord& table);
+  Status Truncate(const Write& write, const std::set<int64_t>& tables);
   Status SetTypes(const Write& write, std::vector<EnumType> types);
   Status SetMacros(const Write& write, std::vector<Macro> macros);
+  /// The views are `views` from now on.
+  Status SetViews(const Write& write, Views views);
   Status UpdateTable(const Write& write, const TableRecord& before, TableRecord after,
                      const std::vector<std::string>& sketches, int64_t next_tablet_id);
   Result<std::vector<std::string>> Sketches(const TableRecord& table);
@@ -96,16 +112,23 @@ class DatabaseDirectory : public std::enable_shared_from_this<DatabaseDirectory>
   Status Refresh();
   /// REQUIRES: the writer lock and mutex_ are held. Nothing of it can fail a change that was made.
   void AfterCommit(const Result<Durability>& committed) noexcept;
+  /// Notes what changes have been given that are rolled back next.
+  void NoteGiven();
+  /// AfterCommit at the end of a transaction of which nothing is kept.
+  void AfterRollBack() noexcept;
+  /// Waits until the disk has the files of the tablets that the transaction has added.
+  Status SyncTablets() const;
   /// Waits until the disk has the latest commit, whichever process made it.
   Status SyncCommit() const;
-  /// By the catalog.
+  /// By the catalog, as it is and as it may become when the transaction is rolled back.
   std::unordered_set<int64_t> UsedTablets() const;
   /// Forgets the objects of all but the tablets that are `used` by the catalog. Returns the others that a
   /// snapshot has, which may open them yet.
   std::unordered_set<int64_t> ForgetTablets(const std::unordered_set<int64_t>& used);
-  /// Removes every file that is neither of a tablet in contents_ nor of the database itself, unless a reader might use
-  /// it. REQUIRES: the writer lock and mutex_ are held and contents_ is up to date.
-  void Sweep();
+  /// Removes what is neither a tablet's file in contents_ nor the database's own, unless a reader might use it: of the files
+  /// `listed`; nullptr: of those that this object has seen in the catalog, because a list takes long beside an INSERT of one
+  /// row. REQUIRES: the writer lock and mutex_ are held and contents_ is up to date.
+  void Sweep(const std::vector<std::string>* listed);
 
   std::string name_;
   std::string path_;
@@ -127,10 +150,22 @@ class DatabaseDirectory : public std::enable_shared_from_this<DatabaseDirectory>
   std::map<int64_t, std::shared_ptr<const Tablet>>
       tablets_;  ///< of the catalog, by identifier, as far as they were asked for
   std::vector<std::pair<int64_t, std::weak_ptr<const Tablet>>> replaced_;  ///< of earlier catalogs
-  bool garbage_ = false;         ///< the last Sweep() left files that a reader might use
+  bool garbage_ = false;              ///< the last Sweep() left files that a reader might use
+  std::unordered_set<int64_t> seen_;  ///< tablets that the catalog had when Sweep() last looked, and those that it left
+  /// As others_version() was when the directory was last listed; 0: never.
+  int64_t listed_version_ = 0;
   bool undurable_ = false;       ///< a power failure may undo the latest change
   int64_t durable_version_ = 0;  ///< of the catalog, as other processes have left it: the disk has that; 0: none
-  bool warn_ = false;            ///< TakeWarning() has something to say
+  /// Of the transaction: the catalog before it and at each mark.
+  struct OpenTransaction {
+    WriterLock lock;
+    std::vector<CatalogContents> marks;
+  };
+  std::optional<OpenTransaction> transaction_;
+  // What has been given to changes that were rolled back, and is not given again: what is kept by a table's version or by a
+  // tablet's identifier would be taken for what comes later.
+  int64_t least_table_id_ = 1, least_tablet_id_ = 1;
+  bool warn_ = false;  ///< TakeWarning() has something to say
 };
 
 }  // namespace tessera

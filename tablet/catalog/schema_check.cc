@@ -1,4 +1,4 @@
-// The rules of names, types and keys.
+// The rules of names, types, keys and views.
 #include "tablet/catalog/schema_check.h"
 
 #include <algorithm>
@@ -76,6 +76,27 @@ Status CheckSchema(const TableSchema& schema) {
   return {};
 }
 
+Status CheckView(const ViewSchema& view) {
+  if (const std::string why = WhyNotAName(view.name); !why.empty())
+    return SqlError((view.name.empty() ? "a view " : "view " + QuoteForMessage(view.name) + " ") + why);
+  const std::string name = "view " + QuoteForMessage(view.name);
+  if (view.columns.empty() || view.columns.size() > kGreatestColumns)
+    return SqlError(name + " has no columns, or more than " + std::to_string(kGreatestColumns));
+  if (view.query.empty() || FindInvalidUtf8(view.query) != std::string_view::npos)
+    return SqlError(name + " has no query");
+  std::set<std::string_view> names;
+  for (const ViewColumn& column : view.columns) {
+    const std::string quoted = QuoteForMessage(column.name);
+    if (const std::string why = WhyNotAName(column.name); !why.empty())
+      return SqlError((column.name.empty() ? "a column" : "column " + quoted) + " of " + name + " " + why, -1,
+                      "Name it in the query: SELECT x AS name.");
+    if (!names.insert(column.name).second)
+      return SqlError("column " + quoted + " of " + name + " is specified twice", -1,
+                      "Name it in the query: SELECT x AS name.");
+  }
+  return {};
+}
+
 Status CheckType(const EnumType& type) {
   if (const std::string why = WhyNotAName(type.name); !why.empty()) return SqlError("a type " + why);
   if (type.labels.size() > kMostLabels)
@@ -99,6 +120,22 @@ Status CheckMacro(const Macro& macro) {
   if (macro.definition.empty() || FindInvalidUtf8(macro.definition) != std::string_view::npos)
     return SqlError("the definition of macro " + QuoteForMessage(macro.name) + " is not a text");
   return {};
+}
+
+Status CheckUnchanged(const TableSchema& compiled, const TableSchema& now) {
+  const auto same_column = [](const ColumnSchema& a, const ColumnSchema& b) {
+    return a.name == b.name && a.type == b.type && a.not_null == b.not_null && a.default_text == b.default_text &&
+           a.default_expression == b.default_expression && a.generated_text == b.generated_text;
+  };
+  const auto same_check = [](const CheckConstraint& a, const CheckConstraint& b) {
+    return a.name == b.name && a.text == b.text;
+  };
+  // (Keys are the load's own matter, and tablet_rows may be chosen by any load.)
+  if (compiled.name == now.name && std::ranges::equal(compiled.columns, now.columns, same_column) &&
+      std::ranges::equal(compiled.checks, now.checks, same_check))
+    return {};
+  return {ErrorCode::kBusy, "table \"" + compiled.name + "\" was changed by another process",
+          "Run the statement again."};
 }
 
 Value DefaultOf(const ColumnSchema& column) {

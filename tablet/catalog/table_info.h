@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -15,6 +16,7 @@
 #include "base/status.h"
 #include "tablet/catalog/macro.h"
 #include "tablet/catalog/schema.h"
+#include "tablet/catalog/view.h"
 #include "tablet/files/tablet.h"
 #include "tablet/values/enum_type.h"
 #include "tablet/values/types.h"
@@ -60,6 +62,23 @@ class MadeByColumn {
   mutable std::map<int, std::shared_ptr<const T>> made_;
 };
 
+/// Tells an object from all others of the process, also from one that was at its place and is gone. A copy has its own. Any
+/// thread.
+class ObjectNumber {
+ public:
+  ObjectNumber() = default;
+  ObjectNumber(const ObjectNumber&) : ObjectNumber() {}
+  ObjectNumber& operator=(const ObjectNumber&) {
+    number_ = ++last_;
+    return *this;
+  }
+  uint64_t value() const { return number_; }
+
+ private:
+  inline static std::atomic<uint64_t> last_{0};
+  uint64_t number_ = ++last_;
+};
+
 /// The values of an integer column in a tablet or in several, NULLs apart; low > high: there are none.
 struct ColumnRange {
   int64_t low = INT64_MAX, high = INT64_MIN;
@@ -75,7 +94,7 @@ using ColumnRanges = std::vector<ColumnRange>;
 
 struct TableInfo {
   int64_t id = 0;       ///< never reused in a database
-  int64_t version = 0;  ///< grows with each change of the table's rows
+  int64_t version = 0;  ///< grows with each change of the table
   TableSchema schema;
   uint64_t rows = 0;         ///< live ones: what a query sees
   uint64_t stored_rows = 0;  ///< of all tablets: those that have been deleted are among them
@@ -90,6 +109,7 @@ struct TableInfo {
   int runs_of = -1;
   MadeByColumn<TableInfo> runs = {};
   MadeByColumn<ColumnRanges> ranges = {};
+  ObjectNumber number = {};  ///< the same number: the same rows, columns and statistics
 };
 
 /// The table with the runs of a column in place of its rows: neighbours that are equal in it are one, and how many they are
@@ -101,12 +121,13 @@ Result<std::shared_ptr<const TableInfo>> RunsOf(const TableInfo& table, int colu
 /// chunk has other values than integers of 64 bits.
 Result<std::shared_ptr<const ColumnRanges>> RangesOf(const TableInfo& table, int column);
 
-/// All tables at one moment.
+/// All tables, types and views at one moment.
 class Snapshot {
  public:
   std::vector<std::shared_ptr<const TableInfo>> tables;  ///< sorted by name
   std::vector<EnumType> types;                           ///< sorted by name
   std::vector<Macro> macros;                             ///< in the order of ComesBefore
+  Views views;                                           ///< those of the session, too
   /// nullptr if there is none. Names are as PostgreSQL folds them (the parser lower-cases unquoted names).
   std::shared_ptr<const TableInfo> Find(std::string_view name) const;
 };

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "base/host_name.h"
-#include "tablet/catalog/database_directory.h"
+#include "tablet/files/file_names.h"
 #include "tablet/files/io_error.h"
 
 namespace tessera {

@@ -18,6 +18,7 @@ namespace tessera {
 using RowRules = std::function<Status(RowBatch*, uint64_t)>;
 
 class LoadRanks;
+struct TableSchema;
 
 struct CopyFromOptions {
   char delimiter = ',';
@@ -32,6 +33,8 @@ struct CopyFromOptions {
   const std::atomic<bool>* cancel = nullptr;
   /// Called with (bytes done, bytes in all), from any thread, often. May be empty.
   std::function<void(uint64_t, uint64_t)> progress;
+  /// The table as the statement was compiled for it: another one by now is an error. nullptr: any table is right.
+  const TableSchema* schema = nullptr;
   RowRules rules;              ///< for each batch, one after the other, before it is added; empty: there are none
   LoadRanks* ranks = nullptr;  ///< processes that may take part (shared_load.h); nullptr: there are no others
 };

@@ -71,10 +71,14 @@ Result<WriterLock> WriterLock::Acquire(const std::string& directory, const std::
 Result<std::shared_ptr<ReaderLock>> ReaderLock::Open(const std::string& directory, bool read_only) {
   const std::string path = directory + kReadersFile;
   if (read_only && access(path.c_str(), F_OK) != 0 && errno == ENOENT) {
-    return std::shared_ptr<ReaderLock>(new ReaderLock(FileDescriptor()));
+    return std::shared_ptr<ReaderLock>(new ReaderLock(FileDescriptor(), true));
   }
   TESSERA_ASSIGN(FileDescriptor file, OpenRegularFile(path, read_only ? O_RDONLY : O_RDWR | O_CREAT));
-  return std::shared_ptr<ReaderLock>(new ReaderLock(std::move(file)));
+  return std::shared_ptr<ReaderLock>(new ReaderLock(std::move(file), true));
+}
+
+std::shared_ptr<ReaderLock> ReaderLock::OfOneProcess() {
+  return std::shared_ptr<ReaderLock>(new ReaderLock(FileDescriptor(), false));
 }
 
 Result<std::shared_ptr<const void>> ReaderLock::Hold() {
@@ -105,6 +109,10 @@ void ReaderLock::Drop() {
 
 bool ReaderLock::WhileAlone(const std::function<void()>& remove) {
   std::lock_guard lock(mutex_);
+  if (!is_shared_) {
+    remove();
+    return true;
+  }
   if (!file_.valid()) return false;
   struct Restored {
     ~Restored() { (void)Flock(descriptor, operation); }

@@ -60,6 +60,9 @@ class ReaderLock : public std::enable_shared_from_this<ReaderLock> {
   /// locked.
   static Result<std::shared_ptr<ReaderLock>> Open(const std::string& directory, bool read_only);
 
+  /// Where no other process removes files: nothing is locked.
+  static std::shared_ptr<ReaderLock> OfOneProcess();
+
   /// The lock is held until the last copy of the result is gone.
   Result<std::shared_ptr<const void>> Hold();
 
@@ -69,11 +72,12 @@ class ReaderLock : public std::enable_shared_from_this<ReaderLock> {
   bool WhileAlone(const std::function<void()>& remove);
 
  private:
-  explicit ReaderLock(FileDescriptor file) : file_(std::move(file)) {}
+  ReaderLock(FileDescriptor file, bool is_shared) : file_(std::move(file)), is_shared_(is_shared) {}
   void Drop();
 
   std::mutex mutex_;
   FileDescriptor file_;
+  const bool is_shared_;  ///< with other processes
   int holders_ = 0;
 };
 

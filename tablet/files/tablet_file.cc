@@ -314,8 +314,9 @@ std::vector<uint8_t> BuildTabletHeader(std::vector<EncodedChunk>* chunks, Tablet
 Result<int> WriteTabletFile(const std::string& path, const std::vector<uint8_t>& header,
                             const std::vector<EncodedChunk>& chunks) {
   // A file of this name is a leftover. It is removed, not opened: it might be a link to a file elsewhere, or a FIFO.
-  if (unlink(path.c_str()) != 0 && errno != ENOENT) return IoError("cannot create", path, errno);
-  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  const auto create = [&] { return open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666); };
+  int fd = create();
+  if (fd < 0 && errno == EEXIST && unlink(path.c_str()) == 0) fd = create();
   if (fd < 0) return IoError("cannot create", path, errno);
   std::vector<iovec> parts;
   parts.push_back({const_cast<uint8_t*>(header.data()), header.size()});

@@ -29,6 +29,13 @@ Result<std::unique_ptr<TableLoad>> TableLoad::BeginNew(std::shared_ptr<DatabaseD
   TESSERA_ASSIGN(DatabaseDirectory::Write write, directory->BeginWrite());
   std::shared_ptr<const TableRecord> replaced = write.contents.Find(schema.name);
   if (replaced != nullptr && !replace) return SqlError("table \"" + schema.name + "\" already exists");
+  return BeginInPlaceOf(std::move(directory), std::move(write), schema, std::move(replaced), cancel);
+}
+
+std::unique_ptr<TableLoad> TableLoad::BeginInPlaceOf(std::shared_ptr<DatabaseDirectory> directory,
+                                                     DatabaseDirectory::Write write, const TableSchema& schema,
+                                                     std::shared_ptr<const TableRecord> replaced,
+                                                     const std::atomic<bool>* cancel) {
   auto record = std::make_shared<const TableRecord>(NewTable(write.contents, schema));
   std::unique_ptr<TableLoad> load(new TableLoad(std::move(directory), std::move(write), std::move(record), cancel));
   load->is_new_ = true;
@@ -40,7 +47,7 @@ TabletTarget TableLoad::TargetOf(const DatabaseDirectory& directory, const Datab
                                  const TableRecord& table) {
   TabletTarget target;
   target.directory = directory.path();
-  target.durable = directory.durable();
+  target.durable = directory.durable() && !directory.InTransaction();  // else its end waits for the disk
   target.compression = directory.compression();
   target.database = write.contents.database;
   target.table_id = table.id;
@@ -305,7 +312,7 @@ Status TableLoad::Commit() {
   TESSERA_ASSIGN(TableRecord after, MakeRecord(&sketches));
   if (adds) {
     TESSERA_TRY(CheckKey(after));
-    TESSERA_TRY(directory_->SyncDirectory());
+    if (!directory_->InTransaction()) TESSERA_TRY(directory_->SyncDirectory());
   }
   TESSERA_TRY(status());
   const int64_t next_tablet_id =

@@ -33,6 +33,11 @@ class TableLoad final : public TabletCutter {
   static Result<std::unique_ptr<TableLoad>> BeginNew(std::shared_ptr<DatabaseDirectory> directory,
                                                      const TableSchema& schema, bool replace,
                                                      const std::atomic<bool>* cancel);
+  /// The same with the writer lock that the caller has. `replaced`: the table whose place it takes; nullptr: there is none.
+  static std::unique_ptr<TableLoad> BeginInPlaceOf(std::shared_ptr<DatabaseDirectory> directory,
+                                                   DatabaseDirectory::Write write, const TableSchema& schema,
+                                                   std::shared_ptr<const TableRecord> replaced,
+                                                   const std::atomic<bool>* cancel);
   /// Discards everything unless Commit() succeeded. REQUIRES: no thread is in RunTask().
   ~TableLoad() override;
 

@@ -8,9 +8,11 @@
 #include <string>
 
 #include "base/version.h"
+#include "compiler/bind/catalog_tables.h"
 #include "compiler/bind/expression_binder.h"
 #include "compiler/bind/macro_call.h"
 #include "compiler/parse/statement_option.h"
+#include "compiler/query/dependencies.h"
 #include "compiler/query/random_calls.h"
 #include "tablet/values/enum_type.h"
 #include "tablet/values/value_parser.h"
@@ -82,6 +84,10 @@ Result<ExprPtr> ExpressionBinder::BindRandomUuid(int position) { return MakeRand
 
 Result<ExprPtr> ExpressionBinder::BindVersion(int position) {
   return MakeConstant(Value::Text(std::string("Tessera ") + kVersion), position);
+}
+
+Result<ExprPtr> ExpressionBinder::BindFormatType(ExprPtr oid, ExprPtr modifier, int position) {
+  return BindText(FormatTypeText(dialect().types), ExprList(std::move(oid), std::move(modifier)), position);
 }
 
 Result<ExprPtr> ExpressionBinder::BindTypeOf(ExprPtr x, int position) {
@@ -266,6 +272,7 @@ Result<ExprPtr> ExpressionBinder::BindSetSeed(ExprPtr x, int position) {
 // ---- The moment of the statement
 
 Result<ExprPtr> ExpressionBinder::Moment(TypeId type, int position) const {
+  NoteMoment();
   const TimeZone* const zone = ZoneOf(*context_);
   const int64_t local = zone != nullptr && type != TypeId::kTimestampTz ? zone->LocalOf(context_->now) : context_->now;
   const int64_t value = type == TypeId::kDate   ? vm::FloorDiv(local, vm::kMicrosPerDay)
@@ -305,6 +312,9 @@ Result<ExprPtr> ExpressionBinder::BindMoment(const ParseNode& node) {
   for (const char* user : {"SVFOP_CURRENT_USER", "SVFOP_USER", "SVFOP_SESSION_USER", "SVFOP_CURRENT_ROLE"}) {
     if (op == user) return UserName(node.location());
   }
+  std::vector<ExprPtr> none;
+  if (op == "SVFOP_CURRENT_SCHEMA") return BindComposed(*FindComposed("current_schema"), &none, node.location());
+  if (op == "SVFOP_CURRENT_CATALOG") return BindComposed(*FindComposed("current_database"), &none, node.location());
   return NotSupported(node);
 }
 

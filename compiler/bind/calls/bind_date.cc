@@ -20,11 +20,11 @@ const SqlType kTimestamp = SqlType::Of(TypeId::kTimestamp);
 const SqlType kDouble = SqlType::Of(TypeId::kDouble);
 const SqlType kTimestampTz = SqlType::Of(TypeId::kTimestampTz);
 
-struct UnitName {
+struct UnitRow {
   std::string_view name;
   DateUnit unit;
 };
-constexpr UnitName kUnits[] = {
+constexpr UnitRow kUnits[] = {
     {"microsecond", DateUnit::kMicrosecond},
     {"millisecond", DateUnit::kMillisecond},
     {"second", DateUnit::kSecond},
@@ -52,16 +52,16 @@ bool IsMoment(const Expr& e) { return (ClassOf(e.type) & kClassDateTime) != 0; }
 }  // namespace
 
 Result<DateUnit> ExpressionBinder::BindUnit(const ParseNode& node, std::string_view function) {
-  TESSERA_ASSIGN(ExprPtr unit, Bind(node));
-  TESSERA_ASSIGN(unit, Resolve(std::move(unit), SqlType::Text()));
-  if (!IsConstant(*unit) || unit->type.id != TypeId::kText || unit->constant.null) {
-    return Unsupported(std::string(function) + " with a unit that is not a constant is not supported", unit->position);
+  TESSERA_ASSIGN(const ExprPtr unit, UnitName(node));
+  if (unit == nullptr) {
+    return Unsupported(std::string(function) + " with a unit that is not a constant is not supported",
+                       node.FirstLocation());
   }
   const std::string written = LowerCase(unit->constant.text);
   std::string name = written;
   if (name.size() > 1 && name.back() == 's') name.pop_back();  // 'months' is 'month'
   std::vector<std::string_view> names;
-  for (const UnitName& row : kUnits) {
+  for (const UnitRow& row : kUnits) {
     if (row.name == name) return row.unit;
     names.push_back(row.name);
   }

@@ -66,7 +66,7 @@ Result<ExprPtr> ExpressionBinder::BindInterval(const ParseNode& type_name, ExprP
                            "Write INTERVAL '1 year 2 months'.");
     }
   }
-  if (IsUntyped(*text) && text->constant.null) return MakeNull(SqlType::Of(TypeId::kInterval), position);
+  if (IsUntyped(*text) && text->constant.null) return Resolve(std::move(text), SqlType::Of(TypeId::kInterval));
   const bool is_text =
       IsConstant(*text) && (IsUntyped(*text) || text->type.id == TypeId::kText) && !text->constant.null;
   if (text->type.id == TypeId::kInterval) return text;

@@ -1,6 +1,10 @@
-#include "shell/schema_text.h"
+#include "compiler/query/schema_text.h"
 
 #include <algorithm>
+#include <set>
+#include <vector>
+
+#include "compiler/parse/sql_scanner.h"
 
 namespace tessera {
 namespace {
@@ -16,7 +20,65 @@ constexpr std::string_view kReserved =
     " symmetric table tablesample then to trailing true union unique user using variadic verbose when where window"
     " with ";
 
+/// The names and words of a query, as names are folded.
+std::set<std::string> WordsOf(std::string_view sql) {
+  std::set<std::string> words;
+  for (Token t = NextToken(sql, 0); t.kind != Token::Kind::kEnd; t = NextToken(sql, t.end)) {
+    std::string word(sql.substr(t.begin, t.end - t.begin));
+    if (t.kind == Token::Kind::kWord) {
+      for (char& c : word) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+    } else if (t.kind == Token::Kind::kQuoted && word[0] == '"') {
+      word = word.substr(1, word.size() - 2);
+    } else {
+      continue;
+    }
+    words.insert(std::move(word));
+  }
+  return words;
+}
+
 }  // namespace
+
+std::vector<SchemaEntry> InOrderOfUse(const Views& views, const std::vector<Macro>& macros) {
+  std::vector<SchemaEntry> entries, ordered;
+  std::vector<std::set<std::string>> words;
+  for (const auto& view : views) {
+    entries.push_back({view->name, CreateViewText(*view)});
+    words.push_back(WordsOf(view->query));
+  }
+  for (const Macro& macro : macros) {
+    entries.push_back({macro.name, CreateMacroText(macro)});
+    words.push_back(WordsOf(macro.definition));
+  }
+  std::vector<bool> done(entries.size());
+  // What is named like one need not be it: where that seems to be a circle, the first goes on.
+  for (bool forced = false; ordered.size() < entries.size();) {
+    const size_t before = ordered.size();
+    for (size_t i = 0; i < entries.size(); ++i) {
+      bool ready = !done[i];
+      for (size_t k = 0; k < entries.size() && ready && !forced; ++k)
+        ready = k == i || done[k] || !words[i].contains(entries[k].name);
+      if (!ready) continue;
+      done[i] = true;
+      forced = false;
+      ordered.push_back(entries[i]);
+    }
+    forced = ordered.size() == before;
+  }
+  return ordered;
+}
+
+std::string CreateViewText(const ViewSchema& view) {
+  std::string out = view.temporary ? "CREATE TEMP VIEW " : "CREATE VIEW ";
+  out += QuotedName(view.name);
+  const auto renamed = [](const ViewColumn& column) { return column.name != column.output; };
+  if (std::any_of(view.columns.begin(), view.columns.end(), renamed)) {
+    std::string list;
+    for (const ViewColumn& column : view.columns) list += (list.empty() ? "" : ", ") + QuotedName(column.name);
+    out += " (" + list + ")";
+  }
+  return out + " AS\n" + view.query + ";\n";
+}
 
 std::string QuotedName(std::string_view name) {
   const auto plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };

@@ -1,0 +1,187 @@
+#include "compiler/bind/catalog_tables.h"
+
+#include <algorithm>
+#include <charconv>
+#include <functional>
+#include <utility>
+
+#include "compiler/bind/catalog_query.h"
+#include "compiler/parse/statement_option.h"
+#include "compiler/query/schema_text.h"
+
+namespace tessera {
+namespace {
+
+constexpr int64_t kFirstConstraint = int64_t{1} << 30, kConstraintsOfTable = 4096;
+
+/// "DECIMAL(8,2)": the type, and the numbers behind it.
+void ReadType(const std::string& text, CatalogColumnOf* column) {
+  const size_t open = text.find('(');
+  const std::string_view base = std::string_view(text).substr(0, open);
+  for (const CatalogType& type : CatalogTypes()) {
+    if (type.sql == base) column->type = &type;
+  }
+  column->type_name = text;
+  if (open == std::string::npos || column->type == nullptr) return;
+  const char* const end = text.data() + text.size();
+  int64_t first = -1, second = -1;
+  const auto [at, error] = std::from_chars(text.data() + open + 1, end, first);
+  if (error == std::errc() && at < end && *at == ',') std::from_chars(at + 1, end, second);
+  if (second < 0) {
+    column->length = first;
+  } else {
+    column->precision = first;
+    column->scale = second;
+  }
+}
+
+}  // namespace
+
+const std::vector<CatalogType>& CatalogTypes() {
+  static const std::vector<CatalogType> types = {
+      {"BOOLEAN", "boolean", "bool", 16, 1, -1, -1, 'B'},
+      {"SMALLINT", "smallint", "int2", 21, 2, 16, 2, 'N'},
+      {"INTEGER", "integer", "int4", 23, 4, 32, 2, 'N'},
+      {"BIGINT", "bigint", "int8", 20, 8, 64, 2, 'N'},
+      {"REAL", "real", "float4", 700, 4, 24, 2, 'N'},
+      {"DOUBLE PRECISION", "double precision", "float8", 701, 8, 53, 2, 'N'},
+      {"DECIMAL", "numeric", "numeric", 1700, -1, -1, 10, 'N'},
+      {"DATE", "date", "date", 1082, 4, -1, -1, 'D'},
+      {"TIME", "time without time zone", "time", 1083, 8, -1, -1, 'D'},
+      {"TIMESTAMP", "timestamp without time zone", "timestamp", 1114, 8, -1, -1, 'D'},
+      {"TIMESTAMP WITH TIME ZONE", "timestamp with time zone", "timestamptz", 1184, 8, -1, -1, 'D'},
+      {"INTERVAL", "interval", "interval", 1186, 16, -1, -1, 'T'},
+      {"UUID", "uuid", "uuid", 2950, 16, -1, -1, 'U'},
+      {"BYTEA", "bytea", "bytea", 17, -1, -1, -1, 'U'},
+      {"TEXT", "text", "text", 25, -1, -1, -1, 'S'},
+      {"VARCHAR", "character varying", "varchar", 1043, -1, -1, -1, 'S'},
+  };
+  return types;
+}
+
+int64_t OidOfEnum(const std::string& name) {
+  return (int64_t{1} << 28) + static_cast<int64_t>(std::hash<std::string>{}(name)&0xFFFFFFF);
+}
+
+int64_t OidOfName(std::string_view text, const Snapshot& snapshot) {
+  for (const std::string_view schema : {"public.", "main."}) {
+    if (text.starts_with(schema)) text.remove_prefix(schema.size());
+  }
+  std::string name(text);
+  if (name.size() > 1 && name.front() == '"' && name.back() == '"') {
+    name = name.substr(1, name.size() - 2);
+  } else {
+    name = LowerCase(name);
+  }
+  for (size_t v = 0; v < snapshot.views.size(); ++v) {
+    if (snapshot.views[v]->name == name) return OidOfView(v);
+  }
+  const std::shared_ptr<const TableInfo> table = snapshot.Find(name);
+  return table != nullptr ? OidOf(*table) : -1;
+}
+
+std::string FormatTypeText(const std::vector<EnumType>* types) {
+  std::string text = "CASE x";
+  const auto add = [&](int64_t oid, const std::string& name, const char* behind) {
+    text += " WHEN " + std::to_string(oid) + " THEN " + QuotedText(name) + behind;
+  };
+  for (const CatalogType& type : CatalogTypes()) {
+    const std::string name = type.name;
+    const char* behind = "";
+    if (name == "character varying") behind = " || CASE WHEN y > 4 THEN '(' || (y - 4) || ')' ELSE '' END";
+    if (name == "numeric") {
+      behind = " || CASE WHEN y > 4 THEN '(' || ((y - 4) / 65536) || ',' || ((y - 4) % 65536) || ')' ELSE '' END";
+    }
+    add(type.oid, name, behind);
+  }
+  if (types != nullptr) {
+    for (const EnumType& type : *types) add(OidOfEnum(type.name), type.name, "");
+  }
+  return text + " ELSE CASE WHEN x IS NOT NULL THEN '?\?\?' END END";
+}
+
+int64_t CatalogColumnOf::type_oid() const { return type != nullptr ? type->oid : OidOfEnum(type_name); }
+
+int64_t CatalogColumnOf::modifier() const {
+  if (length >= 0) return length + 4;
+  return precision >= 0 ? (precision << 16 | scale) + 4 : -1;
+}
+
+std::vector<CatalogColumnOf> CatalogColumnsOf(const Snapshot& snapshot) {
+  std::vector<CatalogColumnOf> columns;
+  for (const auto& table : snapshot.tables) {
+    int64_t number = 0;
+    for (const ColumnSchema& schema : table->schema.columns) {
+      CatalogColumnOf& column = columns.emplace_back();
+      column.relation = table->schema.name;
+      column.relation_oid = OidOf(*table);
+      column.number = ++number;
+      column.name = schema.name;
+      column.schema = &schema;
+      ReadType(schema.type.ToString(), &column);
+    }
+  }
+  for (size_t v = 0; v < snapshot.views.size(); ++v) {
+    int64_t number = 0;
+    for (const ViewColumn& of_view : snapshot.views[v]->columns) {
+      CatalogColumnOf& column = columns.emplace_back();
+      column.relation = snapshot.views[v]->name;
+      column.is_view = true;
+      column.temporary = snapshot.views[v]->temporary;
+      column.relation_oid = OidOfView(v);
+      column.number = ++number;
+      column.name = of_view.name;
+      ReadType(of_view.type, &column);
+    }
+  }
+  return columns;
+}
+
+std::vector<CatalogConstraint> CatalogConstraintsOf(const Snapshot& snapshot) {
+  std::vector<CatalogConstraint> constraints;
+  for (const auto& table : snapshot.tables) {
+    const TableSchema& schema = table->schema;
+    int64_t number = 0;
+    const auto add = [&](std::string name, char kind, std::vector<int> columns, std::string check) {
+      const int64_t oid = kFirstConstraint + table->id * kConstraintsOfTable + number++;
+      constraints.push_back({table.get(), std::move(name), kind, std::move(columns), std::move(check), oid});
+    };
+    if (!schema.primary_key.empty()) add(schema.name + "_pkey", 'p', schema.primary_key, "");
+    for (const UniqueKey& key : schema.unique_keys) add(key.name, 'u', key.columns, "");
+    for (const CheckConstraint& check : schema.checks) add(check.name, 'c', {}, check.text);
+  }
+  return constraints;
+}
+
+const CatalogTable* FindCatalogTable(std::string_view schema, std::string_view name) {
+  for (const auto* tables : {&InformationSchema(), &PgCatalog(), &DuckdbCatalog()}) {
+    for (const CatalogTable& table : *tables) {
+      const bool is_in =
+          schema.empty() ? std::string_view(table.schema) != "information_schema" : schema == table.schema;
+      if (is_in && name == table.name) return &table;
+    }
+  }
+  return nullptr;
+}
+
+std::string NamesOfCatalogTables(std::string_view schema) {
+  std::string names;
+  for (const auto* tables : {&InformationSchema(), &PgCatalog(), &DuckdbCatalog()}) {
+    for (const CatalogTable& table : *tables) {
+      if (schema == table.schema) names += (names.empty() ? "" : ", ") + std::string(table.name);
+    }
+  }
+  return names;
+}
+
+std::unique_ptr<Query> CatalogTableQuery(const CatalogTable& table, const Snapshot& snapshot) {
+  std::vector<std::string> names;
+  std::vector<SqlType> types;
+  for (const CatalogColumn& column : table.columns) {
+    names.emplace_back(column.name);
+    types.push_back(SqlType::Of(column.type));
+  }
+  return ConstantRows(names, types, table.rows(snapshot));
+}
+
+}  // namespace tessera

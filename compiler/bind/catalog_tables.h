@@ -1,0 +1,108 @@
+// The catalog as tables that a query reads: information_schema, the simple part of PostgreSQL's pg_catalog,
+// sqlite_master and duckdb_tables() with its kin. Private to compiler/.
+//
+// Start at: FindCatalogTable. Pure functions; any thread.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compiler/query/bound_query.h"
+#include "tablet/catalog/table_info.h"
+#include "tablet/values/row_batch.h"
+
+namespace tessera {
+
+/// The schema of all tables and views, as these tables name it, and the database.
+inline constexpr const char* kTheSchema = "public";
+inline constexpr const char* kTheDatabase = "tessera";
+
+struct CatalogColumn {
+  const char* name;
+  TypeId type;
+};
+
+struct CatalogTable {
+  const char* schema;
+  const char* name;
+  std::vector<CatalogColumn> columns;
+  std::vector<std::vector<Value>> (*rows)(const Snapshot&);
+};
+
+/// information_schema.cc, pg_catalog.cc, duckdb_catalog.cc
+const std::vector<CatalogTable>& InformationSchema();
+const std::vector<CatalogTable>& PgCatalog();
+/// They are also called: duckdb_tables().
+const std::vector<CatalogTable>& DuckdbCatalog();
+
+/// The table of that name, or nullptr. `schema`: "" is any whose tables are named without it.
+const CatalogTable* FindCatalogTable(std::string_view schema, std::string_view name);
+/// "columns, tables, ...": those of a schema.
+std::string NamesOfCatalogTables(std::string_view schema);
+std::unique_ptr<Query> CatalogTableQuery(const CatalogTable& table, const Snapshot& snapshot);
+
+// ---- For these tables
+
+/// What PostgreSQL says of a type.
+struct CatalogType {
+  const char* sql;       ///< as SqlType::ToString() begins
+  const char* name;      ///< in information_schema
+  const char* internal;  ///< in pg_type
+  int64_t oid;
+  int64_t bytes;  ///< -1: it varies
+  int64_t precision, radix;
+  char category;
+};
+const std::vector<CatalogType>& CatalogTypes();
+
+/// A column of a table or a view.
+struct CatalogColumnOf {
+  std::string relation;
+  bool is_view = false, temporary = false;
+  int64_t relation_oid = 0;
+  int64_t number = 1;
+  std::string name;
+  const CatalogType* type = nullptr;  ///< nullptr: a type of CREATE TYPE
+  std::string type_name;
+  int64_t precision = -1, scale = -1, length = -1;  ///< as they are declared
+  const ColumnSchema* schema = nullptr;             ///< of a table
+
+  int64_t type_oid() const;
+  /// PostgreSQL's number for what stands behind the type in parentheses; -1: nothing.
+  int64_t modifier() const;
+};
+std::vector<CatalogColumnOf> CatalogColumnsOf(const Snapshot& snapshot);
+
+/// PRIMARY KEY, UNIQUE or CHECK.
+struct CatalogConstraint {
+  const TableInfo* table = nullptr;
+  std::string name;
+  char kind = 'p';           ///< p, u, c
+  std::vector<int> columns;  ///< of a key
+  std::string check;
+  int64_t oid = 0;
+};
+std::vector<CatalogConstraint> CatalogConstraintsOf(const Snapshot& snapshot);
+
+inline int64_t OidOf(const TableInfo& table) { return 16384 + table.id; }
+/// Of the view with that number in the snapshot, and of a type.
+inline int64_t OidOfView(size_t number) { return (int64_t{1} << 29) + static_cast<int64_t>(number); }
+int64_t OidOfEnum(const std::string& name);
+/// What 'public.t'::regclass is: the number of a table or view; -1: there is none.
+int64_t OidOfName(std::string_view text, const Snapshot& snapshot);
+/// format_type(x, y) as an expression of SQL. `types`: those of CREATE TYPE, or nullptr.
+std::string FormatTypeText(const std::vector<EnumType>* types);
+
+inline Value CatalogText(std::string text) { return Value::Text(std::move(text)); }
+inline Value CatalogNumber(int64_t n) { return Value::Int(SqlType::Of(TypeId::kBigint), n); }
+inline Value CatalogFlag(bool b) { return Value::Int(SqlType::Of(TypeId::kBoolean), b ? 1 : 0); }
+inline Value YesOrNo(bool b) { return Value::Text(b ? "YES" : "NO"); }
+inline Value NoText() { return Value::Null(SqlType::Text()); }
+inline Value NoNumber() { return Value::Null(SqlType::Of(TypeId::kBigint)); }
+/// NULL if it is below 0.
+inline Value NumberOrNull(int64_t n) { return n < 0 ? NoNumber() : CatalogNumber(n); }
+inline const char* SchemaOf(const ViewSchema& view) { return view.temporary ? "pg_temp" : kTheSchema; }
+
+}  // namespace tessera

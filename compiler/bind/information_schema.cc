@@ -1,0 +1,184 @@
+// information_schema: what the standard says of tables, columns, views and constraints.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "compiler/bind/catalog_tables.h"
+
+namespace tessera {
+namespace {
+
+using Rows = std::vector<std::vector<Value>>;
+
+constexpr TypeId kText = TypeId::kText, kNumber = TypeId::kBigint;
+
+Value Database() { return CatalogText(kTheDatabase); }
+Value Schema() { return CatalogText(kTheSchema); }
+
+Rows Schemata(const Snapshot&) {
+  Rows rows;
+  for (const char* name : {kTheSchema, "information_schema", "pg_catalog"})
+    rows.push_back({Database(), CatalogText(name), NoText()});
+  return rows;
+}
+
+Rows Tables(const Snapshot& snapshot) {
+  Rows rows;
+  const auto add = [&](const char* schema, const std::string& name, bool view) {
+    rows.push_back({Database(), CatalogText(schema), CatalogText(name), CatalogText(view ? "VIEW" : "BASE TABLE"),
+                    YesOrNo(!view)});
+  };
+  for (const auto& table : snapshot.tables) add(kTheSchema, table->schema.name, false);
+  for (const auto& view : snapshot.views) add(SchemaOf(*view), view->name, true);
+  return rows;
+}
+
+Rows Columns(const Snapshot& snapshot) {
+  Rows rows;
+  for (const CatalogColumnOf& c : CatalogColumnsOf(snapshot)) {
+    const CatalogType* const type = c.type;
+    Value value = NoText(), generated = NoText();
+    if (c.schema != nullptr && c.schema->default_text) value = CatalogText(*c.schema->default_text);
+    if (c.schema != nullptr && c.schema->default_expression) value = CatalogText(*c.schema->default_expression);
+    if (c.schema != nullptr && c.schema->generated_text) generated = CatalogText(*c.schema->generated_text);
+    const bool is_moment = type != nullptr && (type->category == 'D' || type->category == 'T');
+    const bool is_integer = type != nullptr && type->precision >= 0 && type->internal[0] == 'i';
+    const bool is_generated = !generated.null;
+    rows.push_back({Database(), CatalogText(c.temporary ? "pg_temp" : kTheSchema), CatalogText(c.relation),
+                    CatalogText(c.name), CatalogNumber(c.number), std::move(value),
+                    YesOrNo(c.schema == nullptr || !c.schema->not_null),
+                    CatalogText(type != nullptr ? type->name : "USER-DEFINED"), NumberOrNull(c.length),
+                    NumberOrNull(c.precision >= 0 || type == nullptr ? c.precision : type->precision),
+                    NumberOrNull(type != nullptr ? type->radix : -1),
+                    NumberOrNull(c.scale >= 0 ? c.scale
+                                 : is_integer ? 0
+                                              : -1),
+                    NumberOrNull(!is_moment          ? -1
+                                 : type->oid == 1082 ? 0
+                                                     : 6),
+                    CatalogText(type != nullptr ? type->internal : c.type_name),
+                    CatalogText(is_generated ? "ALWAYS" : "NEVER"), std::move(generated), YesOrNo(!c.is_view)});
+  }
+  return rows;
+}
+
+Rows ViewRows(const Snapshot& snapshot) {
+  Rows rows;
+  for (const auto& view : snapshot.views) {
+    rows.push_back({Database(), CatalogText(SchemaOf(*view)), CatalogText(view->name), CatalogText(view->query),
+                    CatalogText("NONE"), YesOrNo(false), YesOrNo(false)});
+  }
+  return rows;
+}
+
+Rows TableConstraints(const Snapshot& snapshot) {
+  Rows rows;
+  for (const CatalogConstraint& c : CatalogConstraintsOf(snapshot)) {
+    const char* const kind = c.kind == 'p' ? "PRIMARY KEY" : c.kind == 'u' ? "UNIQUE" : "CHECK";
+    rows.push_back({Database(), Schema(), CatalogText(c.name), Database(), Schema(), CatalogText(c.table->schema.name),
+                    CatalogText(kind), YesOrNo(false), YesOrNo(false)});
+  }
+  return rows;
+}
+
+Rows KeyColumns(const Snapshot& snapshot) {
+  Rows rows;
+  for (const CatalogConstraint& c : CatalogConstraintsOf(snapshot)) {
+    for (size_t i = 0; i < c.columns.size(); ++i) {
+      const ColumnSchema& column = c.table->schema.columns[static_cast<size_t>(c.columns[i])];
+      rows.push_back({Database(), Schema(), CatalogText(c.name), Database(), Schema(),
+                      CatalogText(c.table->schema.name), CatalogText(column.name),
+                      CatalogNumber(static_cast<int64_t>(i) + 1), NoNumber()});
+    }
+  }
+  return rows;
+}
+
+Rows CheckConstraints(const Snapshot& snapshot) {
+  Rows rows;
+  for (const CatalogConstraint& c : CatalogConstraintsOf(snapshot)) {
+    if (c.kind == 'c') rows.push_back({Database(), Schema(), CatalogText(c.name), CatalogText(c.check)});
+  }
+  return rows;
+}
+
+}  // namespace
+
+const std::vector<CatalogTable>& InformationSchema() {
+  static const char* const kSchema = "information_schema";
+  static const std::vector<CatalogTable> tables = {
+      {kSchema, "schemata", {{"catalog_name", kText}, {"schema_name", kText}, {"schema_owner", kText}}, Schemata},
+      {kSchema,
+       "tables",
+       {{"table_catalog", kText},
+        {"table_schema", kText},
+        {"table_name", kText},
+        {"table_type", kText},
+        {"is_insertable_into", kText}},
+       Tables},
+      {kSchema,
+       "columns",
+       {{"table_catalog", kText},
+        {"table_schema", kText},
+        {"table_name", kText},
+        {"column_name", kText},
+        {"ordinal_position", kNumber},
+        {"column_default", kText},
+        {"is_nullable", kText},
+        {"data_type", kText},
+        {"character_maximum_length", kNumber},
+        {"numeric_precision", kNumber},
+        {"numeric_precision_radix", kNumber},
+        {"numeric_scale", kNumber},
+        {"datetime_precision", kNumber},
+        {"udt_name", kText},
+        {"is_generated", kText},
+        {"generation_expression", kText},
+        {"is_updatable", kText}},
+       Columns},
+      {kSchema,
+       "views",
+       {{"table_catalog", kText},
+        {"table_schema", kText},
+        {"table_name", kText},
+        {"view_definition", kText},
+        {"check_option", kText},
+        {"is_updatable", kText},
+        {"is_insertable_into", kText}},
+       ViewRows},
+      {kSchema,
+       "table_constraints",
+       {{"constraint_catalog", kText},
+        {"constraint_schema", kText},
+        {"constraint_name", kText},
+        {"table_catalog", kText},
+        {"table_schema", kText},
+        {"table_name", kText},
+        {"constraint_type", kText},
+        {"is_deferrable", kText},
+        {"initially_deferred", kText}},
+       TableConstraints},
+      {kSchema,
+       "key_column_usage",
+       {{"constraint_catalog", kText},
+        {"constraint_schema", kText},
+        {"constraint_name", kText},
+        {"table_catalog", kText},
+        {"table_schema", kText},
+        {"table_name", kText},
+        {"column_name", kText},
+        {"ordinal_position", kNumber},
+        {"position_in_unique_constraint", kNumber}},
+       KeyColumns},
+      {kSchema,
+       "check_constraints",
+       {{"constraint_catalog", kText},
+        {"constraint_schema", kText},
+        {"constraint_name", kText},
+        {"check_clause", kText}},
+       CheckConstraints},
+  };
+  return tables;
+}
+
+}  // namespace tessera

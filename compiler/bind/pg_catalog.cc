@@ -1,0 +1,260 @@
+// pg_catalog: what clients of PostgreSQL ask for first. Lists of columns, which are arrays there, are texts. And
+// sqlite_master.
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "compiler/bind/catalog_tables.h"
+#include "compiler/query/schema_text.h"
+
+namespace tessera {
+namespace {
+
+using Rows = std::vector<std::vector<Value>>;
+
+constexpr TypeId kText = TypeId::kText, kNumber = TypeId::kBigint, kFlag = TypeId::kBoolean;
+constexpr int64_t kSchemaOid = 2200, kCatalogOid = 11, kInformationOid = 13000, kTemporaryOid = 13001;
+
+int64_t SchemaOid(const ViewSchema& view) { return view.temporary ? kTemporaryOid : kSchemaOid; }
+
+bool IsIndexed(const TableSchema& schema) { return !schema.primary_key.empty() || !schema.unique_keys.empty(); }
+
+/// The columns' numbers from 1.
+std::string Numbers(const std::vector<int>& columns, const char* between) {
+  std::string text;
+  for (const int c : columns) text += (text.empty() ? "" : between) + std::to_string(c + 1);
+  return text;
+}
+
+Rows PgTables(const Snapshot& snapshot) {
+  Rows rows;
+  for (const auto& table : snapshot.tables) {
+    rows.push_back({CatalogText(kTheSchema), CatalogText(table->schema.name), NoText(), NoText(),
+                    CatalogFlag(IsIndexed(table->schema)), CatalogFlag(false), CatalogFlag(false)});
+  }
+  return rows;
+}
+
+Rows PgViews(const Snapshot& snapshot) {
+  Rows rows;
+  for (const auto& view : snapshot.views)
+    rows.push_back({CatalogText(SchemaOf(*view)), CatalogText(view->name), NoText(), CatalogText(view->query)});
+  return rows;
+}
+
+Rows PgNamespace(const Snapshot&) {
+  Rows rows;
+  const auto add = [&](int64_t oid, const char* name) {
+    rows.push_back({CatalogNumber(oid), CatalogText(name), CatalogNumber(10)});
+  };
+  add(kCatalogOid, "pg_catalog");
+  add(kSchemaOid, kTheSchema);
+  add(kInformationOid, "information_schema");
+  add(kTemporaryOid, "pg_temp");
+  return rows;
+}
+
+Rows PgClass(const Snapshot& snapshot) {
+  Rows rows;
+  const auto add = [&](int64_t oid, const std::string& name, int64_t schema, double tuples, bool indexed,
+                       const char* kind, size_t columns, size_t checks) {
+    rows.push_back({CatalogNumber(oid), CatalogText(name), CatalogNumber(schema), CatalogNumber(10),
+                    Value::Float(SqlType::Of(TypeId::kDouble), tuples), CatalogFlag(indexed),
+                    CatalogText(schema == kTemporaryOid ? "t" : "p"), CatalogText(kind),
+                    CatalogNumber(static_cast<int64_t>(columns)), CatalogNumber(static_cast<int64_t>(checks)),
+                    CatalogFlag(false), CatalogFlag(false), CatalogFlag(false), CatalogFlag(false)});
+  };
+  for (const auto& table : snapshot.tables) {
+    const TableSchema& schema = table->schema;
+    add(OidOf(*table), schema.name, kSchemaOid, static_cast<double>(table->rows), IsIndexed(schema), "r",
+        schema.columns.size(), schema.checks.size());
+  }
+  for (size_t v = 0; v < snapshot.views.size(); ++v) {
+    const ViewSchema& view = *snapshot.views[v];
+    add(OidOfView(v), view.name, SchemaOid(view), 0, false, "v", view.columns.size(), 0);
+  }
+  for (const CatalogConstraint& c : CatalogConstraintsOf(snapshot)) {
+    if (c.kind != 'c') add(c.oid, c.name, kSchemaOid, 0, false, "i", c.columns.size(), 0);
+  }
+  return rows;
+}
+
+Rows PgAttribute(const Snapshot& snapshot) {
+  Rows rows;
+  for (const CatalogColumnOf& c : CatalogColumnsOf(snapshot)) {
+    const bool generated = c.schema != nullptr && c.schema->generated_text;
+    rows.push_back({CatalogNumber(c.relation_oid), CatalogText(c.name), CatalogNumber(c.type_oid()),
+                    CatalogNumber(c.type != nullptr ? c.type->bytes : 4), CatalogNumber(c.number),
+                    CatalogNumber(c.modifier()), CatalogFlag(c.schema != nullptr && c.schema->not_null),
+                    CatalogFlag(c.schema != nullptr && (generated || c.schema->HasDefault())), CatalogText(""),
+                    CatalogText(generated ? "s" : ""), CatalogFlag(false)});
+  }
+  return rows;
+}
+
+Rows PgType(const Snapshot& snapshot) {
+  Rows rows;
+  const auto add = [&](int64_t oid, const std::string& name, int64_t schema, int64_t bytes, const char* kind,
+                       char category) {
+    rows.push_back({CatalogNumber(oid), CatalogText(name), CatalogNumber(schema), CatalogNumber(bytes),
+                    CatalogText(kind), CatalogText(std::string(1, category)), CatalogFlag(false), CatalogNumber(0),
+                    CatalogNumber(0), CatalogNumber(0), CatalogNumber(-1)});
+  };
+  for (const CatalogType& type : CatalogTypes())
+    add(type.oid, type.internal, kCatalogOid, type.bytes, "b", type.category);
+  for (const EnumType& type : snapshot.types) add(OidOfEnum(type.name), type.name, kSchemaOid, 4, "e", 'E');
+  return rows;
+}
+
+Rows PgConstraint(const Snapshot& snapshot) {
+  Rows rows;
+  for (const CatalogConstraint& c : CatalogConstraintsOf(snapshot)) {
+    const bool is_key = c.kind != 'c';
+    rows.push_back({CatalogNumber(c.oid), CatalogText(c.name), CatalogNumber(kSchemaOid),
+                    CatalogText(std::string(1, c.kind)), CatalogFlag(false), CatalogFlag(false), CatalogFlag(true),
+                    CatalogNumber(OidOf(*c.table)), CatalogNumber(is_key ? c.oid : 0), CatalogNumber(0),
+                    is_key ? CatalogText("{" + Numbers(c.columns, ",") + "}") : NoText(),
+                    is_key ? NoText() : CatalogText(c.check)});
+  }
+  return rows;
+}
+
+Rows PgIndex(const Snapshot& snapshot) {
+  Rows rows;
+  for (const CatalogConstraint& c : CatalogConstraintsOf(snapshot)) {
+    if (c.kind == 'c') continue;
+    rows.push_back({CatalogNumber(c.oid), CatalogNumber(OidOf(*c.table)),
+                    CatalogNumber(static_cast<int64_t>(c.columns.size())), CatalogFlag(true),
+                    CatalogFlag(c.kind == 'p'), CatalogFlag(true), CatalogText(Numbers(c.columns, " "))});
+  }
+  return rows;
+}
+
+Rows SqliteMaster(const Snapshot& snapshot) {
+  Rows rows;
+  const auto add = [&](const char* type, const std::string& name, std::string sql) {
+    sql.resize(sql.rfind(';'));  // as in SQLite
+    rows.push_back({CatalogText(type), CatalogText(name), CatalogText(name), CatalogNumber(0), CatalogText(sql)});
+  };
+  for (const auto& table : snapshot.tables) add("table", table->schema.name, CreateTableText(table->schema));
+  for (const auto& view : snapshot.views) {
+    if (!view->temporary) add("view", view->name, CreateViewText(*view));
+  }
+  return rows;
+}
+
+constexpr const char* kSchema = "pg_catalog";
+
+/// Of tables and views.
+std::vector<CatalogTable> RelationTables() {
+  const std::vector<CatalogColumn> sqlite_columns = {
+      {"type", kText}, {"name", kText}, {"tbl_name", kText}, {"rootpage", kNumber}, {"sql", kText}};
+  return {
+      {"main", "sqlite_master", sqlite_columns, SqliteMaster},
+      {"main", "sqlite_schema", sqlite_columns, SqliteMaster},
+      {kSchema,
+       "pg_tables",
+       {{"schemaname", kText},
+        {"tablename", kText},
+        {"tableowner", kText},
+        {"tablespace", kText},
+        {"hasindexes", kFlag},
+        {"hasrules", kFlag},
+        {"hastriggers", kFlag}},
+       PgTables},
+      {kSchema,
+       "pg_views",
+       {{"schemaname", kText}, {"viewname", kText}, {"viewowner", kText}, {"definition", kText}},
+       PgViews},
+      {kSchema, "pg_namespace", {{"oid", kNumber}, {"nspname", kText}, {"nspowner", kNumber}}, PgNamespace},
+      {kSchema,
+       "pg_class",
+       {{"oid", kNumber},
+        {"relname", kText},
+        {"relnamespace", kNumber},
+        {"relowner", kNumber},
+        {"reltuples", TypeId::kDouble},
+        {"relhasindex", kFlag},
+        {"relpersistence", kText},
+        {"relkind", kText},
+        {"relnatts", kNumber},
+        {"relchecks", kNumber},
+        {"relhasrules", kFlag},
+        {"relhastriggers", kFlag},
+        {"relrowsecurity", kFlag},
+        {"relispartition", kFlag}},
+       PgClass},
+  };
+}
+
+/// Of their columns and constraints.
+std::vector<CatalogTable> PartTables() {
+  return {
+      {kSchema,
+       "pg_attribute",
+       {{"attrelid", kNumber},
+        {"attname", kText},
+        {"atttypid", kNumber},
+        {"attlen", kNumber},
+        {"attnum", kNumber},
+        {"atttypmod", kNumber},
+        {"attnotnull", kFlag},
+        {"atthasdef", kFlag},
+        {"attidentity", kText},
+        {"attgenerated", kText},
+        {"attisdropped", kFlag}},
+       PgAttribute},
+      {kSchema,
+       "pg_type",
+       {{"oid", kNumber},
+        {"typname", kText},
+        {"typnamespace", kNumber},
+        {"typlen", kNumber},
+        {"typtype", kText},
+        {"typcategory", kText},
+        {"typnotnull", kFlag},
+        {"typrelid", kNumber},
+        {"typelem", kNumber},
+        {"typbasetype", kNumber},
+        {"typtypmod", kNumber}},
+       PgType},
+      {kSchema,
+       "pg_constraint",
+       {{"oid", kNumber},
+        {"conname", kText},
+        {"connamespace", kNumber},
+        {"contype", kText},
+        {"condeferrable", kFlag},
+        {"condeferred", kFlag},
+        {"convalidated", kFlag},
+        {"conrelid", kNumber},
+        {"conindid", kNumber},
+        {"confrelid", kNumber},
+        {"conkey", kText},
+        {"conbin", kText}},
+       PgConstraint},
+      {kSchema,
+       "pg_index",
+       {{"indexrelid", kNumber},
+        {"indrelid", kNumber},
+        {"indnatts", kNumber},
+        {"indisunique", kFlag},
+        {"indisprimary", kFlag},
+        {"indisvalid", kFlag},
+        {"indkey", kText}},
+       PgIndex},
+  };
+}
+
+}  // namespace
+
+const std::vector<CatalogTable>& PgCatalog() {
+  static const std::vector<CatalogTable> tables = [] {
+    std::vector<CatalogTable> all = RelationTables(), parts = PartTables();
+    for (CatalogTable& table : parts) all.push_back(std::move(table));
+    return all;
+  }();
+  return tables;
+}
+
+}  // namespace tessera

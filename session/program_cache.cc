@@ -1,0 +1,102 @@
+#include "session/program_cache.h"
+
+#include <utility>
+
+namespace tessera {
+namespace {
+
+template <class T>
+uint64_t BytesOf(const std::vector<T>& v) {
+  return v.size() * sizeof(T);
+}
+
+/// An estimate: what grows with the statement is counted.
+uint64_t BytesOf(const vm::Program& program) {
+  uint64_t bytes = sizeof(program) + BytesOf(program.constants) + BytesOf(program.tables) + BytesOf(program.joins) +
+                   BytesOf(program.sections) + BytesOf(program.columns);
+  for (const Value& v : program.constants) bytes += v.text.size();
+  for (const vm::TableRef& t : program.tables) bytes += BytesOf(t.runs);
+  for (const vm::Section& s : program.sections) {
+    bytes += BytesOf(s.slots) + BytesOf(s.predicates) + BytesOf(s.registers) + BytesOf(s.code) + BytesOf(s.columns) +
+             BytesOf(s.aggregates) + BytesOf(s.order) + BytesOf(s.windows) + BytesOf(s.spans) + s.label.size();
+    for (const vm::Predicate& p : s.predicates) bytes += BytesOf(p.list);
+  }
+  return bytes;
+}
+
+/// Whether the compiler makes the same of a text for both. What they give it of the session is noted where it is read,
+/// see Dependencies. A field more is a name more here, so that none can be forgotten.
+bool ChooseAlike(const PlanOptions& x, const PlanOptions& y) {
+  const auto& [join, grid_pruning, zone, ranks, join_exchange, broadcast_bytes, exchange_bytes, exchange_above,
+               key_spans, grid_from_matches, invisible_join, read_runs, on_device, caches, variables, parameters,
+               run_query] = x;
+  (void)caches;
+  (void)variables;
+  (void)parameters;  // they are part of the key
+  (void)run_query;
+  return join == y.join && grid_pruning == y.grid_pruning && zone == y.zone && ranks == y.ranks &&
+         join_exchange == y.join_exchange && broadcast_bytes == y.broadcast_bytes &&
+         exchange_bytes == y.exchange_bytes && exchange_above == y.exchange_above && key_spans == y.key_spans &&
+         grid_from_matches == y.grid_from_matches && invisible_join == y.invisible_join && read_runs == y.read_runs &&
+         on_device == y.on_device;
+}
+
+/// Whether what is in the snapshot beside tables is the same. A member more is a name more here.
+bool IsLike(const Snapshot& snapshot, const std::vector<EnumType>& known_types, const std::vector<Macro>& known_macros,
+            const Views& known_views) {
+  const auto& [tables, types, macros, views] = snapshot;
+  (void)tables;  // Dependencies::HoldIn
+  return types == known_types && macros == known_macros && views == known_views;
+}
+
+}  // namespace
+
+void ProgramCache::SetLimit(uint64_t bytes) {
+  limit_ = bytes;
+  DropDownTo(limit_, kMostPrograms);
+}
+
+std::shared_ptr<const vm::Program> ProgramCache::Find(std::string_view key, const Snapshot& snapshot,
+                                                      const PlanOptions& options) {
+  if (entries_.empty()) return nullptr;
+  const auto found = by_key_.find(key);
+  if (found == by_key_.end()) return nullptr;
+  const auto entry = found->second;
+  if (!ChooseAlike(entry->options, options) || !IsLike(snapshot, entry->types, entry->macros, entry->views) ||
+      !entry->dependencies.HoldIn(snapshot)) {
+    Drop(entry);
+    return nullptr;
+  }
+  entries_.splice(entries_.begin(), entries_, entry);
+  return entry->program;
+}
+
+void ProgramCache::Keep(std::string_view key, std::shared_ptr<const vm::Program> program, Dependencies dependencies,
+                        const Snapshot& snapshot, const PlanOptions& options) {
+  if (limit_ == 0 || dependencies.moment || key.size() > limit_ / 4) return;
+  const uint64_t bytes = sizeof(Entry) + key.size() + BytesOf(*program) + BytesOf(dependencies.tables);
+  if (bytes > limit_ / 4) return;
+  if (const auto found = by_key_.find(key); found != by_key_.end()) Drop(found->second);
+  DropDownTo(limit_ - bytes, kMostPrograms - 1);
+  entries_.push_front({std::string(key), std::move(program), std::move(dependencies), snapshot.types, snapshot.macros,
+                       snapshot.views, options, bytes});
+  PlanOptions& kept = entries_.front().options;
+  kept.caches = {};
+  kept.variables = nullptr;
+  kept.parameters = nullptr;
+  kept.run_query = {};
+  bytes_ += bytes;
+  by_key_.emplace(entries_.front().key, entries_.begin());
+}
+
+void ProgramCache::Drop(std::list<Entry>::iterator entry) {
+  bytes_ -= entry->bytes;
+  by_key_.erase(entry->key);
+  entries_.erase(entry);
+}
+
+void ProgramCache::DropDownTo(uint64_t bytes, size_t programs) {
+  while (!entries_.empty() && (bytes_ > bytes || entries_.size() > programs)) Drop(std::prev(entries_.end()));
+}
+
+}  // namespace tessera

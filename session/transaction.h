@@ -1,0 +1,73 @@
+// The transaction of a session: which one is open, and what a statement within it sees.
+//
+// A transaction sees the database as it was at its first statement, and its own changes. Its first change takes the
+// writer lock, which it keeps: if another session has committed something since that first statement, it fails and is to
+// be tried again. So transactions are serialisable, in the order of their commits.
+//
+// Start at: RunTransactionCommand, SnapshotOf, BeginChange. The thread of the session.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "tablet/catalog/table_info.h"
+#include "tablet/values/row_batch.h"
+
+namespace tessera {
+
+struct Compiled;
+struct SessionState;
+struct Statement;
+class ResultWriter;
+
+/// Rows of INSERTs of a few rows each, which become tablets together: a tablet a row would take ten times as long.
+struct WaitingRows {
+  std::string table;
+  RowBatch rows;
+};
+
+struct SessionTransaction {
+  bool is_open = false;
+  bool has_failed = false;  ///< all is refused up to its end, or up to ROLLBACK TO
+  bool reads_only = false;
+  std::shared_ptr<const Snapshot> snapshot;  ///< of its first statement, until its first change; nullptr: none yet
+  bool has_read = false;                     ///< a statement has seen the snapshot
+  struct Savepoint {
+    std::string name;
+    Views temporary_views;  ///< of the session then
+  };
+  std::vector<Savepoint> savepoints;  ///< from the first on; each is a mark of the database once that has changed
+  Views temporary_views;              ///< of the session when it began
+  WaitingRows waiting;
+};
+
+/// Runs BEGIN, COMMIT, ROLLBACK, SAVEPOINT and their kin: true, and it is done. false: `sql` is another statement. Errors:
+/// the transaction has failed before, and this does not end it.
+Result<bool> RunTransactionCommand(SessionState* state, std::string_view sql, ResultWriter* out);
+
+/// Whether nothing has changed in the catalog between two snapshots.
+bool IsSame(const Snapshot& a, const Snapshot& b);
+
+/// What a statement sees.
+Result<std::shared_ptr<const Snapshot>> SnapshotOf(SessionState* state);
+
+/// Before the change by a statement that was compiled against `seen`, within a transaction or not. Returns what the
+/// statement sees now: if that is another snapshot, it is to be compiled anew. Errors: kBusy; READ ONLY.
+Result<std::shared_ptr<const Snapshot>> BeginChange(SessionState* state, const std::shared_ptr<const Snapshot>& seen);
+
+/// Whether `sql` begins with INSERT, or EXECUTE of what may be one: no other statement adds to the rows that wait.
+bool MayAddToWaiting(std::string_view sql);
+/// Whether the rows of an INSERT may wait: a transaction is open, and they are few, and have no keys to be checked.
+bool MayWait(const SessionState& state, const Compiled& compiled);
+/// Takes rows that may wait. Errors: kConstraint.
+Status LetWait(SessionState* state, const Statement& insert, const RowBatch& rows);
+/// Stores the rows that wait.
+Status StoreWaiting(SessionState* state);
+
+/// Undoes what is open. The end of a session does that.
+void RollBack(SessionState* state) noexcept;
+
+}  // namespace tessera
