@@ -50,4 +50,9 @@ struct Compiled {
 Result<Compiled> Compile(std::string_view sql, const Snapshot& snapshot, const PlanOptions& options = {},
                          RandomState* random = nullptr);
 
+/// Another query of a statement that has been compiled, for this process alone: the tables of the statement's rows that it
+/// reads (ChangedRows) have got them. `snapshot` has these tables, too.
+Result<std::unique_ptr<vm::Program>> CompileQuery(Query* query, const Snapshot& snapshot, const PlanOptions& options,
+                                                  RandomState* random);
+
 }  // namespace tessera

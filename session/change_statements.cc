@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/phase_clock.h"
+#include "session/kept_rows.h"
 #include "session/program_run.h"
+#include "session/returned_rows.h"
 #include "session/statements.h"
 
 namespace tessera {
@@ -21,35 +24,25 @@ Snapshot WithNumbers(const Snapshot& snapshot, const std::shared_ptr<const Table
   return out;
 }
 
-/// Leaves out the rows that are not `kept`.
-void KeepRows(const std::vector<bool>& kept, RowBatch* batch) {
-  RowBatch out;
-  for (const ColumnVector& from : batch->columns) {
-    ColumnVector& to = out.columns.emplace_back();
-    to.type = from.type;
-    for (size_t row = 0; row < batch->rows; ++row) {
-      if (kept[row]) to.AppendFrom(from, row);
-    }
-  }
-  out.rows = static_cast<size_t>(std::ranges::count(kept, true));
-  *batch = std::move(out);
-}
-
 /// Takes the rows of the statement's query.
 class Changes {
  public:
-  Changes(const Statement& statement, TableWriter* writer) : statement_(statement), writer_(*writer) {}
+  Changes(const Statement& statement, TableWriter* writer, ReturnedRows* returned)
+      : statement_(statement),
+        writer_(*writer),
+        returned_(*returned),
+        columns_(statement.target->schema.columns.size()) {}
 
-  /// The numbers of rows, behind their new values if there are any. A row that comes again stays as it was changed first.
+  /// The numbers of rows, behind their values if there are any. A row that comes again stays as it was changed first.
   Status Take(RowBatch&& batch) {
     const std::vector<int64_t> numbers = std::move(batch.columns.back().fixed);
     batch.columns.pop_back();
     TESSERA_TRY(writer_.Delete(numbers, &fresh_));
     const auto fresh = static_cast<uint64_t>(std::ranges::count(fresh_, true));
-    if (statement_.kind == Statement::Kind::kUpdate && fresh > 0) {
+    if (!batch.columns.empty() && fresh > 0) {
       if (fresh < batch.rows) KeepRows(fresh_, &batch);
-      if (statement_.rules) TESSERA_TRY(statement_.rules(&batch, rows_ + 1));
-      TESSERA_TRY(writer_.Append(batch, rows_ + 1));
+      if (statement_.kind == Statement::Kind::kUpdate) TESSERA_TRY(Store(&batch, statement_.rules));
+      returned_.Add(std::move(batch));
     }
     rows_ += fresh;
     return Status::Ok();
@@ -57,27 +50,47 @@ class Changes {
   uint64_t rows() const { return rows_; }
 
  private:
+  /// The first columns are those of the table; what RETURNING needs of others follows.
+  Status Store(RowBatch* batch, const RowRules& rules) {
+    const auto end = batch->columns.begin() + static_cast<std::ptrdiff_t>(columns_);
+    std::vector<ColumnVector> others(std::make_move_iterator(end), std::make_move_iterator(batch->columns.end()));
+    batch->columns.erase(end, batch->columns.end());
+    if (rules) TESSERA_TRY(rules(batch, rows_ + 1));
+    TESSERA_TRY(writer_.Append(*batch, rows_ + 1));
+    for (ColumnVector& other : others) batch->columns.push_back(std::move(other));
+    return Status::Ok();
+  }
+
   const Statement& statement_;
   TableWriter& writer_;
+  ReturnedRows& returned_;
+  const size_t columns_;
   std::vector<bool> fresh_;
   uint64_t rows_ = 0;
 };
+
+const char* TagOf(const Statement& statement) {
+  return statement.kind == Statement::Kind::kDelete ? "DELETE" : "UPDATE";
+}
 
 Status ChangeRows(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, TableWriter* writer,
                   ResultWriter* out) {
   const Statement& s = compiled.statement;
   std::string tag;
   tag.reserve(kTagBytes);
-  Changes changes(s, writer);
+  const Snapshot numbered = WithNumbers(snapshot, s.target);
+  ReturnedRows returned(state, s);
+  Changes changes(s, writer, &returned);
   const auto take = [&](RowBatch&& batch) { return changes.Take(std::move(batch)); };
-  TESSERA_TRY(RunProgram(state, *compiled.program, WithNumbers(snapshot, s.target), take, false, true));
+  TESSERA_TRY(RunProgram(state, *compiled.program, numbered, take, false, true));
+  const uint64_t rows = changes.rows();
+  TESSERA_TRY(returned.Compute(numbered));
   if (state->cancel) return Cancelled();
   const PhaseScope phase(Phase::kPrint);
   TESSERA_TRY(writer->Commit());
-  state->timing.rows = changes.rows();
-  fmt::format_to(std::back_inserter(tag), "{} {}", s.kind == Statement::Kind::kDelete ? "DELETE" : "UPDATE",
-                 changes.rows());
-  return out->Done(tag);
+  state->timing.rows = rows;
+  fmt::format_to(std::back_inserter(tag), "{} {}", TagOf(s), rows);
+  return returned.Show(tag, out);
 }
 
 }  // namespace

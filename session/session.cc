@@ -125,10 +125,8 @@ class Session::Impl {
     state_.is_query = compiled.statement.kind == Statement::Kind::kSelect && !compiled.statement.explain;
     const auto execution = Clock::now();
     const PhaseScope phase(Phase::kExecute);
-    const Statement::Kind kind = compiled.statement.kind;
-    const bool changes = kind == Statement::Kind::kDelete || kind == Statement::Kind::kUpdate;
-    const Status status =
-        changes ? Change(&state_, sql, compiled, snapshot, out) : RunStatement(&state_, compiled, *snapshot, out);
+    const Status status = ChangesRows(compiled.statement) ? Change(&state_, sql, compiled, snapshot, out)
+                                                          : RunStatement(&state_, compiled, *snapshot, out);
     timing.execute = MillisecondsSince(execution);
     return status;
   }
@@ -147,13 +145,8 @@ Status RunStatement(SessionState* state, const Compiled& compiled, const Snapsho
   switch (s.kind) {
     case Statement::Kind::kSelect:
       return Select(state, compiled, snapshot, out);
-    case Statement::Kind::kInsert: {
-      std::string tag;
-      tag.reserve(kTagBytes);
-      TESSERA_TRY(Insert(state, compiled, snapshot));
-      fmt::format_to(std::back_inserter(tag), "INSERT 0 {}", state->timing.rows);
-      return out->Done(tag);
-    }
+    case Statement::Kind::kInsert:
+      return Insert(state, compiled, snapshot, out);
     case Statement::Kind::kDelete:
     case Statement::Kind::kUpdate:
       break;  // Change

@@ -31,8 +31,8 @@ Result<bool> RefuseTransaction(SessionState* state, std::string_view sql, Result
 
 // query_statements.cc
 Status Select(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, ResultWriter* out);
-/// Returns nothing to a writer, so that EXPLAIN ANALYZE can run it as well.
-Status Insert(SessionState* state, const Compiled& compiled, const Snapshot& snapshot);
+/// `out` is nullptr where EXPLAIN ANALYZE runs it.
+Status Insert(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, ResultWriter* out);
 Status CreateTable(SessionState* state, const Compiled& compiled, const Snapshot& snapshot);
 Status Explain(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, ResultWriter* out);
 

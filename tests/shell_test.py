@@ -221,6 +221,21 @@ def test_nothing_is_lost_by_what_hints_teach():
         holds("HINT:  " in answer.err and "drop" not in answer.err.lower() and "INSERT INTO" not in answer.err, answer)
 
 
+def test_rows_that_were_changed_are_shown_as_those_of_a_query():
+    run("db", "-c", "CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT)", status=0)
+    insert = "INSERT INTO t VALUES (1, 'a'), (2, NULL) RETURNING *"
+    for mode, out in (("csv", "id,v\n1,a\n2,\n"), ("json", '[{"id":1,"v":"a"},\n{"id":2,"v":null}]\n')):
+        equal(run("db", "-c", f".mode {mode}", "-c", insert, status=0).out, out)
+        run("db", "-c", "DELETE FROM t", status=0)
+    with contextlib.closing(Terminal("db")) as terminal:
+        terminal.expect_prompt()
+        for statement, tag in (("INSERT INTO t VALUES (1, 'b') RETURNING v", "INSERT 0 1"),
+                               ("DELETE FROM t RETURNING v || v AS w", "DELETE 1")):
+            terminal.type(statement + ";\r")
+            terminal.expect(tag)
+            terminal.expect_prompt()
+
+
 def test_a_refused_transaction_keeps_nothing():
     run("db", "-c", "CREATE TABLE t (x INTEGER)", status=0)
     for begin, end in (("BEGIN", "ROLLBACK"), ("start transaction", "abort"), ("SAVEPOINT s", "COMMIT"),

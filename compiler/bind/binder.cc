@@ -10,7 +10,10 @@
 #include "compiler/bind/copy_binder.h"
 #include "compiler/bind/expression_binder.h"
 #include "compiler/bind/query_binder.h"
+#include "compiler/bind/query_block.h"
+#include "compiler/bind/returning_binder.h"
 #include "compiler/bind/row_rules.h"
+#include "compiler/bind/set_list.h"
 #include "compiler/bind/table_binder.h"
 #include "compiler/bind/type_binder.h"
 #include "compiler/parse/parser.h"
@@ -32,35 +35,6 @@ int FirstWord(std::string_view sql) {
 }
 
 // ---- INSERT
-
-/// The numbers of the columns that get the values.
-Result<std::vector<int>> InsertColumns(const ParseNode& insert, const TableInfo& table) {
-  std::vector<int> columns;
-  const ParseNode* list = insert.Get(Field::k_cols);
-  if (list == nullptr) {
-    for (size_t i = 0; i < table.schema.columns.size(); ++i) columns.push_back(static_cast<int>(i));
-    return columns;
-  }
-  std::vector<bool> seen(table.schema.columns.size());
-  for (const ParseNode& target : *list) {
-    const std::string_view name = target.Text(Field::k_name);
-    if (target.Get(Field::k_indirection) != nullptr) {
-      return Unsupported("a subscript or field of a column is not supported", target.location());
-    }
-    TESSERA_ASSIGN(const int column, FindTableColumn(table, name, target.location()));
-    if (seen[static_cast<size_t>(column)]) {
-      return SqlError("column \"" + std::string(name) + "\" specified more than once", target.location());
-    }
-    seen[static_cast<size_t>(column)] = true;
-    columns.push_back(column);
-  }
-  return columns;
-}
-
-Status GivenToGenerated(const ColumnSchema& column, int position) {
-  return SqlError("cannot insert a non-DEFAULT value into column \"" + column.name + "\"", position,
-                  "It is a generated column: leave it out.");
-}
 
 Status BindValues(const ParseNode& lists, std::string_view sql, const Dialect& dialect, const std::vector<int>& columns,
                   bool named, Statement* out) {
@@ -118,12 +92,13 @@ Status BindInsert(const ParseNode& insert, std::string_view sql, const Dialect& 
     return Unsupported("WITH is not supported", FindKeyword(sql, 0, "with"));
   if (insert.Get(Field::k_onConflictClause) != nullptr)
     return Unsupported("ON CONFLICT is not supported", insert.Get(Field::k_onConflictClause)->location());
-  if (const ParseNode* returning = insert.Get(Field::k_returningList)) {
-    return Unsupported("RETURNING is not supported", returning->first()->location());
-  }
   TESSERA_ASSIGN(out->target, FindTable(relation, snapshot));
   out->table = out->target->schema.name;
-  TESSERA_ASSIGN(const std::vector<int> columns, InsertColumns(insert, *out->target));
+  if (insert.Get(Field::k_returningList) != nullptr) {
+    QueryBlock block(sql, &dialect, snapshot);
+    TESSERA_TRY(BindReturning(insert, ScopeOf(relation, *out->target), block.context, nullptr, out));
+  }
+  TESSERA_ASSIGN(const std::vector<int> columns, ListedColumns(insert.Get(Field::k_cols), *out->target));
   // `count`: of these columns the rows have values for the first so many.
   const auto make_rules = [&](size_t count) -> Status {
     TESSERA_ASSIGN(out->rules, MakeRowRules(out->target->schema, {columns.data(), count}, dialect));
@@ -241,6 +216,9 @@ Status BindExplain(const ParseNode& explain, std::string_view sql, const Dialect
     return Unsupported("EXPLAIN ANALYZE of DELETE and UPDATE is not supported", FirstWord(sql),
                        "EXPLAIN shows how their rows are found.");
   TESSERA_TRY(BindStatement(inner, sql, dialect, snapshot, out));
+  if (analyze && out->returning != nullptr)
+    return Unsupported("EXPLAIN ANALYZE of INSERT with RETURNING is not supported", FirstWord(sql),
+                       "EXPLAIN shows how its rows are made.");
   if (summarize && inner.Is(Tag::kSelectStmt)) {
     out->query = SummarizeQuery(std::move(out->query));
     return {};

@@ -55,6 +55,7 @@ constexpr KeywordRow kKeywords[] = {
     {"rename", Keyword::kRename},
     {"replace", Keyword::kReplace},
     {"respect", Keyword::kForeign},
+    {"returning", Keyword::kReturning},
     {"rlike", Keyword::kForeign},
     {"select", Keyword::kSelect},
     {"semi", Keyword::kForeign},

@@ -51,6 +51,7 @@ enum class Keyword : uint8_t {
   kQualify,
   kRename,
   kReplace,
+  kReturning,
   kSelect,
   kSummarize,
   kTable,
@@ -86,6 +87,7 @@ inline bool BeginsClause(Keyword k) {
     case Keyword::kOffset:
     case Keyword::kFetch:
     case Keyword::kFor:
+    case Keyword::kReturning:
       return true;
     default:
       return IsSetOperation(k);

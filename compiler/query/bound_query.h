@@ -215,11 +215,15 @@ struct Statement {
   std::unique_ptr<Query> query;
 
   std::string table;  ///< kInsert, kDelete, kUpdate, kCreateTable, kDropTable, kCopyFrom
-  /// kInsert, kCopyFrom; kDelete, kUpdate: with numbers of its rows, and so it has to be in the snapshot that the program
+  /// kInsert, kCopyFrom; where ChangesRows(): with numbers of its rows, and so it has to be in the snapshot that the program
   /// reads.
   std::shared_ptr<const TableInfo> target;
-  RowBatch values;          ///< kInsert VALUES: all columns in schema order, cast to their types; missing ones NULL
-  RowRules rules;           ///< kInsert, kUpdate; empty if the target has none
+  RowBatch values;  ///< kInsert VALUES: all columns in schema order, cast to their types; missing ones NULL
+  RowRules rules;   ///< kInsert, kUpdate; empty if the target has none
+  /// RETURNING, or nullptr: a query over `changed`, a table that gets the rows when the statement runs: with the target's
+  /// columns, others that `query` has behind those, and the number of the row.
+  std::unique_ptr<Query> returning;
+  std::shared_ptr<TableInfo> changed;
   TableSchema schema;       ///< kCreateTable
   EnumType type;            ///< kCreateType; kDropType: its name
   bool if_exists = false;   ///< DROP TABLE and TYPE IF EXISTS, CREATE TABLE IF NOT EXISTS
@@ -237,5 +241,10 @@ struct Statement {
   std::string setting, value;       ///< value of kCopyFrom: "match": the header must name the columns in their order
   std::vector<std::string> tables;  ///< kVacuum: what is written anew
 };
+
+/// Whether the statement changes rows that the table has, so that it reads the table as it is when it writes.
+inline bool ChangesRows(const Statement& s) {
+  return s.kind == Statement::Kind::kDelete || s.kind == Statement::Kind::kUpdate;
+}
 
 }  // namespace tessera
