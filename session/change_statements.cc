@@ -1,4 +1,4 @@
-// DELETE and UPDATE: the rows that a query finds go, and their new values are added, in one commit.
+// DELETE, UPDATE and INSERT ... ON CONFLICT: the rows that queries find go, and new ones are added, in one commit.
 
 #include <fmt/format.h>
 
@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/phase_clock.h"
+#include "session/conflict_rows.h"
 #include "session/kept_rows.h"
 #include "session/program_run.h"
 #include "session/returned_rows.h"
@@ -70,6 +71,7 @@ class Changes {
 };
 
 const char* TagOf(const Statement& statement) {
+  if (statement.kind == Statement::Kind::kInsert) return "INSERT 0";
   return statement.kind == Statement::Kind::kDelete ? "DELETE" : "UPDATE";
 }
 
@@ -80,10 +82,15 @@ Status ChangeRows(SessionState* state, const Compiled& compiled, const Snapshot&
   tag.reserve(kTagBytes);
   const Snapshot numbered = WithNumbers(snapshot, s.target);
   ReturnedRows returned(state, s);
-  Changes changes(s, writer, &returned);
-  const auto take = [&](RowBatch&& batch) { return changes.Take(std::move(batch)); };
-  TESSERA_TRY(RunProgram(state, *compiled.program, numbered, take, false, true));
-  const uint64_t rows = changes.rows();
+  uint64_t rows = 0;
+  if (s.on_conflict != nullptr) {
+    TESSERA_TRY(InsertOrChange(state, compiled, numbered, writer, &returned, &rows));
+  } else {
+    Changes changes(s, writer, &returned);
+    const auto take = [&](RowBatch&& batch) { return changes.Take(std::move(batch)); };
+    TESSERA_TRY(RunProgram(state, *compiled.program, numbered, take, false, true));
+    rows = changes.rows();
+  }
   TESSERA_TRY(returned.Compute(numbered));
   if (state->cancel) return Cancelled();
   const PhaseScope phase(Phase::kPrint);

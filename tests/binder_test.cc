@@ -708,7 +708,7 @@ TEST_F(BindTest, UnsupportedFeaturesAreNamed) {
       {"PRAGMA x", "PRAGMA", "PRAGMA"},
       {"ATTACH 'x' AS y", "ATTACH", "ATTACH"},
       {"INSTALL x", "INSTALL", "INSTALL"},
-      {"INSERT OR REPLACE INTO t VALUES (1)", "INSERT OR REPLACE or IGNORE", "INSERT"},
+      {"INSERT OR FAIL INTO t VALUES (1)", "INSERT OR FAIL or OR ROLLBACK", "INSERT"},
       {"SHOW COLUMNS FROM t", "SHOW COLUMNS", "SHOW"},
       {"SELECT i FROM t LIMIT 2, i", "LIMIT offset, count", "LIMIT"},
       {"CREATE MATERIALIZED VIEW z AS SELECT 1", "CREATE MATERIALIZED VIEW", "z AS"},
@@ -719,7 +719,8 @@ TEST_F(BindTest, UnsupportedFeaturesAreNamed) {
       {"CREATE TABLE z (a INT CHECK (a > random()))", "random() in a CHECK constraint", "> random"},
       {"CREATE TABLE z (a INT REFERENCES t (i))", "FOREIGN KEY", "REFERENCES"},
       {"CREATE TABLE z (a INT[])", "array types", "INT[]"},
-      {"INSERT INTO u VALUES (1) ON CONFLICT DO NOTHING", "ON CONFLICT", "ON CONFLICT"},
+      {"INSERT INTO u VALUES (1) ON CONFLICT (lower(i::text)) DO NOTHING", "an expression in ON CONFLICT (...)",
+       "(lower"},
       {"COPY t FROM 'x' (FORMAT text)", "COPY format \"text\"", "FORMAT"},
       {"COPY t FROM PROGRAM 'x'", "COPY with PROGRAM", "PROGRAM"},
   };

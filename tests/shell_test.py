@@ -215,7 +215,7 @@ def test_nothing_is_lost_by_what_hints_teach():
     equal(run("db", "-c", "SELECT v FROM t ORDER BY v", status=0).out, "v\na\nb\n")
     for statement in ("TRUNCATE t", "ALTER TABLE t ADD COLUMN x INTEGER",
                       "ALTER TABLE t RENAME TO u", "MERGE INTO t USING t AS u ON true WHEN MATCHED THEN DELETE",
-                      "INSERT OR REPLACE INTO t VALUES (1, 'a')", "REPLACE INTO t VALUES (1, 'a')",
+                      "INSERT OR ROLLBACK INTO t VALUES (1, 'a')", "UPSERT INTO t VALUES (1, 'a')",
                       "INSERT OVERWRITE t SELECT 1, 'a'"):
         answer = run("db", "-c", statement, status=1)
         holds("HINT:  " in answer.err and "drop" not in answer.err.lower() and "INSERT INTO" not in answer.err, answer)
@@ -223,14 +223,13 @@ def test_nothing_is_lost_by_what_hints_teach():
 
 def test_rows_that_were_changed_are_shown_as_those_of_a_query():
     run("db", "-c", "CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT)", status=0)
-    insert = "INSERT INTO t VALUES (1, 'a'), (2, NULL) RETURNING *"
+    insert = "INSERT OR REPLACE INTO t VALUES (1, 'a'), (2, NULL) RETURNING *"
     for mode, out in (("csv", "id,v\n1,a\n2,\n"), ("json", '[{"id":1,"v":"a"},\n{"id":2,"v":null}]\n')):
         equal(run("db", "-c", f".mode {mode}", "-c", insert, status=0).out, out)
-        run("db", "-c", "DELETE FROM t", status=0)
     with contextlib.closing(Terminal("db")) as terminal:
         terminal.expect_prompt()
-        for statement, tag in (("INSERT INTO t VALUES (1, 'b') RETURNING v", "INSERT 0 1"),
-                               ("DELETE FROM t RETURNING v || v AS w", "DELETE 1")):
+        for statement, tag in (("INSERT INTO t VALUES (1, 'b') ON CONFLICT (id) DO UPDATE SET v = excluded.v RETURNING v", "INSERT 0 1"),
+                               ("DELETE FROM t RETURNING v || v AS w", "DELETE 2")):
             terminal.type(statement + ";\r")
             terminal.expect(tag)
             terminal.expect_prompt()

@@ -7,6 +7,7 @@
 
 #include "compiler/bind/catalog_query.h"
 #include "compiler/bind/change_binder.h"
+#include "compiler/bind/conflict_binder.h"
 #include "compiler/bind/copy_binder.h"
 #include "compiler/bind/expression_binder.h"
 #include "compiler/bind/query_binder.h"
@@ -90,10 +91,9 @@ Status BindInsert(const ParseNode& insert, std::string_view sql, const Dialect& 
   const ParseNode& relation = *insert.Get(Field::k_relation);
   if (insert.Get(Field::k_withClause) != nullptr)
     return Unsupported("WITH is not supported", FindKeyword(sql, 0, "with"));
-  if (insert.Get(Field::k_onConflictClause) != nullptr)
-    return Unsupported("ON CONFLICT is not supported", insert.Get(Field::k_onConflictClause)->location());
   TESSERA_ASSIGN(out->target, FindTable(relation, snapshot));
   out->table = out->target->schema.name;
+  TESSERA_TRY(BindOnConflict(insert, sql, dialect, snapshot, out));
   if (insert.Get(Field::k_returningList) != nullptr) {
     QueryBlock block(sql, &dialect, snapshot);
     TESSERA_TRY(BindReturning(insert, ScopeOf(relation, *out->target), block.context, nullptr, out));
@@ -216,8 +216,8 @@ Status BindExplain(const ParseNode& explain, std::string_view sql, const Dialect
     return Unsupported("EXPLAIN ANALYZE of DELETE and UPDATE is not supported", FirstWord(sql),
                        "EXPLAIN shows how their rows are found.");
   TESSERA_TRY(BindStatement(inner, sql, dialect, snapshot, out));
-  if (analyze && out->returning != nullptr)
-    return Unsupported("EXPLAIN ANALYZE of INSERT with RETURNING is not supported", FirstWord(sql),
+  if (analyze && (out->on_conflict != nullptr || out->returning != nullptr))
+    return Unsupported("EXPLAIN ANALYZE of INSERT with ON CONFLICT or RETURNING is not supported", FirstWord(sql),
                        "EXPLAIN shows how its rows are made.");
   if (summarize && inner.Is(Tag::kSelectStmt)) {
     out->query = SummarizeQuery(std::move(out->query));

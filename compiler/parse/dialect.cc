@@ -169,7 +169,7 @@ Status DialectReader::ReadFirstWords() {
     Replace(tokens_[1].begin, tokens_[2].end, "");
   }
   const auto text = [&](size_t n) { return n < tokens_.size() ? NameOf(tokens_[n]) : std::string(); };
-  if (tokens_[0].kind == Token::Kind::kWord) {
+  if (!ReadInsertOr() && tokens_[0].kind == Token::Kind::kWord) {
     std::optional<Status> refused = ForeignStatement(text(0), text(1), static_cast<int>(tokens_[0].begin));
     if (refused) return *std::move(refused);
   }

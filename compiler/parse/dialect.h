@@ -68,7 +68,9 @@ struct Dialect {
   bool reset = false;       ///< RESET VARIABLE
   bool describe = false;    ///< DESCRIBE: the statement is the query to describe
   bool or_replace = false;  ///< CREATE OR REPLACE
-  std::vector<Mark> marks;  ///< sorted by position: a statement may have a million
+  enum class InsertOr : uint8_t { kFail, kIgnore, kReplace };
+  InsertOr insert_or = InsertOr::kFail;  ///< INSERT OR IGNORE, INSERT OR REPLACE, REPLACE
+  std::vector<Mark> marks;               ///< sorted by position: a statement may have a million
 };
 
 /// Runs a query and gives the texts of its first column that are not NULL. What columns PIVOT makes depends on the rows.

@@ -253,6 +253,24 @@ bool DialectReader::ReadSubscript() {
   return true;
 }
 
+bool DialectReader::ReadInsertOr() {
+  size_t first = NameOf(tokens_[0]) == "explain" ? 1 : 0;
+  const auto text = [&](size_t n) { return n < tokens_.size() ? NameOf(tokens_[n]) : std::string(); };
+  if (first == 1 && text(1) == "analyze") ++first;
+  if (text(first) == "replace" && text(first + 1) == "into") {
+    out_.dialect.insert_or = Dialect::InsertOr::kReplace;
+    Replace(tokens_[first].begin, tokens_[first].end, "INSERT");
+    return true;
+  }
+  if (text(first) != "insert" || text(first + 1) != "or" || text(first + 3) != "into") return false;
+  const std::string word = text(first + 2);
+  if (word != "replace" && word != "ignore" && word != "abort") return false;
+  if (word == "replace") out_.dialect.insert_or = Dialect::InsertOr::kReplace;
+  if (word == "ignore") out_.dialect.insert_or = Dialect::InsertOr::kIgnore;
+  Replace(tokens_[first + 1].begin, tokens_[first + 2].end, "");
+  return true;
+}
+
 void DialectReader::ReadVariable() {
   const bool set = NameOf(tokens_[0]) == "set";
   if (tokens_.size() < 4 || !IsName(tokens_[2], sql_)) return;

@@ -170,6 +170,8 @@ class DialectReader {
   }
 
   Status ReadFirstWords();
+  /// dialect_forms.cc: INSERT OR ... and REPLACE. False: the statement is neither, or an OR that is not supported.
+  bool ReadInsertOr();
 
   /// FROM (DESCRIBE ...) becomes FROM (SELECT * FROM (...) AS kDescribed), and SUMMARIZE likewise.
   void ReadDescribed();

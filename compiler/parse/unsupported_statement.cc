@@ -6,10 +6,8 @@ namespace tessera {
 namespace {
 
 // Each is one statement, so that an error leaves the table as it was.
-constexpr const char* kMerge =
-    "Write CREATE OR REPLACE TABLE t AS SELECT * FROM u UNION ALL SELECT * FROM t WHERE NOT EXISTS (SELECT 1 FROM u "
-    "WHERE "
-    "u.k = t.k). Keys, CHECKs and defaults of t are not taken over.";
+constexpr const char* kMerge = "Write INSERT ... ON CONFLICT DO UPDATE SET ..., or UPDATE t ... FROM u, then INSERT.";
+constexpr const char* kUpsert = "Write INSERT OR REPLACE INTO t ..., or INSERT ... ON CONFLICT DO UPDATE SET ...";
 constexpr const char* kAlter =
     "Write CREATE OR REPLACE TABLE t AS SELECT ... FROM t. Keys, CHECKs and defaults of t are not taken over.";
 constexpr const char* kRename =
@@ -85,9 +83,8 @@ constexpr Foreign kForeign[] = {
     {"explain", "query", "EXPLAIN QUERY PLAN", "Write EXPLAIN."},
     {"export", "", "EXPORT DATABASE", "Write COPY t TO 'file' for each table."},
     {"import", "database", "IMPORT DATABASE", "Write CREATE TABLE and COPY t FROM 'file' for each table."},
-    {"replace", "into", "REPLACE INTO", kMerge},
-    {"upsert", "", "UPSERT", kMerge},
-    {"insert", "or", "INSERT OR REPLACE or IGNORE", kMerge},
+    {"upsert", "", "UPSERT", kUpsert},
+    {"insert", "or", "INSERT OR FAIL or OR ROLLBACK", kUpsert},
     {"insert", "overwrite", "INSERT OVERWRITE", "Write CREATE OR REPLACE TABLE t AS SELECT ..."},
     {"rename", "", "RENAME", kRename},
     {"optimize", "", "OPTIMIZE", "Nothing is to be done: each load keeps the tablets in order."},

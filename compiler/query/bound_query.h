@@ -188,6 +188,26 @@ struct Query {
   int height = 0;
 };
 
+/// ON CONFLICT of an INSERT, which finds the rows that are in the way by joins.
+struct OnConflict {
+  enum class Action : uint8_t {
+    kNothing,  ///< the new row is left out
+    kUpdate,   ///< the old row gets values
+    kReplace,  ///< the old row goes
+  };
+  struct Key {
+    std::unique_ptr<Query> matches;  ///< new rows with the key of an old one: number of the new row, of the old one
+    /// New rows with the same key: number of a row, of another one that decides, the first (kReplace: the last).
+    std::unique_ptr<Query> repeats;
+  };
+  Action action = Action::kNothing;
+  /// A table that the queries read: it gets the new rows when the statement runs, and behind their columns their number.
+  std::shared_ptr<TableInfo> incoming;
+  std::vector<Key> keys;           ///< those that count
+  std::unique_ptr<Query> updates;  ///< kUpdate: the values that old rows get, number of the new row, of the old one
+  RowRules rules;                  ///< of these values; empty if there are none
+};
+
 struct Statement {
   enum class Kind : uint8_t {
     kSelect,
@@ -220,6 +240,7 @@ struct Statement {
   std::shared_ptr<const TableInfo> target;
   RowBatch values;  ///< kInsert VALUES: all columns in schema order, cast to their types; missing ones NULL
   RowRules rules;   ///< kInsert, kUpdate; empty if the target has none
+  std::unique_ptr<OnConflict> on_conflict;  ///< kInsert; nullptr: there is none
   /// RETURNING, or nullptr: a query over `changed`, a table that gets the rows when the statement runs: with the target's
   /// columns, others that `query` has behind those, and the number of the row.
   std::unique_ptr<Query> returning;
@@ -244,7 +265,7 @@ struct Statement {
 
 /// Whether the statement changes rows that the table has, so that it reads the table as it is when it writes.
 inline bool ChangesRows(const Statement& s) {
-  return s.kind == Statement::Kind::kDelete || s.kind == Statement::Kind::kUpdate;
+  return s.kind == Statement::Kind::kDelete || s.kind == Statement::Kind::kUpdate || s.on_conflict != nullptr;
 }
 
 }  // namespace tessera
