@@ -1,4 +1,4 @@
-// DELETE, UPDATE and INSERT ... ON CONFLICT: the rows that queries find go, and new ones are added, in one commit.
+// DELETE, UPDATE, MERGE and INSERT ... ON CONFLICT: the rows that queries find go, and new ones are added, in one commit.
 
 #include <fmt/format.h>
 
@@ -48,9 +48,49 @@ class Changes {
     rows_ += fresh;
     return Status::Ok();
   }
+
+  /// The same of MERGE: which of its actions is to be done stands before the number.
+  Status Merge(RowBatch&& batch) {
+    const ColumnVector numbers = std::move(batch.columns.back());
+    batch.columns.pop_back();
+    const std::vector<int64_t> actions = std::move(batch.columns.back().fixed);
+    batch.columns.pop_back();
+    std::vector<int64_t> gone;
+    for (size_t row = 0; row < batch.rows; ++row) {
+      const MergeAction::Kind kind = KindOf(actions[row]);
+      if (kind == MergeAction::Kind::kUpdate || kind == MergeAction::Kind::kDelete) gone.push_back(numbers.fixed[row]);
+    }
+    // (Without any it says that some may go later, before the first that comes.)
+    const auto goes = [](const MergeAction& a) {
+      return a.kind == MergeAction::Kind::kUpdate || a.kind == MergeAction::Kind::kDelete;
+    };
+    if (std::ranges::any_of(statement_.merge_actions, goes)) TESSERA_TRY(writer_.Delete(gone, &fresh_));
+    if (std::ranges::count(fresh_, false) > 0) {
+      return SqlError("MERGE command cannot affect row a second time", -1,
+                      "Ensure that not more than one source row matches any one target row.");
+    }
+    for (size_t i = 0; i < statement_.merge_actions.size(); ++i) {
+      const MergeAction& action = statement_.merge_actions[i];
+      if (action.kind == MergeAction::Kind::kNothing) continue;
+      std::vector<bool> kept(batch.rows);
+      for (size_t row = 0; row < batch.rows; ++row) kept[row] = actions[row] == static_cast<int64_t>(i) + 1;
+      const auto count = static_cast<uint64_t>(std::ranges::count(kept, true));
+      if (count > 0 && action.kind != MergeAction::Kind::kDelete) {
+        RowBatch rows = batch;
+        if (count < batch.rows) KeepRows(kept, &rows);
+        TESSERA_TRY(Store(&rows, action.rules));
+      }
+      rows_ += count;
+    }
+    return Status::Ok();
+  }
   uint64_t rows() const { return rows_; }
 
  private:
+  MergeAction::Kind KindOf(int64_t action) const {
+    return action == 0 ? MergeAction::Kind::kNothing : statement_.merge_actions[static_cast<size_t>(action - 1)].kind;
+  }
+
   /// The first columns are those of the table; what RETURNING needs of others follows.
   Status Store(RowBatch* batch, const RowRules& rules) {
     const auto end = batch->columns.begin() + static_cast<std::ptrdiff_t>(columns_);
@@ -72,6 +112,7 @@ class Changes {
 
 const char* TagOf(const Statement& statement) {
   if (statement.kind == Statement::Kind::kInsert) return "INSERT 0";
+  if (statement.kind == Statement::Kind::kMerge) return "MERGE";
   return statement.kind == Statement::Kind::kDelete ? "DELETE" : "UPDATE";
 }
 
@@ -87,7 +128,10 @@ Status ChangeRows(SessionState* state, const Compiled& compiled, const Snapshot&
     TESSERA_TRY(InsertOrChange(state, compiled, numbered, writer, &returned, &rows));
   } else {
     Changes changes(s, writer, &returned);
-    const auto take = [&](RowBatch&& batch) { return changes.Take(std::move(batch)); };
+    const bool merges = s.kind == Statement::Kind::kMerge;
+    const auto take = [&](RowBatch&& batch) {
+      return merges ? changes.Merge(std::move(batch)) : changes.Take(std::move(batch));
+    };
     TESSERA_TRY(RunProgram(state, *compiled.program, numbered, take, false, true));
     rows = changes.rows();
   }

@@ -149,6 +149,7 @@ Status RunStatement(SessionState* state, const Compiled& compiled, const Snapsho
       return Insert(state, compiled, snapshot, out);
     case Statement::Kind::kDelete:
     case Statement::Kind::kUpdate:
+    case Statement::Kind::kMerge:
       break;  // Change
     case Statement::Kind::kCreateTable: {
       std::string tag = "CREATE TABLE";

@@ -42,7 +42,7 @@ Result<std::vector<std::string>> FirstColumn(SessionState* state, const std::str
 Status SetVariable(SessionState* state, const Compiled& compiled, const Snapshot& snapshot);
 
 // change_statements.cc
-/// DELETE, UPDATE and INSERT ... ON CONFLICT, which the statement `sql` was compiled to against `snapshot`: compiled anew if the tables have changed
+/// DELETE, UPDATE, MERGE and INSERT ... ON CONFLICT, which the statement `sql` was compiled to against `snapshot`: compiled anew if the tables have changed
 /// when the writer lock is held.
 Status Change(SessionState* state, std::string_view sql, const Compiled& compiled,
               const std::shared_ptr<const Snapshot>& snapshot, ResultWriter* out);

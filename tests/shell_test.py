@@ -214,7 +214,7 @@ def test_nothing_is_lost_by_what_hints_teach():
     run("db", "-c", "UPDATE t SET id = v::int; DELETE FROM t", status=1)
     equal(run("db", "-c", "SELECT v FROM t ORDER BY v", status=0).out, "v\na\nb\n")
     for statement in ("TRUNCATE t", "ALTER TABLE t ADD COLUMN x INTEGER",
-                      "ALTER TABLE t RENAME TO u", "MERGE INTO t USING t AS u ON true WHEN MATCHED THEN DELETE",
+                      "ALTER TABLE t RENAME TO u", "MERGE INTO t USING t AS u ON true WHEN NOT MATCHED BY SOURCE THEN DELETE",
                       "INSERT OR ROLLBACK INTO t VALUES (1, 'a')", "UPSERT INTO t VALUES (1, 'a')",
                       "INSERT OVERWRITE t SELECT 1, 'a'"):
         answer = run("db", "-c", statement, status=1)
@@ -229,7 +229,8 @@ def test_rows_that_were_changed_are_shown_as_those_of_a_query():
     with contextlib.closing(Terminal("db")) as terminal:
         terminal.expect_prompt()
         for statement, tag in (("INSERT INTO t VALUES (1, 'b') ON CONFLICT (id) DO UPDATE SET v = excluded.v RETURNING v", "INSERT 0 1"),
-                               ("DELETE FROM t RETURNING v || v AS w", "DELETE 2")):
+                               ("MERGE INTO t USING t AS u ON t.id = u.id WHEN MATCHED AND t.id = 2 THEN DELETE", "MERGE 1"),
+                               ("DELETE FROM t RETURNING v || v AS w", "DELETE 1")):
             terminal.type(statement + ";\r")
             terminal.expect(tag)
             terminal.expect_prompt()

@@ -10,6 +10,7 @@
 #include "compiler/bind/conflict_binder.h"
 #include "compiler/bind/copy_binder.h"
 #include "compiler/bind/expression_binder.h"
+#include "compiler/bind/merge_binder.h"
 #include "compiler/bind/query_binder.h"
 #include "compiler/bind/query_block.h"
 #include "compiler/bind/returning_binder.h"
@@ -207,13 +208,13 @@ Status BindExplain(const ParseNode& explain, std::string_view sql, const Dialect
     }
   }
   const ParseNode& inner = *explain.Get(Field::k_query);
-  const bool changes = inner.Is(Tag::kDeleteStmt) || inner.Is(Tag::kUpdateStmt);
+  const bool changes = inner.Is(Tag::kDeleteStmt) || inner.Is(Tag::kUpdateStmt) || inner.Is(Tag::kMergeStmt);
   if (!inner.Is(Tag::kSelectStmt) && !inner.Is(Tag::kInsertStmt) && !changes) {
     return Unsupported("EXPLAIN of this statement is not supported", FirstWord(sql),
-                       "EXPLAIN takes SELECT, INSERT ... SELECT, DELETE and UPDATE.");
+                       "EXPLAIN takes SELECT, INSERT ... SELECT, DELETE, UPDATE and MERGE.");
   }
   if (changes && analyze)
-    return Unsupported("EXPLAIN ANALYZE of DELETE and UPDATE is not supported", FirstWord(sql),
+    return Unsupported("EXPLAIN ANALYZE of DELETE, UPDATE and MERGE is not supported", FirstWord(sql),
                        "EXPLAIN shows how their rows are found.");
   TESSERA_TRY(BindStatement(inner, sql, dialect, snapshot, out));
   if (analyze && (out->on_conflict != nullptr || out->returning != nullptr))
@@ -243,6 +244,8 @@ Status BindStatement(const ParseNode& node, std::string_view sql, const Dialect&
       return BindDelete(node, sql, dialect, snapshot, out);
     case Tag::kUpdateStmt:
       return BindUpdate(node, sql, dialect, snapshot, out);
+    case Tag::kMergeStmt:
+      return BindMerge(node, sql, dialect, snapshot, out);
     case Tag::kCreateStmt:
       return BindCreateTable(node, sql, dialect, snapshot, out);
     case Tag::kCreateTableAsStmt:

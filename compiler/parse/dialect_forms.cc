@@ -158,6 +158,12 @@ Status DialectReader::ReadForeign() {
   if (word == "using" && NameOf(At(1)) == "sample" && behind) return ReadUsingSample();
   if (word == "tablesample") return ReadTableSample();
   if (word == "filter") ReadFilter();
+  if (word == "matched" && NameOf(At(-1)) == "not" && NameOf(At(1)) == "by") {
+    // WHEN NOT MATCHED BY TARGET is what the grammar calls WHEN NOT MATCHED.
+    if (NameOf(At(2)) == "target") Replace(At(1).begin, At(2).end, "");
+    if (NameOf(At(2)) == "source") return UnsupportedStatement("MergeBySource", static_cast<int>(At(1).begin));
+    return {};
+  }
   if (word == "glob" && ReadGlob()) return {};
   if (word == "asof" && behind) ReadAsOf();
   if (word == "pivot" || word == "unpivot") {

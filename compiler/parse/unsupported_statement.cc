@@ -6,7 +6,6 @@ namespace tessera {
 namespace {
 
 // Each is one statement, so that an error leaves the table as it was.
-constexpr const char* kMerge = "Write INSERT ... ON CONFLICT DO UPDATE SET ..., or UPDATE t ... FROM u, then INSERT.";
 constexpr const char* kUpsert = "Write INSERT OR REPLACE INTO t ..., or INSERT ... ON CONFLICT DO UPDATE SET ...";
 constexpr const char* kAlter =
     "Write CREATE OR REPLACE TABLE t AS SELECT ... FROM t. Keys, CHECKs and defaults of t are not taken over.";
@@ -24,7 +23,10 @@ struct Known {
   const char* hint;
 };
 constexpr Known kKnown[] = {
-    {"MergeStmt", "MERGE", kMerge},
+    {"MergeBySource", "WHEN NOT MATCHED BY SOURCE",
+     "Write DELETE FROM t WHERE NOT EXISTS (SELECT 1 FROM u WHERE u.k = t.k), or UPDATE."},
+    {"MergeReturning", "RETURNING of MERGE",
+     "SELECT the rows after it. INSERT ... ON CONFLICT ... RETURNING is supported."},
     {"TruncateStmt", "TRUNCATE", "Write DELETE FROM t."},
     {"TransactionStmt", "BEGIN, COMMIT or ROLLBACK", kCommits},
     {"ViewStmt", "CREATE VIEW", "Write WITH v AS (SELECT ...) in front of each query."},

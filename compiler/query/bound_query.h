@@ -208,12 +208,20 @@ struct OnConflict {
   RowRules rules;                  ///< of these values; empty if there are none
 };
 
+/// A WHEN of MERGE.
+struct MergeAction {
+  enum class Kind : uint8_t { kNothing, kInsert, kUpdate, kDelete };
+  Kind kind = Kind::kNothing;
+  RowRules rules;  ///< of its rows; empty if there are none
+};
+
 struct Statement {
   enum class Kind : uint8_t {
     kSelect,
     kInsert,
     kDelete,
     kUpdate,
+    kMerge,
     kCreateTable,
     kDropTable,
     kCopyFrom,
@@ -227,20 +235,21 @@ struct Statement {
     kSetVariable
   };
   Kind kind = Kind::kSelect;
-  bool explain = false;  ///< kSelect, kInsert ... SELECT, kDelete and kUpdate only
+  bool explain = false;  ///< kSelect, kInsert ... SELECT, kDelete, kUpdate and kMerge only
   bool explain_analyze = false;
 
   /// kSelect; kInsert from SELECT; kCreateTable AS SELECT, which stores the visible outputs; kCopyTo (table or query): its
-  /// outputs have the target's types; kDelete, kUpdate: change_binder.h.
+  /// outputs have the target's types; kDelete, kUpdate: change_binder.h; kMerge: merge_binder.h.
   std::unique_ptr<Query> query;
 
-  std::string table;  ///< kInsert, kDelete, kUpdate, kCreateTable, kDropTable, kCopyFrom
+  std::string table;  ///< kInsert, kDelete, kUpdate, kMerge, kCreateTable, kDropTable, kCopyFrom
   /// kInsert, kCopyFrom; where ChangesRows(): with numbers of its rows, and so it has to be in the snapshot that the program
   /// reads.
   std::shared_ptr<const TableInfo> target;
   RowBatch values;  ///< kInsert VALUES: all columns in schema order, cast to their types; missing ones NULL
   RowRules rules;   ///< kInsert, kUpdate; empty if the target has none
   std::unique_ptr<OnConflict> on_conflict;  ///< kInsert; nullptr: there is none
+  std::vector<MergeAction> merge_actions;   ///< kMerge
   /// RETURNING, or nullptr: a query over `changed`, a table that gets the rows when the statement runs: with the target's
   /// columns, others that `query` has behind those, and the number of the row.
   std::unique_ptr<Query> returning;
@@ -265,7 +274,8 @@ struct Statement {
 
 /// Whether the statement changes rows that the table has, so that it reads the table as it is when it writes.
 inline bool ChangesRows(const Statement& s) {
-  return s.kind == Statement::Kind::kDelete || s.kind == Statement::Kind::kUpdate || s.on_conflict != nullptr;
+  return s.kind == Statement::Kind::kDelete || s.kind == Statement::Kind::kUpdate ||
+         s.kind == Statement::Kind::kMerge || s.on_conflict != nullptr;
 }
 
 }  // namespace tessera
