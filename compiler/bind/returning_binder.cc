@@ -67,6 +67,7 @@ Status BindReturning(const ParseNode& node, const NameScope& scope, const BindCo
   out->changed = MakeRowsTable(*out->target, kChanged, kChangedId);
   QueryBlock block(around.sql, around.dialect, *around.snapshot);
   block.scope = scope;
+  block.context.now = around.now;
   BindContext context = around;
   const ExpressionBinder columns(&context, nullptr, Clause::kSelect);
   std::map<std::pair<int, int>, int> places;
