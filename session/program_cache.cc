@@ -77,7 +77,8 @@ void ProgramCache::Keep(std::string_view key, std::shared_ptr<const vm::Program>
   if (bytes > limit_ / 4) return;
   if (const auto found = by_key_.find(key); found != by_key_.end()) Drop(found->second);
   DropDownTo(limit_ - bytes, kMostPrograms - 1);
-  entries_.push_front({std::string(key), std::move(program), std::move(dependencies), snapshot.types, snapshot.views, options, bytes});
+  entries_.push_front(
+      {std::string(key), std::move(program), std::move(dependencies), snapshot.types, snapshot.views, options, bytes});
   PlanOptions& kept = entries_.front().options;
   kept.caches = {};
   kept.variables = nullptr;

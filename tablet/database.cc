@@ -128,7 +128,7 @@ class DirectoryDatabase final : public Database {
   }
 
   Status DropViews(const std::vector<std::string>& names, bool if_exists) override {
-    if (if_exists && !DatabaseDirectory::IsWritten(directory_->path())) return Status();
+    if (if_exists && !directory_->IsWritten()) return Status();
     TESSERA_ASSIGN(const DatabaseDirectory::Write write, directory_->BeginWrite());
     Views views = write.contents.views;
     for (const std::string& name : names) {
