@@ -33,6 +33,30 @@ void Tell(const Snapshot& snapshot, const PlanOptions& options, Dialect* dialect
   if (options.caches) dialect->caches = &options.caches;
 }
 
+/// The stages behind the binder.
+Status Translate(Query* query, const Snapshot& snapshot, const PlanOptions& options, RandomState* random,
+                 Compiled* out) {
+  TESSERA_TRY(Unnest(query));
+  DropUnread(query);
+  RandomState unshared;
+  SeedCalls(query, random != nullptr ? random : &unshared);
+  FoldAggregates(query);
+  Simplify(query);
+  if (options.read_runs) ReadRuns(query, options.on_device);
+  TESSERA_ASSIGN(const Plan plan, MakePlan(*query, options));
+  TESSERA_ASSIGN(Code code, Generate(plan, options));
+  TESSERA_TRY(vm::Verify(*code.program));
+  if (options.ranks > 1) {
+    CoLocate(snapshot, &code);
+    if (options.key_spans) AssignSpans(snapshot, options, &code);
+    ExchangeJoins(snapshot, options, &code);
+  }
+  out->program = std::move(code.program);
+  out->estimates = std::move(code.estimates);
+  if (out->statement.explain) out->plan = PlanText(plan);
+  return {};
+}
+
 }  // namespace
 
 Result<std::vector<SqlType>> ParameterTypes(std::string_view sql, const Snapshot& snapshot, const PlanOptions& options,
@@ -78,30 +102,24 @@ Result<Compiled> Compile(std::string_view sql, const Snapshot& snapshot, const P
   if (options.parameters != nullptr) parsed.dialect.parameters = &parameters;
   TESSERA_ASSIGN(c.statement, Bind(parsed, sql, snapshot));
   if (c.statement.query == nullptr) return c;
-  Query& query = *c.statement.query;
   // Rows that a statement changes are found by the process that changes them.
-  const bool changes = c.statement.kind == Statement::Kind::kDelete || c.statement.kind == Statement::Kind::kUpdate ||
-                       c.statement.kind == Statement::Kind::kAlterTable;
-  const int ranks = changes ? 1 : options.ranks;
-  TESSERA_TRY(Unnest(&query));
-  DropUnread(&query);
-  RandomState unshared;
-  SeedCalls(&query, random != nullptr ? random : &unshared);
-  FoldAggregates(&query);
-  Simplify(&query);
-  if (options.read_runs) ReadRuns(&query, options.on_device);
-  TESSERA_ASSIGN(const Plan plan, MakePlan(query, options));
-  TESSERA_ASSIGN(Code code, Generate(plan, options));
-  TESSERA_TRY(vm::Verify(*code.program));
-  if (ranks > 1) {
-    CoLocate(snapshot, &code);
-    if (options.key_spans) AssignSpans(snapshot, options, &code);
+  PlanOptions alone = options;
+  if (ChangesRows(c.statement) || c.statement.kind == Statement::Kind::kAlterTable) {
+    alone.ranks = 1;
+    alone.read_runs = false;  // the target gets numbers of its rows, also where a subquery reads it
   }
-  if (ranks > 1) ExchangeJoins(snapshot, options, &code);
-  c.program = std::move(code.program);
-  c.estimates = std::move(code.estimates);
-  if (c.statement.explain) c.plan = PlanText(plan);
+  TESSERA_TRY(Translate(c.statement.query.get(), snapshot, alone, random, &c));
   return c;
+}
+
+Result<std::unique_ptr<vm::Program>> CompileQuery(Query* query, const Snapshot& snapshot, const PlanOptions& options,
+                                                  RandomState* random) {
+  PlanOptions alone = options;
+  alone.ranks = 1;
+  alone.read_runs = false;  // its tables may be rows of the statement, which are no runs
+  Compiled c;
+  TESSERA_TRY(Translate(query, snapshot, alone, random, &c));
+  return std::move(c.program);
 }
 
 }  // namespace tessera

@@ -59,5 +59,9 @@ Result<std::vector<SqlType>> ParameterTypes(std::string_view sql, const Snapshot
                                             std::vector<SqlType> declared);
 /// `given` as the value of parameter `number` of that type. Errors name the parameter: it cannot be cast by assignment.
 Result<Value> ParameterValue(const Value& given, size_t number, const SqlType& type, const TimeZone* zone);
+/// Another query of a statement that has been compiled, for this process alone: the tables of the statement's rows that it
+/// reads (ChangedRows) have got them. `snapshot` has these tables, too.
+Result<std::unique_ptr<vm::Program>> CompileQuery(Query* query, const Snapshot& snapshot, const PlanOptions& options,
+                                                  RandomState* random);
 
 }  // namespace tessera

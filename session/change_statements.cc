@@ -1,12 +1,16 @@
-// DELETE and UPDATE: the rows that a query finds go, and their new values are added, in one commit.
+// DELETE, UPDATE, MERGE and INSERT ... ON CONFLICT: the rows that queries find go, and new ones are added, in one commit.
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/phase_clock.h"
+#include "session/conflict_rows.h"
+#include "session/kept_rows.h"
 #include "session/program_run.h"
+#include "session/returned_rows.h"
 #include "session/statements.h"
 
 namespace tessera {
@@ -21,63 +25,123 @@ Snapshot WithNumbers(const Snapshot& snapshot, const std::shared_ptr<const Table
 
 namespace {
 
-/// Leaves out the rows that are not `kept`.
-void KeepRows(const std::vector<bool>& kept, RowBatch* batch) {
-  RowBatch out;
-  for (const ColumnVector& from : batch->columns) {
-    ColumnVector& to = out.columns.emplace_back();
-    to.type = from.type;
-    for (size_t row = 0; row < batch->rows; ++row) {
-      if (kept[row]) to.AppendFrom(from, row);
-    }
-  }
-  out.rows = static_cast<size_t>(std::ranges::count(kept, true));
-  *batch = std::move(out);
-}
-
 /// Takes the rows of the statement's query.
 class Changes {
  public:
-  Changes(const Statement& statement, TableWriter* writer) : statement_(statement), writer_(*writer) {}
+  Changes(const Statement& statement, TableWriter* writer, ReturnedRows* returned)
+      : statement_(statement),
+        writer_(*writer),
+        returned_(*returned),
+        columns_(statement.target->schema.columns.size()) {}
 
-  /// The numbers of rows, behind their new values if there are any. A row that comes again stays as it was changed first.
+  /// The numbers of rows, behind their values if there are any. A row that comes again stays as it was changed first.
   Status Take(RowBatch&& batch) {
     const std::vector<int64_t> numbers = std::move(batch.columns.back().fixed);
     batch.columns.pop_back();
     TESSERA_TRY(writer_.Delete(numbers, &fresh_));
     const auto fresh = static_cast<uint64_t>(std::ranges::count(fresh_, true));
-    if (statement_.kind == Statement::Kind::kUpdate && fresh > 0) {
+    if (!batch.columns.empty() && fresh > 0) {
       if (fresh < batch.rows) KeepRows(fresh_, &batch);
-      if (statement_.rules) TESSERA_TRY(statement_.rules(&batch, rows_ + 1));
-      TESSERA_TRY(writer_.Append(batch, rows_ + 1));
+      if (statement_.kind == Statement::Kind::kUpdate) TESSERA_TRY(Store(&batch, statement_.rules));
+      returned_.Add(std::move(batch));
     }
     rows_ += fresh;
+    return Status::Ok();
+  }
+
+  /// The same of MERGE: which of its actions is to be done stands before the number.
+  Status Merge(RowBatch&& batch) {
+    const ColumnVector numbers = std::move(batch.columns.back());
+    batch.columns.pop_back();
+    const std::vector<int64_t> actions = std::move(batch.columns.back().fixed);
+    batch.columns.pop_back();
+    std::vector<int64_t> gone;
+    for (size_t row = 0; row < batch.rows; ++row) {
+      const MergeAction::Kind kind = KindOf(actions[row]);
+      if (kind == MergeAction::Kind::kUpdate || kind == MergeAction::Kind::kDelete) gone.push_back(numbers.fixed[row]);
+    }
+    // (Without any it says that some may go later, before the first that comes.)
+    const auto goes = [](const MergeAction& a) {
+      return a.kind == MergeAction::Kind::kUpdate || a.kind == MergeAction::Kind::kDelete;
+    };
+    if (std::ranges::any_of(statement_.merge_actions, goes)) TESSERA_TRY(writer_.Delete(gone, &fresh_));
+    if (std::ranges::count(fresh_, false) > 0) {
+      return SqlError("MERGE command cannot affect row a second time", -1,
+                      "Ensure that not more than one source row matches any one target row.");
+    }
+    for (size_t i = 0; i < statement_.merge_actions.size(); ++i) {
+      const MergeAction& action = statement_.merge_actions[i];
+      if (action.kind == MergeAction::Kind::kNothing) continue;
+      std::vector<bool> kept(batch.rows);
+      for (size_t row = 0; row < batch.rows; ++row) kept[row] = actions[row] == static_cast<int64_t>(i) + 1;
+      const auto count = static_cast<uint64_t>(std::ranges::count(kept, true));
+      if (count > 0 && action.kind != MergeAction::Kind::kDelete) {
+        RowBatch rows = batch;
+        if (count < batch.rows) KeepRows(kept, &rows);
+        TESSERA_TRY(Store(&rows, action.rules));
+      }
+      rows_ += count;
+    }
     return Status::Ok();
   }
   uint64_t rows() const { return rows_; }
 
  private:
+  MergeAction::Kind KindOf(int64_t action) const {
+    return action == 0 ? MergeAction::Kind::kNothing : statement_.merge_actions[static_cast<size_t>(action - 1)].kind;
+  }
+
+  /// The first columns are those of the table; what RETURNING needs of others follows.
+  Status Store(RowBatch* batch, const RowRules& rules) {
+    const auto end = batch->columns.begin() + static_cast<std::ptrdiff_t>(columns_);
+    std::vector<ColumnVector> others(std::make_move_iterator(end), std::make_move_iterator(batch->columns.end()));
+    batch->columns.erase(end, batch->columns.end());
+    if (rules) TESSERA_TRY(rules(batch, rows_ + 1));
+    TESSERA_TRY(writer_.Append(*batch, rows_ + 1));
+    for (ColumnVector& other : others) batch->columns.push_back(std::move(other));
+    return Status::Ok();
+  }
+
   const Statement& statement_;
   TableWriter& writer_;
+  ReturnedRows& returned_;
+  const size_t columns_;
   std::vector<bool> fresh_;
   uint64_t rows_ = 0;
 };
+
+const char* TagOf(const Statement& statement) {
+  if (statement.kind == Statement::Kind::kInsert) return "INSERT 0";
+  if (statement.kind == Statement::Kind::kMerge) return "MERGE";
+  return statement.kind == Statement::Kind::kDelete ? "DELETE" : "UPDATE";
+}
 
 Status ChangeRows(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, TableWriter* writer,
                   ResultWriter* out) {
   const Statement& s = compiled.statement;
   std::string tag;
   tag.reserve(kTagBytes);
-  Changes changes(s, writer);
-  const auto take = [&](RowBatch&& batch) { return changes.Take(std::move(batch)); };
-  TESSERA_TRY(RunProgram(state, *compiled.program, WithNumbers(snapshot, s.target), take, false, true));
+  const Snapshot numbered = WithNumbers(snapshot, s.target);
+  ReturnedRows returned(state, s);
+  uint64_t rows = 0;
+  if (s.on_conflict != nullptr) {
+    TESSERA_TRY(InsertOrChange(state, compiled, numbered, writer, &returned, &rows));
+  } else {
+    Changes changes(s, writer, &returned);
+    const bool merges = s.kind == Statement::Kind::kMerge;
+    const auto take = [&](RowBatch&& batch) {
+      return merges ? changes.Merge(std::move(batch)) : changes.Take(std::move(batch));
+    };
+    TESSERA_TRY(RunProgram(state, *compiled.program, numbered, take, false, true));
+    rows = changes.rows();
+  }
+  TESSERA_TRY(returned.Compute(numbered));
   if (state->cancel) return Cancelled();
   const PhaseScope phase(Phase::kPrint);
   TESSERA_TRY(writer->Commit());
-  state->timing.rows = changes.rows();
-  fmt::format_to(std::back_inserter(tag), "{} {}", s.kind == Statement::Kind::kDelete ? "DELETE" : "UPDATE",
-                 changes.rows());
-  return out->Done(tag);
+  state->timing.rows = rows;
+  fmt::format_to(std::back_inserter(tag), "{} {}", TagOf(s), rows);
+  return returned.Show(tag, out);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "mpi/cluster.h"
 #include "session/decode_depth.h"
 #include "session/program_run.h"
+#include "session/returned_rows.h"
 #include "session/statements.h"
 #include "session/transaction.h"
 #include "tablet/catalog/schema_check.h"
@@ -62,26 +63,27 @@ Status Select(SessionState* state, const vm::Program& program, const Snapshot& s
 namespace {
 
 /// The rows of the statement into `writer`, and Commit().
-Status WriteRows(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, TableWriter* writer) {
+Status WriteRows(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, TableWriter* writer,
+                 ReturnedRows* returned) {
   const Statement& s = compiled.statement;
   uint64_t rows = 0;
-  auto append = [&](const RowBatch& batch) -> Status {
-    if (s.rules) {
-      RowBatch ruled = batch;
-      TESSERA_TRY(s.rules(&ruled, rows + 1));
-      TESSERA_TRY(writer->Append(ruled, rows + 1));
-    } else {
-      TESSERA_TRY(writer->Append(batch, rows + 1));
-    }
+  auto append = [&](RowBatch&& batch) -> Status {
+    if (s.rules) TESSERA_TRY(s.rules(&batch, rows + 1));
+    TESSERA_TRY(writer->Append(batch, rows + 1));
     rows += batch.rows;
+    returned->Add(std::move(batch));
     return Status::Ok();
   };
   if (compiled.program != nullptr) {
     // Reads the snapshot while the writer fills new tablets, so a table may be inserted into itself.
-    TESSERA_TRY(RunProgram(state, *compiled.program, snapshot, [&](RowBatch&& batch) { return append(batch); }));
+    TESSERA_TRY(RunProgram(state, *compiled.program, snapshot, append));
+  } else if (s.rules || returned->wanted()) {
+    TESSERA_TRY(append(RowBatch(s.values)));
   } else if (s.values.rows > 0) {
-    TESSERA_TRY(append(s.values));
+    TESSERA_TRY(writer->Append(s.values, 1));
+    rows = s.values.rows;
   }
+  TESSERA_TRY(returned->Compute(snapshot));
   if (state->cancel) return Cancelled();
   const PhaseScope phase(Phase::kPrint);
   TESSERA_TRY(writer->Commit());
@@ -91,13 +93,18 @@ Status WriteRows(SessionState* state, const Compiled& compiled, const Snapshot& 
 
 }  // namespace
 
-Status Insert(SessionState* state, const Compiled& compiled, const Snapshot& snapshot) {
+Status Insert(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, ResultWriter* out) {
   const Statement& s = compiled.statement;
+  std::string tag;
+  tag.reserve(kTagBytes);
+  ReturnedRows returned(state, s);
   if (MayWait(*state, compiled)) {
     RowBatch rows = s.values;
     if (s.rules) TESSERA_TRY(s.rules(&rows, 1));
     state->timing.rows = rows.rows;
-    return LetWait(state, s, rows);
+    TESSERA_TRY(LetWait(state, s, rows));
+    fmt::format_to(std::back_inserter(tag), "INSERT 0 {}", state->timing.rows);
+    return out->Done(tag);
   }
   TESSERA_ASSIGN(std::unique_ptr<TableWriter> writer, state->database->Write(s.table));
   // The snapshot is older than the lock: the table may have become another one in between.
@@ -107,7 +114,10 @@ Status Insert(SessionState* state, const Compiled& compiled, const Snapshot& sna
     return {ErrorCode::kBusy, "table \"" + s.table + "\" was replaced by another process", "Run the statement again."};
   }
   TESSERA_TRY(CheckUnchanged(s.target->schema, table->schema));
-  return WriteRows(state, compiled, snapshot, writer.get());
+  TESSERA_TRY(WriteRows(state, compiled, snapshot, writer.get(), &returned));
+  if (out == nullptr) return {};
+  fmt::format_to(std::back_inserter(tag), "INSERT 0 {}", state->timing.rows);
+  return returned.Show(tag, out);
 }
 
 Status CreateTable(SessionState* state, const Compiled& compiled, const Snapshot& snapshot) {
@@ -117,7 +127,8 @@ Status CreateTable(SessionState* state, const Compiled& compiled, const Snapshot
   if (compiled.program == nullptr)
     return s.or_replace ? state->database->ReplaceTable(schema) : state->database->CreateTable(schema, s.if_exists);
   TESSERA_ASSIGN(std::unique_ptr<TableWriter> writer, state->database->WriteNew(schema, s.or_replace));
-  return WriteRows(state, compiled, snapshot, writer.get());
+  ReturnedRows none(state, s);
+  return WriteRows(state, compiled, snapshot, writer.get(), &none);
 }
 
 Result<std::vector<std::string>> FirstColumn(SessionState* state, const std::string& sql, const Snapshot& snapshot) {
@@ -193,7 +204,7 @@ Status Explain(SessionState* state, const Compiled& compiled, const Snapshot& sn
   }
   if (!compiled.statement.explain_analyze) return out->Text(text);
   if (compiled.statement.kind == Statement::Kind::kInsert) {
-    TESSERA_TRY(Insert(state, compiled, snapshot));
+    TESSERA_TRY(Insert(state, compiled, snapshot, nullptr));
   } else if (compiled.program != nullptr) {
     const auto start = Clock::now();
     const auto count = [&](RowBatch&& batch) {

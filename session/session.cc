@@ -44,6 +44,7 @@ bool Changes(const Statement& s) {
     case Statement::Kind::kInsert:
     case Statement::Kind::kDelete:
     case Statement::Kind::kUpdate:
+    case Statement::Kind::kMerge:
     case Statement::Kind::kCreateTable:
     case Statement::Kind::kDropTable:
     case Statement::Kind::kCopyFrom:
@@ -258,10 +259,10 @@ class Session::Impl {
       }
     }
     state_.transaction.has_read = true;
-    const Statement::Kind kind = compiled.statement.kind;
-    const bool finds_rows = kind == Statement::Kind::kDelete || kind == Statement::Kind::kUpdate;
-    if (kind == Statement::Kind::kAlterTable) return Alter(&state_, sql, compiled, snapshot, out);
-    return finds_rows ? Change(&state_, sql, compiled, snapshot, out) : RunStatement(&state_, compiled, *snapshot, out);
+    const Statement& s = compiled.statement;
+    if (s.kind == Statement::Kind::kAlterTable) return Alter(&state_, sql, compiled, snapshot, out);
+    return ChangesRows(s) ? Change(&state_, sql, compiled, snapshot, out)
+                          : RunStatement(&state_, compiled, *snapshot, out);
   }
 
   SessionState state_;
@@ -278,15 +279,11 @@ Status RunStatement(SessionState* state, const Compiled& compiled, const Snapsho
   switch (s.kind) {
     case Statement::Kind::kSelect:
       return Select(state, *compiled.program, snapshot, out);
-    case Statement::Kind::kInsert: {
-      std::string tag;
-      tag.reserve(kTagBytes);
-      TESSERA_TRY(Insert(state, compiled, snapshot));
-      fmt::format_to(std::back_inserter(tag), "INSERT 0 {}", state->timing.rows);
-      return out->Done(tag);
-    }
+    case Statement::Kind::kInsert:
+      return Insert(state, compiled, snapshot, out);
     case Statement::Kind::kDelete:
     case Statement::Kind::kUpdate:
+    case Statement::Kind::kMerge:
     case Statement::Kind::kAlterTable:
       break;  // Change, Alter
     case Statement::Kind::kCreateTable: {

@@ -81,7 +81,7 @@ struct Analysis {
 };
 
 /// Takes what a statement returns; how that looks is the writer's matter. Calls come in this order, from the thread of
-/// Execute: Begin, Rows*, End; or only Done; or Text*, and behind it Analyzed for EXPLAIN ANALYZE.
+/// Execute: Begin, Rows*, End, and behind them Done where rows were changed; or only Done; or Text*, and behind it Analyzed for EXPLAIN ANALYZE.
 class ResultWriter {
  public:
   virtual ~ResultWriter() = default;

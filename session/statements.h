@@ -26,8 +26,8 @@ Status RunStatement(SessionState* state, const Compiled& compiled, const Snapsho
 
 // query_statements.cc
 Status Select(SessionState* state, const vm::Program& program, const Snapshot& snapshot, ResultWriter* out);
-/// Returns nothing to a writer, so that EXPLAIN ANALYZE can run it as well.
-Status Insert(SessionState* state, const Compiled& compiled, const Snapshot& snapshot);
+/// `out` is nullptr where EXPLAIN ANALYZE runs it.
+Status Insert(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, ResultWriter* out);
 Status CreateTable(SessionState* state, const Compiled& compiled, const Snapshot& snapshot);
 Status Explain(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, ResultWriter* out);
 
@@ -37,7 +37,7 @@ Result<std::vector<std::string>> FirstColumn(SessionState* state, const std::str
 Status SetVariable(SessionState* state, const Compiled& compiled, const Snapshot& snapshot);
 
 // change_statements.cc
-/// DELETE and UPDATE, which the statement `sql` was compiled to against `snapshot`: compiled anew if the tables have changed
+/// DELETE, UPDATE, MERGE and INSERT ... ON CONFLICT, which the statement `sql` was compiled to against `snapshot`: compiled anew if the tables have changed
 /// when the writer lock is held.
 Status Change(SessionState* state, std::string_view sql, const Compiled& compiled,
               const std::shared_ptr<const Snapshot>& snapshot, ResultWriter* out);

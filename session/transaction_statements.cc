@@ -209,7 +209,8 @@ bool MayAddToWaiting(std::string_view sql) {
 
 bool MayWait(const SessionState& state, const Compiled& compiled) {
   const Statement& s = compiled.statement;
-  if (!state.transaction.is_open || s.kind != Statement::Kind::kInsert || s.explain || compiled.program != nullptr)
+  if (!state.transaction.is_open || s.kind != Statement::Kind::kInsert || s.explain || compiled.program != nullptr ||
+      s.on_conflict != nullptr || s.returning != nullptr)
     return false;
   const TableSchema& schema = s.target->schema;
   return s.values.rows > 0 && s.values.rows < kMostWaiting && schema.primary_key.empty() && schema.unique_keys.empty();

@@ -213,11 +213,27 @@ def test_nothing_is_lost_by_what_hints_teach():
     # A change that fails changes nothing, and what follows it does not run.
     run("db", "-c", "UPDATE t SET id = v::int; DELETE FROM t", status=1)
     equal(run("db", "-c", "SELECT v FROM t ORDER BY v", status=0).out, "v\na\nb\n")
-    for statement in ("RENAME TABLE t TO u", "ALTER TABLE t ALTER COLUMN v TYPE INTEGER", "MERGE INTO t USING t AS u ON true WHEN MATCHED THEN DELETE",
-                      "INSERT OR REPLACE INTO t VALUES (1, 'a')", "REPLACE INTO t VALUES (1, 'a')",
+    for statement in ("RENAME TABLE t TO u", "ALTER TABLE t ALTER COLUMN v TYPE INTEGER",
+                      "MERGE INTO t USING t AS u ON true WHEN NOT MATCHED BY SOURCE THEN DELETE",
+                      "INSERT OR ROLLBACK INTO t VALUES (1, 'a')", "UPSERT INTO t VALUES (1, 'a')",
                       "INSERT OVERWRITE t SELECT 1, 'a'"):
         answer = run("db", "-c", statement, status=1)
         holds("HINT:  " in answer.err and "drop" not in answer.err.lower() and "INSERT INTO" not in answer.err, answer)
+
+
+def test_rows_that_were_changed_are_shown_as_those_of_a_query():
+    run("db", "-c", "CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT)", status=0)
+    insert = "INSERT OR REPLACE INTO t VALUES (1, 'a'), (2, NULL) RETURNING *"
+    for mode, out in (("csv", "id,v\n1,a\n2,\n"), ("json", '[{"id":1,"v":"a"},\n{"id":2,"v":null}]\n')):
+        equal(run("db", "-c", f".mode {mode}", "-c", insert, status=0).out, out)
+    with contextlib.closing(Terminal("db")) as terminal:
+        terminal.expect_prompt()
+        for statement, tag in (("INSERT INTO t VALUES (1, 'b') ON CONFLICT (id) DO UPDATE SET v = excluded.v RETURNING v", "INSERT 0 1"),
+                               ("MERGE INTO t USING t AS u ON t.id = u.id WHEN MATCHED AND t.id = 2 THEN DELETE", "MERGE 1"),
+                               ("DELETE FROM t RETURNING v || v AS w", "DELETE 1")):
+            terminal.type(statement + ";\r")
+            terminal.expect(tag)
+            terminal.expect_prompt()
 
 
 def test_a_killed_alter_changes_nothing():

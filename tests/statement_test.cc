@@ -238,7 +238,7 @@ TEST_F(StatementTest, Explain) {
   EXPECT_EQ(Message("EXPLAIN INSERT INTO u VALUES (1)"), "EXPLAIN of INSERT ... VALUES is not supported");
   EXPECT_EQ(Bound("EXPLAIN UPDATE u SET i = 1").kind, Statement::Kind::kUpdate);
   EXPECT_EQ(Bound("EXPLAIN DELETE FROM u").kind, Statement::Kind::kDelete);
-  EXPECT_EQ(Message("EXPLAIN ANALYZE DELETE FROM u"), "EXPLAIN ANALYZE of DELETE and UPDATE is not supported");
+  EXPECT_EQ(Message("EXPLAIN ANALYZE DELETE FROM u"), "EXPLAIN ANALYZE of DELETE, UPDATE and MERGE is not supported");
   EXPECT_EQ(Message("EXPLAIN CREATE TABLE v AS SELECT 1"), "EXPLAIN of this statement is not supported");
 }
 

@@ -10,12 +10,17 @@
 #include "compiler/bind/bind_view.h"
 #include "compiler/bind/catalog_query.h"
 #include "compiler/bind/change_binder.h"
+#include "compiler/bind/conflict_binder.h"
 #include "compiler/bind/copy_binder.h"
 #include "compiler/bind/expression_binder.h"
 #include "compiler/bind/macro_binder.h"
+#include "compiler/bind/merge_binder.h"
 #include "compiler/bind/parameter_binder.h"
 #include "compiler/bind/query_binder.h"
+#include "compiler/bind/query_block.h"
+#include "compiler/bind/returning_binder.h"
 #include "compiler/bind/row_rules.h"
+#include "compiler/bind/set_list.h"
 #include "compiler/bind/table_binder.h"
 #include "compiler/bind/type_binder.h"
 #include "compiler/parse/parser.h"
@@ -38,35 +43,6 @@ int FirstWord(std::string_view sql) {
 }
 
 // ---- INSERT
-
-/// The numbers of the columns that get the values.
-Result<std::vector<int>> InsertColumns(const ParseNode& insert, const TableInfo& table) {
-  std::vector<int> columns;
-  const ParseNode* list = insert.Get(Field::k_cols);
-  if (list == nullptr) {
-    for (size_t i = 0; i < table.schema.columns.size(); ++i) columns.push_back(static_cast<int>(i));
-    return columns;
-  }
-  std::vector<bool> seen(table.schema.columns.size());
-  for (const ParseNode& target : *list) {
-    const std::string_view name = target.Text(Field::k_name);
-    if (target.Get(Field::k_indirection) != nullptr) {
-      return Unsupported("a subscript or field of a column is not supported", target.location());
-    }
-    TESSERA_ASSIGN(const int column, FindTableColumn(table, name, target.location()));
-    if (seen[static_cast<size_t>(column)]) {
-      return SqlError("column \"" + std::string(name) + "\" specified more than once", target.location());
-    }
-    seen[static_cast<size_t>(column)] = true;
-    columns.push_back(column);
-  }
-  return columns;
-}
-
-Status GivenToGenerated(const ColumnSchema& column, int position) {
-  return SqlError("cannot insert a non-DEFAULT value into column \"" + column.name + "\"", position,
-                  "It is a generated column: leave it out.");
-}
 
 Status BindValues(const ParseNode& lists, std::string_view sql, const Dialect& dialect, const std::vector<int>& columns,
                   bool named, Statement* out) {
@@ -122,14 +98,14 @@ Status BindInsert(const ParseNode& insert, std::string_view sql, const Dialect& 
   const ParseNode& relation = *insert.Get(Field::k_relation);
   if (insert.Get(Field::k_withClause) != nullptr)
     return Unsupported("WITH is not supported", FindKeyword(sql, 0, "with"));
-  if (insert.Get(Field::k_onConflictClause) != nullptr)
-    return Unsupported("ON CONFLICT is not supported", insert.Get(Field::k_onConflictClause)->location());
-  if (const ParseNode* returning = insert.Get(Field::k_returningList)) {
-    return Unsupported("RETURNING is not supported", returning->first()->location());
-  }
   TESSERA_ASSIGN(out->target, FindTable(relation, snapshot));
   out->table = out->target->schema.name;
-  TESSERA_ASSIGN(const std::vector<int> columns, InsertColumns(insert, *out->target));
+  TESSERA_TRY(BindOnConflict(insert, sql, dialect, snapshot, out));
+  if (insert.Get(Field::k_returningList) != nullptr) {
+    QueryBlock block(sql, &dialect, snapshot);
+    TESSERA_TRY(BindReturning(insert, ScopeOf(relation, *out->target), block.context, nullptr, out));
+  }
+  TESSERA_ASSIGN(const std::vector<int> columns, ListedColumns(insert.Get(Field::k_cols), *out->target));
   // `count`: of these columns the rows have values for the first so many.
   const auto make_rules = [&](size_t count) -> Status {
     TESSERA_ASSIGN(out->rules, MakeRowRules(out->target->schema, {columns.data(), count}, dialect));
@@ -276,15 +252,18 @@ Status BindExplain(const ParseNode& explain, std::string_view sql, const Dialect
     out->explain_analyze = analyze;
     return BindExecute(inner, sql, dialect, out);
   }
-  const bool changes = inner.Is(Tag::kDeleteStmt) || inner.Is(Tag::kUpdateStmt);
+  const bool changes = inner.Is(Tag::kDeleteStmt) || inner.Is(Tag::kUpdateStmt) || inner.Is(Tag::kMergeStmt);
   if (!inner.Is(Tag::kSelectStmt) && !inner.Is(Tag::kInsertStmt) && !changes) {
     return Unsupported("EXPLAIN of this statement is not supported", FirstWord(sql),
-                       "EXPLAIN takes SELECT, INSERT ... SELECT, DELETE and UPDATE.");
+                       "EXPLAIN takes SELECT, INSERT ... SELECT, DELETE, UPDATE and MERGE.");
   }
   if (changes && analyze)
-    return Unsupported("EXPLAIN ANALYZE of DELETE and UPDATE is not supported", FirstWord(sql),
+    return Unsupported("EXPLAIN ANALYZE of DELETE, UPDATE and MERGE is not supported", FirstWord(sql),
                        "EXPLAIN shows how their rows are found.");
   TESSERA_TRY(BindStatement(inner, sql, dialect, snapshot, out));
+  if (analyze && (out->on_conflict != nullptr || out->returning != nullptr))
+    return Unsupported("EXPLAIN ANALYZE of INSERT with ON CONFLICT or RETURNING is not supported", FirstWord(sql),
+                       "EXPLAIN shows how its rows are made.");
   if (summarize && inner.Is(Tag::kSelectStmt)) {
     out->query = SummarizeQuery(std::move(out->query));
     return {};
@@ -317,6 +296,8 @@ Status BindStatement(const ParseNode& node, std::string_view sql, const Dialect&
       return BindDelete(node, sql, dialect, snapshot, out);
     case Tag::kUpdateStmt:
       return BindUpdate(node, sql, dialect, snapshot, out);
+    case Tag::kMergeStmt:
+      return BindMerge(node, sql, dialect, snapshot, out);
     case Tag::kCreateStmt:
       return BindCreateTable(node, sql, dialect, snapshot, out);
     case Tag::kCreateTableAsStmt:

@@ -14,10 +14,11 @@
 namespace tessera {
 
 /// `out->query` has one output, the row's number (NumberRows of tablet/catalog/live_tablet.h): its first relation is `out->target`.
-/// Where other relations are joined, a row may come more than once.
+/// With RETURNING the row's values come before, in the order of the table's columns, and then what RETURNING needs of other
+/// relations. Where these are joined, a row may come more than once.
 Status BindDelete(const ParseNode& node, std::string_view sql, const Dialect& dialect, const Snapshot& snapshot,
                   Statement* out);
-/// The same; before the number come the row's new values, in the order of the table's columns.
+/// The same; the values are the row's new ones, and always there.
 Status BindUpdate(const ParseNode& node, std::string_view sql, const Dialect& dialect, const Snapshot& snapshot,
                   Statement* out);
 

@@ -78,15 +78,17 @@ Status FromBinder::BindTarget(const ParseNode& item, std::shared_ptr<const Table
 }
 
 Status FromBinder::Bind(const ParseNode& list) {
-  NameScope& scope = block_.scope;
-  before_.push_back(&scope);
-  for (const ParseNode& item : list) {
-    NameScope one;
-    TESSERA_TRY(BindItem(item, &one));
-    scope.columns.insert(scope.columns.end(), one.columns.begin(), one.columns.end());
-    TESSERA_TRY(AddVariables(one, &scope));
-  }
+  before_.push_back(&block_.scope);
+  for (const ParseNode& item : list) TESSERA_TRY(BindOne(item));
   return {};
+}
+
+Status FromBinder::BindOne(const ParseNode& item) {
+  NameScope& scope = block_.scope;
+  NameScope one;
+  TESSERA_TRY(BindItem(item, &one));
+  scope.columns.insert(scope.columns.end(), one.columns.begin(), one.columns.end());
+  return AddVariables(one, &scope);
 }
 
 Status FromBinder::BindItem(const ParseNode& item, NameScope* scope) {

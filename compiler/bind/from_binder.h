@@ -21,6 +21,8 @@ class FromBinder {
 
   /// Binds the items of the clause; their names go to QueryBlock::scope.
   Status Bind(const ParseNode& list);
+  /// The same of one item.
+  Status BindOne(const ParseNode& item);
   /// Binds the table whose rows a statement changes, the first relation of the block. `numbered`: see NumberRows.
   Status BindTarget(const ParseNode& item, std::shared_ptr<const TableInfo> numbered);
   // bind_view.cc

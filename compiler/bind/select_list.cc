@@ -203,10 +203,14 @@ bool IsBareName(const ParseNode& node, std::string_view* name) {
 }
 
 Status BindTargets(const ParseNode& select, QueryBlock* block) {
-  Query& query = *block->query;
   const ParseNode* targets = select.Get(Field::k_targetList);
   if (targets == nullptr)
     return SqlError("SELECT without columns is not valid", FindKeyword(block->context.sql, 0, "select"));
+  return BindTargetList(*targets, block);
+}
+
+Status BindTargetList(const ParseNode& targets, QueryBlock* block) {
+  Query& query = *block->query;
   const ParseNode* rows = nullptr;  // a function that makes them
   block->context.rows_of = [&](const ParseNode& call) -> Result<ExprPtr> {
     if (rows != nullptr) {
@@ -217,7 +221,7 @@ Status BindTargets(const ParseNode& select, QueryBlock* block) {
     return FromBinder(block).AddRows(call);
   };
   const Dialect::Mark* star = nullptr;  // the last one
-  for (const ParseNode& target : *targets) {
+  for (const ParseNode& target : targets) {
     if (star != nullptr && IsReplacement(target, *star)) continue;  // bound with its star
     const ParseNode& value = *target.Get(Field::k_val);
     if (const auto* mark = FindMark(block->context, Dialect::Mark::Kind::kStar, value.location())) star = mark;

@@ -13,6 +13,8 @@ namespace tessera {
 
 /// Makes the outputs of the select list. Errors: none, too many, or one that does not bind.
 Status BindTargets(const ParseNode& select, QueryBlock* block);
+/// The same of a list that is not a SELECT's.
+Status BindTargetList(const ParseNode& targets, QueryBlock* block);
 
 /// Adds a condition with COLUMNS(...) to the block's, once for each of these columns. False: there is none in it.
 Result<bool> BindForEachColumn(const ParseNode& condition, QueryBlock* block);

@@ -44,6 +44,7 @@ constexpr KeywordRow kKeywords[] = {
     {"intersect", Keyword::kIntersect},
     {"interval", Keyword::kInterval},
     {"limit", Keyword::kLimit},
+    {"matched", Keyword::kForeign},
     {"nulls", Keyword::kNulls},
     {"offset", Keyword::kOffset},
     {"or", Keyword::kOr},
@@ -55,6 +56,7 @@ constexpr KeywordRow kKeywords[] = {
     {"rename", Keyword::kRename},
     {"replace", Keyword::kReplace},
     {"respect", Keyword::kForeign},
+    {"returning", Keyword::kReturning},
     {"rlike", Keyword::kForeign},
     {"select", Keyword::kSelect},
     {"semi", Keyword::kForeign},
@@ -176,9 +178,13 @@ Status DialectReader::ReadFirstWords() {
       Replace(tokens_[view + 1].begin, tokens_[view + 3].end, "");
     }
   }
-  if (tokens_[0].kind == Token::Kind::kWord) {
+  if (!ReadInsertOr() && tokens_[0].kind == Token::Kind::kWord) {
     std::optional<Status> refused = ForeignStatement(text(0), text(1), static_cast<int>(tokens_[0].begin));
     if (refused) return *std::move(refused);
+  }
+  for (size_t n = 1; text(0) == "merge" && n < tokens_.size(); ++n) {
+    if (word(n) == Keyword::kReturning)
+      return UnsupportedStatement("MergeReturning", static_cast<int>(tokens_[n].begin));
   }
   if (text(1) == "variable") ReadVariable();
   const bool drops = tokens_[0].end - tokens_[0].begin == 4 && text(0) == "drop";

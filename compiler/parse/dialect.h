@@ -89,6 +89,8 @@ struct Dialect : SessionNames {
   bool describe = false;       ///< DESCRIBE: the statement is the query to describe
   bool or_replace = false;     ///< CREATE OR REPLACE
   bool if_not_exists = false;  ///< CREATE VIEW IF NOT EXISTS
+  enum class InsertOr : uint8_t { kFail, kIgnore, kReplace };
+  InsertOr insert_or = InsertOr::kFail;  ///< INSERT OR IGNORE, INSERT OR REPLACE, REPLACE
   std::vector<Mark> marks;     ///< sorted by position: a statement may have a million
 };
 

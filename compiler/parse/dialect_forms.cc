@@ -173,6 +173,12 @@ Status DialectReader::ReadForeign() {
   if (word == "using" && NameOf(At(1)) == "sample" && behind) return ReadUsingSample();
   if (word == "tablesample") return ReadTableSample();
   if (word == "filter") ReadFilter();
+  if (word == "matched" && NameOf(At(-1)) == "not" && NameOf(At(1)) == "by") {
+    // WHEN NOT MATCHED BY TARGET is what the grammar calls WHEN NOT MATCHED.
+    if (NameOf(At(2)) == "target") Replace(At(1).begin, At(2).end, "");
+    if (NameOf(At(2)) == "source") return UnsupportedStatement("MergeBySource", static_cast<int>(At(1).begin));
+    return {};
+  }
   if (word == "glob" && ReadGlob()) return {};
   if (word == "asof" && behind) ReadAsOf();
   if (word == "pivot" || word == "unpivot") {
@@ -265,6 +271,24 @@ bool DialectReader::ReadSubscript() {
   if (name.kind != Token::Kind::kWord || !tessera::IsName(name.keyword)) return false;
   Insert(name.begin, "(");
   Insert(At(-1).end, ")");
+  return true;
+}
+
+bool DialectReader::ReadInsertOr() {
+  size_t first = NameOf(tokens_[0]) == "explain" ? 1 : 0;
+  const auto text = [&](size_t n) { return n < tokens_.size() ? NameOf(tokens_[n]) : std::string(); };
+  if (first == 1 && text(1) == "analyze") ++first;
+  if (text(first) == "replace" && text(first + 1) == "into") {
+    out_.dialect.insert_or = Dialect::InsertOr::kReplace;
+    Replace(tokens_[first].begin, tokens_[first].end, "INSERT");
+    return true;
+  }
+  if (text(first) != "insert" || text(first + 1) != "or" || text(first + 3) != "into") return false;
+  const std::string word = text(first + 2);
+  if (word != "replace" && word != "ignore" && word != "abort") return false;
+  if (word == "replace") out_.dialect.insert_or = Dialect::InsertOr::kReplace;
+  if (word == "ignore") out_.dialect.insert_or = Dialect::InsertOr::kIgnore;
+  Replace(tokens_[first + 1].begin, tokens_[first + 2].end, "");
   return true;
 }
 

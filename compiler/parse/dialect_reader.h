@@ -51,6 +51,7 @@ enum class Keyword : uint8_t {
   kQualify,
   kRename,
   kReplace,
+  kReturning,
   kSelect,
   kSummarize,
   kTable,
@@ -86,6 +87,7 @@ inline bool BeginsClause(Keyword k) {
     case Keyword::kOffset:
     case Keyword::kFetch:
     case Keyword::kFor:
+    case Keyword::kReturning:
       return true;
     default:
       return IsSetOperation(k);
@@ -168,6 +170,8 @@ class DialectReader {
   }
 
   Status ReadFirstWords();
+  /// dialect_forms.cc: INSERT OR ... and REPLACE. False: the statement is neither, or an OR that is not supported.
+  bool ReadInsertOr();
 
   /// FROM (DESCRIBE ...) becomes FROM (SELECT * FROM (...) AS kDescribed), and SUMMARIZE likewise.
   void ReadDescribed();

@@ -61,7 +61,7 @@ Status DialectReader::ReadStar() {
     star -= 2;  // the mark is that of the call
     columns = true;
   } else if (before.symbol != ',' && before.keyword != Keyword::kSelect && before.keyword != Keyword::kDistinct &&
-             before.keyword != Keyword::kAll) {
+             before.keyword != Keyword::kAll && before.keyword != Keyword::kReturning) {
     return {};
   }
   if (columns && At(0).keyword != Keyword::kExclude) {

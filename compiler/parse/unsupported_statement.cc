@@ -6,10 +6,7 @@ namespace tessera {
 namespace {
 
 // Each is one statement, so that an error leaves the table as it was.
-constexpr const char* kMerge =
-    "Write CREATE OR REPLACE TABLE t AS SELECT * FROM u UNION ALL SELECT * FROM t WHERE NOT EXISTS (SELECT 1 FROM u "
-    "WHERE "
-    "u.k = t.k). Keys, CHECKs and defaults of t are not taken over.";
+constexpr const char* kUpsert = "Write INSERT OR REPLACE INTO t ..., or INSERT ... ON CONFLICT DO UPDATE SET ...";
 constexpr const char* kRename = "Write ALTER TABLE t RENAME TO u.";
 constexpr const char* kOneDatabase = "A session has one database, the directory that tessera is started with.";
 constexpr const char* kLock = "BEGIN IMMEDIATE lets no other session change anything before COMMIT.";
@@ -23,7 +20,10 @@ struct Known {
   const char* hint;
 };
 constexpr Known kKnown[] = {
-    {"MergeStmt", "MERGE", kMerge},
+    {"MergeBySource", "WHEN NOT MATCHED BY SOURCE",
+     "Write DELETE FROM t WHERE NOT EXISTS (SELECT 1 FROM u WHERE u.k = t.k), or UPDATE."},
+    {"MergeReturning", "RETURNING of MERGE",
+     "SELECT the rows after it. INSERT ... ON CONFLICT ... RETURNING is supported."},
     {"TransactionStmt", "BEGIN, COMMIT or ROLLBACK here", "Enter it as a statement of its own."},
     {"CreateSchemaStmt", "CREATE SCHEMA", "There is one schema; names of tables stand alone."},
     {"CreateSeqStmt", "CREATE SEQUENCE", ""},
@@ -73,9 +73,8 @@ constexpr Foreign kForeign[] = {
     {"explain", "query", "EXPLAIN QUERY PLAN", "Write EXPLAIN."},
     {"export", "", "EXPORT DATABASE", "Write COPY t TO 'file' for each table."},
     {"import", "database", "IMPORT DATABASE", "Write CREATE TABLE and COPY t FROM 'file' for each table."},
-    {"replace", "into", "REPLACE INTO", kMerge},
-    {"upsert", "", "UPSERT", kMerge},
-    {"insert", "or", "INSERT OR REPLACE or IGNORE", kMerge},
+    {"upsert", "", "UPSERT", kUpsert},
+    {"insert", "or", "INSERT OR FAIL or OR ROLLBACK", kUpsert},
     {"insert", "overwrite", "INSERT OVERWRITE", "Write CREATE OR REPLACE TABLE t AS SELECT ..."},
     {"rename", "", "RENAME", kRename},
     {"optimize", "", "OPTIMIZE", "Nothing is to be done: each load keeps the tablets in order."},

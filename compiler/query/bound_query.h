@@ -188,12 +188,40 @@ struct Query {
   int height = 0;
 };
 
+/// ON CONFLICT of an INSERT, which finds the rows that are in the way by joins.
+struct OnConflict {
+  enum class Action : uint8_t {
+    kNothing,  ///< the new row is left out
+    kUpdate,   ///< the old row gets values
+    kReplace,  ///< the old row goes
+  };
+  struct Key {
+    std::unique_ptr<Query> matches;  ///< new rows with the key of an old one: number of the new row, of the old one
+    /// New rows with the same key: number of a row, of another one that decides, the first (kReplace: the last).
+    std::unique_ptr<Query> repeats;
+  };
+  Action action = Action::kNothing;
+  /// A table that the queries read: it gets the new rows when the statement runs, and behind their columns their number.
+  std::shared_ptr<TableInfo> incoming;
+  std::vector<Key> keys;           ///< those that count
+  std::unique_ptr<Query> updates;  ///< kUpdate: the values that old rows get, number of the new row, of the old one
+  RowRules rules;                  ///< of these values; empty if there are none
+};
+
+/// A WHEN of MERGE.
+struct MergeAction {
+  enum class Kind : uint8_t { kNothing, kInsert, kUpdate, kDelete };
+  Kind kind = Kind::kNothing;
+  RowRules rules;  ///< of its rows; empty if there are none
+};
+
 struct Statement {
   enum class Kind : uint8_t {
     kSelect,
     kInsert,
     kDelete,
     kUpdate,
+    kMerge,
     kCreateTable,
     kDropTable,
     kCopyFrom,
@@ -216,23 +244,29 @@ struct Statement {
     kDropView
   };
   Kind kind = Kind::kSelect;
-  bool explain = false;  ///< kSelect, kInsert ... SELECT, kDelete and kUpdate only
+  bool explain = false;  ///< kSelect, kInsert ... SELECT, kDelete, kUpdate and kMerge only
   bool explain_analyze = false;
 
   /// kSelect; kInsert from SELECT; kCreateTable AS SELECT, which stores the visible outputs; kCopyTo (table or query): its
-  /// outputs have the target's types; kDelete, kUpdate: change_binder.h; kAlterTable: alter_binder.h.
+  /// outputs have the target's types; kDelete, kUpdate: change_binder.h; kMerge: merge_binder.h; kAlterTable: alter_binder.h.
   std::unique_ptr<Query> query;
 
-  std::string table;  ///< kInsert, kDelete, kUpdate, kCreateTable, kDropTable, kCopyFrom, kAlterTable
-  /// kInsert, kCopyFrom; kDelete, kUpdate, kAlterTable: with numbers of its rows, and so it has to be in the snapshot that the program
-  /// reads.
+  std::string table;  ///< kInsert, kDelete, kUpdate, kMerge, kCreateTable, kDropTable, kCopyFrom, kAlterTable
+  /// kInsert, kCopyFrom; where ChangesRows(), and kAlterTable: with numbers of its rows, and so it has to be in the snapshot
+  /// that the program reads.
   std::shared_ptr<const TableInfo> target;
-  RowBatch values;        ///< kInsert VALUES: all columns in schema order, cast to their types; missing ones NULL
-  RowRules rules;         ///< kInsert, kUpdate, kAlterTable; empty if the target has none
-  TableSchema schema;     ///< kCreateTable; kAlterTable: what it is afterwards
-  bool rewrites = false;  ///< kAlterTable: `query` gives all rows anew
-  EnumType type;          ///< kCreateType; kDropType: its name
-  Macro macro;            ///< kCreateMacro; kDropMacro: its name and kind
+  RowBatch values;  ///< kInsert VALUES: all columns in schema order, cast to their types; missing ones NULL
+  RowRules rules;   ///< kInsert, kUpdate, kAlterTable; empty if the target has none
+  std::unique_ptr<OnConflict> on_conflict;  ///< kInsert; nullptr: there is none
+  std::vector<MergeAction> merge_actions;   ///< kMerge
+  /// RETURNING, or nullptr: a query over `changed`, a table that gets the rows when the statement runs: with the target's
+  /// columns, others that `query` has behind those, and the number of the row.
+  std::unique_ptr<Query> returning;
+  std::shared_ptr<TableInfo> changed;
+  TableSchema schema;                      ///< kCreateTable; kAlterTable: what it is afterwards
+  bool rewrites = false;                   ///< kAlterTable: `query` gives all rows anew
+  EnumType type;                           ///< kCreateType; kDropType: its name
+  Macro macro;                             ///< kCreateMacro; kDropMacro: its name and kind
   std::shared_ptr<const ViewSchema> view;  ///< kCreateView
   bool if_exists = false;   ///< DROP TABLE, TYPE, MACRO and VIEW IF EXISTS, CREATE TABLE, MACRO and VIEW IF NOT EXISTS
   bool or_replace = false;  ///< CREATE OR REPLACE TABLE, MACRO and VIEW
@@ -258,5 +292,11 @@ struct Statement {
   std::string setting, value;       ///< value of kCopyFrom: "match": the header must name the columns in their order
   std::vector<std::string> tables;  ///< kVacuum: what is written anew; kTruncate; kDropView: the views
 };
+
+/// Whether the statement changes rows that the table has, so that it reads the table as it is when it writes.
+inline bool ChangesRows(const Statement& s) {
+  return s.kind == Statement::Kind::kDelete || s.kind == Statement::Kind::kUpdate ||
+         s.kind == Statement::Kind::kMerge || s.on_conflict != nullptr;
+}
 
 }  // namespace tessera

@@ -1,0 +1,220 @@
+#include "compiler/bind/merge_binder.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "compiler/bind/expression_binder.h"
+#include "compiler/bind/from_binder.h"
+#include "compiler/bind/query_binder.h"
+#include "compiler/bind/query_block.h"
+#include "compiler/bind/row_rules.h"
+#include "compiler/bind/set_list.h"
+#include "compiler/bind/table_binder.h"
+#include "compiler/query/conditions.h"
+#include "compiler/query/correlation.h"
+#include "compiler/query/expr_builder.h"
+#include "compiler/query/fold.h"
+#include "compiler/query/random_calls.h"
+#include "tablet/catalog/live_tablet.h"
+#include "tablet/catalog/schema_check.h"
+
+namespace tessera {
+namespace {
+
+const SqlType kBoolean = SqlType::Of(TypeId::kBoolean);
+const SqlType kBigint = SqlType::Of(TypeId::kBigint);
+
+bool IsOfMatched(const ParseNode& when) { return when.Number(Field::k_matched) != 0; }
+
+class MergeBinder {
+ public:
+  MergeBinder(const Dialect& dialect, QueryBlock* block, Statement* out)
+      : dialect_(dialect), block_(*block), out_(*out), table_(*out->target), values_(table_.schema.columns.size()) {}
+
+  /// `source`: the names that are there without a row of the target.
+  Status Bind(const ParseNode& clauses, const NameScope& source) {
+    bool ended[2] = {false, false};
+    for (const ParseNode& when : clauses) {
+      const bool matched = IsOfMatched(when);
+      const NameScope& scope = matched ? block_.scope : source;
+      if (ended[matched]) {
+        return SqlError("unreachable WHEN clause specified after unconditional WHEN clause", PositionOfWhen(when),
+                        "The first WHEN whose condition is true is done.");
+      }
+      ended[matched] = when.Get(Field::k_condition) == nullptr;
+      TESSERA_ASSIGN(ExprPtr condition, BindCondition(when, scope));
+      actions_.push_back(condition->Clone());
+      actions_.push_back(MakeConstant(Value::Int(kBigint, static_cast<int64_t>(out_.merge_actions.size()) + 1), -1));
+      TESSERA_TRY(BindAction(when, scope, *condition));
+      if (!block_.query->aggregates.empty() || !block_.windows.empty()) {
+        return SqlError("aggregate and window functions are not allowed in MERGE", PositionOfWhen(when),
+                        "Compute them in a subquery.");
+      }
+    }
+    return AddOutputs();
+  }
+
+ private:
+  static int PositionOfWhen(const ParseNode& when) { return when.FirstLocation(); }
+
+  ExprPtr RowNumber() const { return MakeColumn(0, RowNumberColumn(table_), kBigint, true, -1); }
+
+  /// Of the rows that come to this WHEN and are its own.
+  Result<ExprPtr> BindCondition(const ParseNode& when, const NameScope& scope) {
+    const Function test = IsOfMatched(when) ? Function::kIsNotNull : Function::kIsNull;
+    ExprPtr own = MakeFunction(test, kBoolean, -1, ExprList(RowNumber()));
+    const ParseNode* const condition = when.Get(Field::k_condition);
+    if (condition == nullptr) return own;
+    ExpressionBinder binder(&block_.context, &scope, Clause::kWhere);
+    TESSERA_ASSIGN(ExprPtr e, binder.BindBoolean(*condition, "argument of WHEN"));
+    if (IsVolatile(*e)) {
+      return Unsupported("random() in a condition of WHEN is not supported", condition->FirstLocation(),
+                         "Compute it in the source: USING (SELECT random() AS r, ...).");
+    }
+    return MakeFunction(Function::kAnd, kBoolean, -1, ExprList(std::move(own), std::move(e)));
+  }
+
+  Status BindAction(const ParseNode& when, const NameScope& scope, const Expr& condition) {
+    const std::string_view command = when.Text(Field::k_commandType);
+    MergeAction& action = out_.merge_actions.emplace_back();
+    std::vector<ExprPtr> row(values_.size());
+    if (command == "CMD_UPDATE") {
+      action.kind = MergeAction::Kind::kUpdate;
+      TESSERA_TRY(BindSetList(*when.Get(Field::k_targetList), table_, scope, "MERGE", &block_, &row));
+      TESSERA_TRY(CompleteUpdate(&row, &action));
+    } else if (command == "CMD_INSERT") {
+      action.kind = MergeAction::Kind::kInsert;
+      TESSERA_TRY(BindInsert(when, scope, &row, &action));
+    } else if (command == "CMD_DELETE") {
+      action.kind = MergeAction::Kind::kDelete;
+    }
+    for (size_t c = 0; c < row.size(); ++c) {
+      const SqlType type = StoredType(c);
+      values_[c].push_back(condition.Clone());
+      values_[c].push_back(row[c] != nullptr ? std::move(row[c]) : MakeNull(type, -1));
+    }
+    return {};
+  }
+
+  Status CompleteUpdate(std::vector<ExprPtr>* row, MergeAction* action) {
+    ExpressionBinder binder(&block_.context, nullptr, Clause::kSelect);
+    std::vector<int> given;
+    for (size_t c = 0; c < row->size(); ++c) {
+      const ColumnSchema& column = table_.schema.columns[c];
+      const int number = static_cast<int>(c);
+      if (column.generated_text) continue;
+      given.push_back(number);
+      if ((*row)[c] == nullptr) (*row)[c] = binder.Column(0, number, -1);
+      TESSERA_ASSIGN((*row)[c], AsColumn(std::move((*row)[c]), column, &binder));
+    }
+    TESSERA_ASSIGN(action->rules, MakeRowRules(table_.schema, given, dialect_));
+    return {};
+  }
+
+  Status BindInsert(const ParseNode& when, const NameScope& scope, std::vector<ExprPtr>* row, MergeAction* action) {
+    const ParseNode* const list = when.Get(Field::k_targetList);
+    const ParseNode* const values = when.Get(Field::k_values);  // nullptr: DEFAULT VALUES
+    TESSERA_ASSIGN(const std::vector<int> columns, ListedColumns(list, table_));
+    const size_t count = values != nullptr ? values->size() : 0;
+    if (count > columns.size())
+      return SqlError("INSERT has more expressions than target columns", values->FirstLocation());
+    if (count < columns.size() && list != nullptr && values != nullptr)
+      return SqlError("INSERT has more target columns than expressions", list->FirstLocation());
+    ExpressionBinder binder(&block_.context, &scope, Clause::kSelect);
+    std::vector<int> given;
+    const ParseNode* value = count > 0 ? values->first() : nullptr;
+    for (size_t i = 0; i < count; ++i, value = value->next()) {
+      const auto c = static_cast<size_t>(columns[i]);
+      const ColumnSchema& column = table_.schema.columns[c];
+      if (value->Is(Tag::kSetToDefault)) continue;
+      if (column.generated_text) return GivenToGenerated(column, value->FirstLocation());
+      TESSERA_ASSIGN(ExprPtr e, binder.Bind(*value));
+      TESSERA_ASSIGN((*row)[c], AsColumn(std::move(e), column, &binder));
+      given.push_back(columns[i]);
+    }
+    for (size_t c = 0; c < row->size(); ++c) {
+      if ((*row)[c] == nullptr) {
+        TESSERA_ASSIGN((*row)[c], AsColumn(MakeConstant(DefaultOf(table_.schema.columns[c]), -1),
+                                           table_.schema.columns[c], &binder));
+      }
+    }
+    TESSERA_ASSIGN(action->rules, MakeRowRules(table_.schema, given, dialect_));
+    return {};
+  }
+
+  /// A text that is too long is an error when it is stored; a cast would cut it.
+  SqlType StoredType(size_t column) const {
+    SqlType type = table_.schema.columns[column].type;
+    if (type.id == TypeId::kText) type.length = 0;
+    return type;
+  }
+
+  Status AddOutputs() {
+    Query& query = *block_.query;
+    const auto add = [&](std::vector<ExprPtr> branches, ExprPtr otherwise, const SqlType& type,
+                         const std::string& name) -> Status {
+      branches.push_back(std::move(otherwise));
+      TESSERA_ASSIGN(ExprPtr e, Fold(MakeFunction(Function::kCase, type, -1, std::move(branches)), false));
+      query.outputs.push_back({std::move(e), name});
+      return {};
+    };
+    for (size_t c = 0; c < values_.size(); ++c) {
+      const SqlType type = StoredType(c);
+      TESSERA_TRY(add(std::move(values_[c]), MakeNull(type, -1), type, table_.schema.columns[c].name));
+    }
+    TESSERA_TRY(add(std::move(actions_), MakeConstant(Value::Int(kBigint, 0), -1), kBigint, "action"));
+    query.outputs.push_back({RowNumber(), "row"});
+    query.visible = static_cast<int>(query.outputs.size());
+    return {};
+  }
+
+  const Dialect& dialect_;
+  QueryBlock& block_;
+  Statement& out_;
+  const TableInfo& table_;
+  std::vector<std::vector<ExprPtr>> values_;  ///< of each column: the branches of a CASE
+  std::vector<ExprPtr> actions_;              ///< the same of the action
+};
+
+}  // namespace
+
+Status BindMerge(const ParseNode& node, std::string_view sql, const Dialect& dialect, const Snapshot& snapshot,
+                 Statement* out) {
+  out->kind = Statement::Kind::kMerge;
+  const ParseNode& relation = *node.Get(Field::k_relation);
+  TESSERA_ASSIGN(const std::shared_ptr<const TableInfo> table, FindTable(relation, snapshot));
+  out->table = table->schema.name;
+  out->target = NumberRows(*table);
+  QueryBlock block(sql, &dialect, snapshot);
+  if (const ParseNode* with = node.Get(Field::k_withClause)) TESSERA_TRY(BindWith(*with, &block));
+  FromBinder from(&block);
+  TESSERA_TRY(from.BindTarget(relation, out->target));
+  NameScope target = std::exchange(block.scope, {});
+  TESSERA_TRY(from.BindOne(*node.Get(Field::k_sourceRelation)));
+  const NameScope source = std::exchange(block.scope, std::move(target));
+  block.scope.columns.insert(block.scope.columns.end(), source.columns.begin(), source.columns.end());
+  TESSERA_TRY(AddVariables(source, &block.scope));
+
+  ExpressionBinder binder(&block.context, &block.scope, Clause::kOn);
+  const ParseNode& on = *node.Get(Field::k_joinCondition);
+  TESSERA_ASSIGN(ExprPtr condition, binder.BindBoolean(on, "argument of ON"));
+  const ParseNode& clauses = *node.Get(Field::k_mergeWhenClauses);
+  bool only_matched = true;
+  for (const ParseNode& when : clauses) only_matched = only_matched && IsOfMatched(when);
+  if (only_matched) {
+    SplitConjuncts(std::move(condition), &block.query->conjuncts);
+  } else {
+    if (FindSubquery(*condition) != nullptr)
+      return Unsupported("a subquery in ON of MERGE with WHEN NOT MATCHED is not supported", on.FirstLocation(),
+                         "Compute it in the source: USING (SELECT (SELECT ...) AS x, ...).");
+    Relation& joined = block.query->relations[0];
+    joined.join = JoinKind::kLeft;
+    SplitConjuncts(std::move(condition), &joined.on);
+  }
+  TESSERA_TRY(MergeBinder(dialect, &block, out).Bind(clauses, source));
+  out->query = block.Take();
+  return {};
+}
+
+}  // namespace tessera
