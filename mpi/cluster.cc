@@ -27,6 +27,8 @@
 #include "mpi/messenger.h"
 #include "mpi/mpi_exchange.h"
 #include "mpi/rank_gpu.h"
+#include "tablet/catalog/live_tablet.h"
+#include "tablet/files/file_names.h"
 #include "mpi/rank_load.h"
 #include "mpi/rank_statistics.h"
 #include "mpi/rank_tablets.h"
@@ -335,15 +337,16 @@ class RankCluster final : public Cluster {
   /// The same on all ranks.
   Status OpenOnAll(const OpenCommand& command) {
     const std::string& directory = command.directory;
-    const std::string catalog = directory + "/catalog.sqlite";
+    // (The catalog of a temporary one is in the master's memory.)
+    const std::string file = directory + "/" + (command.temporary ? kOwnerFile : kCatalogFile);
     bool scatter = command.scatter;
-    const bool sees = access(catalog.c_str(), R_OK) == 0;
+    const bool sees = access(file.c_str(), R_OK) == 0;
     Status status;
     if (!scatter && !command.temporary && !sees) {
       status = {ErrorCode::kIo, "database \"" + directory + "\" cannot be read here: " + strerror(errno),
                 "With --scatter the master sends the tablets, and only its node needs the directory."};
     }
-    if (command.temporary) scatter = messenger_.Sum(sees ? 0 : 1) > 0;
+    if (command.temporary) scatter |= messenger_.Sum(sees ? 0 : 1) > 0;
     TESSERA_TRY(AgreeNow(status));
     scattered_ = scatter;
     tablets_.Open(directory, scatter);
@@ -422,7 +425,7 @@ class RankCluster final : public Cluster {
         }
         // The snapshot was made before these tablets came.
         auto& table = const_cast<TableInfo&>(*snapshot->tables[wanted[i].table]);
-        table.tablets[wanted[i].tablet] = tablets_.Keep(wanted[i].identity, rooms[i]);
+        PutTablet(tablets_.Keep(wanted[i].identity, rooms[i]), wanted[i].tablet, &table);
       }
     }
     if (status.ok()) {

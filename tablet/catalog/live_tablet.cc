@@ -97,6 +97,17 @@ void MarkLive(const std::vector<std::shared_ptr<const LiveRows>>& live, TableInf
   table->statistics.push_back(StatisticsOfLive(*table));
 }
 
+void PutTablet(std::shared_ptr<const Tablet> tablet, size_t number, TableInfo* table) {
+  std::shared_ptr<const Tablet>& place = table->tablets[number];
+  if (table->live_column >= 0) {
+    // (The marks live as long as the tablet that has them.)
+    std::shared_ptr<const LiveRows> live;
+    if (place->live() != nullptr) live = std::shared_ptr<const LiveRows>(place, place->live());
+    tablet = std::make_shared<const LiveTablet>(std::move(tablet), table->live_column, std::move(live), 0);
+  }
+  place = std::move(tablet);
+}
+
 std::shared_ptr<const TableInfo> NumberRows(const TableInfo& table) {
   auto out = std::make_shared<TableInfo>(table);
   const int columns = static_cast<int>(table.schema.columns.size());

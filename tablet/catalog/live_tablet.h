@@ -73,6 +73,9 @@ class LiveTablet final : public Tablet {
 /// schema. `live`: by tablet; nullptr: all rows of it are. Counts the live rows.
 void MarkLive(const std::vector<std::shared_ptr<const LiveRows>>& live, TableInfo* table);
 
+/// Puts a tablet into the place of an absent one of the same rows, whose marks it gets.
+void PutTablet(std::shared_ptr<const Tablet> tablet, size_t number, TableInfo* table);
+
 /// Room for the rows of a tablet in their numbers.
 inline constexpr int kRowNumberBits = 20;
 static_assert(kGreatestTabletRows <= uint32_t{1} << kRowNumberBits);

@@ -24,7 +24,6 @@ namespace tessera {
 namespace {
 
 constexpr std::string_view kPrefix = "tessera-", kPattern = "XXXXXX";
-constexpr char kLockFile[] = "owner.lock";
 constexpr time_t kLongAgo = 3600;  // seconds; the lock file comes microseconds after the directory
 constexpr int kAttempts = 16;
 
@@ -74,18 +73,18 @@ void RemoveIfAbandoned(int parent, const std::string& name) {
   struct stat info {};
   if (!directory.valid() || fstat(directory.get(), &info) != 0 || info.st_uid != geteuid()) return;
   const FileDescriptor lock(
-      openat(directory.get(), kLockFile, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+      openat(directory.get(), kOwnerFile, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   if (!lock.valid()) {
     if (errno == ENOENT && std::time(nullptr) - info.st_mtime > kLongAgo) unlinkat(parent, name.c_str(), AT_REMOVEDIR);
     return;
   }
   if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0 || !IsOfThisMachine(lock.get())) return;
   std::vector<std::string> files = NamesIn(directory.get());
-  std::erase(files, kLockFile);
+  std::erase(files, kOwnerFile);
   if (!std::all_of(files.begin(), files.end(), IsDatabaseFile)) return;
   for (const std::string& file : files) unlinkat(directory.get(), file.c_str(), 0);
   // Last, so that what is interrupted here is found again.
-  unlinkat(directory.get(), kLockFile, 0);
+  unlinkat(directory.get(), kOwnerFile, 0);
   unlinkat(parent, name.c_str(), AT_REMOVEDIR);
 }
 
@@ -108,7 +107,7 @@ Result<std::unique_ptr<TemporaryDirectory>> TemporaryDirectory::Make() {
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     std::string path = parent + "/" + std::string(kPrefix) + std::string(kPattern);
     if (mkdtemp(path.data()) == nullptr) return CannotCreate(path, errno);  // with mode 0700
-    const std::string file = path + "/" + kLockFile;
+    const std::string file = path + "/" + kOwnerFile;
     FileDescriptor lock(open(file.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
     if (!lock.valid()) {
       const int why = errno;
@@ -130,7 +129,7 @@ Result<std::unique_ptr<TemporaryDirectory>> TemporaryDirectory::Make() {
 TemporaryDirectory::~TemporaryDirectory() {
   try {
     std::error_code error;
-    const std::string lock = path_ + "/" + kLockFile;
+    const std::string lock = path_ + "/" + kOwnerFile;
     for (const auto& entry : std::filesystem::directory_iterator(path_, error)) {
       if (entry.path() != lock) std::filesystem::remove_all(entry.path(), error);
     }

@@ -5,7 +5,7 @@
 namespace tessera {
 
 bool IsDatabaseFile(const std::string& name) {
-  return name == "writer.lock" || name == "readers.lock" || name == "owner.lock" || name.starts_with(kCatalogFile) ||
+  return name == "writer.lock" || name == "readers.lock" || name == kOwnerFile || name.starts_with(kCatalogFile) ||
          name.starts_with(kTemporaryPrefix) || TabletIdOfFileName(name) >= 0;
 }
 
