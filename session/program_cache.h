@@ -1,8 +1,9 @@
 // The compiled queries of a session, so that one whose text comes again is not compiled again.
 //
 // What is kept is found by the statement's text. It is used only if all that the compiler read for it is the same: the
-// tables with their rows and statistics, the types, the macros, the views, the PlanOptions. A program that is good for one moment is not kept, see
-// Dependencies. Programs hold no snapshot, so that the files of a table that was dropped are not held either.
+// tables with their rows and statistics, the types, the macros, the views, the PlanOptions. A program that is good for
+// one moment is not kept, see Dependencies. Programs hold no snapshot, so that the files of a table that was dropped
+// are not held either.
 //
 // Start at: ProgramCache. The thread of the session.
 #pragma once

@@ -91,7 +91,7 @@ struct Dialect : SessionNames {
   bool if_not_exists = false;  ///< CREATE VIEW IF NOT EXISTS
   enum class InsertOr : uint8_t { kFail, kIgnore, kReplace };
   InsertOr insert_or = InsertOr::kFail;  ///< INSERT OR IGNORE, INSERT OR REPLACE, REPLACE
-  std::vector<Mark> marks;     ///< sorted by position: a statement may have a million
+  std::vector<Mark> marks;               ///< sorted by position: a statement may have a million
 };
 
 /// Runs a query and gives the texts of its first column that are not NULL. What columns PIVOT makes depends on the rows.
