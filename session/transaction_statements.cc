@@ -124,10 +124,12 @@ Status RunCommand(SessionState* state, const TransactionCommand& command) {
     state->warning = "SET TRANSACTION can only be used in transaction blocks";
     return Status::Ok();
   }
-  if (!t.is_open)
-    return SqlError(std::string(TagOf(command.kind)) + (command.kind == Kind::kRollbackTo ? " TO" : "") +
-                        " SAVEPOINT can only be used in transaction blocks",
+  if (!t.is_open) {
+    const std::string words = command.kind == Kind::kSavepoint ? "" : std::string(TagOf(command.kind)) + " ";
+    return SqlError((command.kind == Kind::kRollbackTo ? words + "TO " : words) +
+                        "SAVEPOINT can only be used in transaction blocks",
                     -1, "Enter BEGIN first.");
+  }
   if (command.kind == Kind::kSetModes) {
     t.reads_only |= command.reads_only;
     return Status::Ok();
