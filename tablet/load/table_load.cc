@@ -310,10 +310,8 @@ Status TableLoad::Commit() {
   TESSERA_TRY(DropEmptied());
   std::vector<std::string> sketches;
   TESSERA_ASSIGN(TableRecord after, MakeRecord(&sketches));
-  if (adds) {
-    TESSERA_TRY(CheckKey(after));
-    if (!directory_->InTransaction()) TESSERA_TRY(directory_->SyncDirectory());
-  }
+  // (The names of the new files: SQLite syncs their directory, which is that of its journal, before it writes the catalog.)
+  if (adds) TESSERA_TRY(CheckKey(after));
   TESSERA_TRY(status());
   const int64_t next_tablet_id =
       write_->contents.next_tablet_id + static_cast<int64_t>(tablets_cut() + tablets_adopted_);
