@@ -454,8 +454,12 @@ void DatabaseDirectory::AfterRollBack() noexcept {
   NoteGiven();
   const OpenTransaction ended = std::move(*transaction_);
   transaction_.reset();
+  RefreshAndSweep(true);
+}
+
+void DatabaseDirectory::RefreshAndSweep(bool sweeps) noexcept {
   try {
-    if (Refresh().ok()) Sweep(nullptr);
+    if (Refresh().ok() && sweeps) Sweep(nullptr);
   } catch (...) {  // what is not done here is done by the next writer
   }
 }
@@ -522,24 +526,16 @@ Status DatabaseDirectory::UpdateTable(const Write& write, const TableRecord& bef
 }
 
 void DatabaseDirectory::AfterCommit(const Result<Durability>& committed) noexcept {
-  if (InTransaction()) {
-    try {
-      if (Refresh().ok()) Sweep(nullptr);  // what the transaction itself has made and does not need any more
-    } catch (...) {                        // its end does that
-    }
-    return;
-  }
+  // Within a transaction: what it has made itself and does not need any more.
+  if (InTransaction()) return RefreshAndSweep(true);
   const bool uncertain = committed.ok() && *committed != Durability::kDurable && durable();
   warn_ |= uncertain;
   garbage_ |= uncertain;
   undurable_ = durable() && (uncertain || !committed.ok());
   if (!undurable_) durable_version_ = catalog_->others_version();
-  try {
-    // The old catalog may come back, and with it the files that it names: then they stay for the next writer, who syncs
-    // first. (A second sync right here would say nothing: the system reports an error once.)
-    if (Refresh().ok() && !uncertain) Sweep(nullptr);
-  } catch (...) {  // what is not done here is done by the next writer
-  }
+  // The old catalog may come back, and with it the files that it names: then they stay for the next writer, who syncs
+  // first. (A second sync right here would say nothing: the system reports an error once.)
+  RefreshAndSweep(!uncertain);
 }
 
 std::string DatabaseDirectory::TakeWarning() {

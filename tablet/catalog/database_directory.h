@@ -114,6 +114,8 @@ class DatabaseDirectory : public std::enable_shared_from_this<DatabaseDirectory>
   void AfterCommit(const Result<Durability>& committed) noexcept;
   /// Notes what changes have been given that are rolled back next.
   void NoteGiven();
+  /// What follows a change or its end, and may be left to the next writer.
+  void RefreshAndSweep(bool sweeps) noexcept;
   /// AfterCommit at the end of a transaction of which nothing is kept.
   void AfterRollBack() noexcept;
   /// Waits until the disk has the files of the tablets that the transaction has added.
