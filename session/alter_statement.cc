@@ -6,6 +6,7 @@
 
 #include "base/phase_clock.h"
 #include "session/program_run.h"
+#include "session/same_snapshot.h"
 #include "session/settings_scope.h"
 #include "session/statements.h"
 #include "tablet/catalog/live_tablet.h"
@@ -91,7 +92,7 @@ Status Alter(SessionState* state, std::string_view sql, const Compiled& compiled
   TESSERA_ASSIGN(const std::unique_ptr<TableAlteration> alteration, state->database->Alter(compiled.statement.table));
   // The table is that of this moment: no other process changes it until the commit.
   TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> now, state->database->Read());
-  if (now == snapshot) return AlterRows(state, compiled, *now, alteration.get(), out);
+  if (IsSame(*now, *snapshot)) return AlterRows(state, compiled, *now, alteration.get(), out);
   TESSERA_ASSIGN(const Compiled anew, Compile(sql, *now, PlanOptionsOf(*state), &state->random));
   if (anew.statement.kind == Statement::Kind::kNotice) return out->Done(anew.statement.notice);
   // (DROP INDEX may mean another table by now.)

@@ -11,6 +11,7 @@
 #include "session/kept_rows.h"
 #include "session/program_run.h"
 #include "session/returned_rows.h"
+#include "session/same_snapshot.h"
 #include "session/statements.h"
 
 namespace tessera {
@@ -153,7 +154,7 @@ Status Change(SessionState* state, std::string_view sql, const Compiled& compile
   TESSERA_ASSIGN(const std::unique_ptr<TableWriter> writer, state->database->Write(s.table));
   // The rows are those of this moment: no other process changes them until the commit.
   TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> now, state->Read());
-  if (now == snapshot) return ChangeRows(state, compiled, *now, writer.get(), out);
+  if (IsSame(*now, *snapshot)) return ChangeRows(state, compiled, *now, writer.get(), out);
   TESSERA_ASSIGN(const Compiled anew, Compile(sql, *now, PlanOptionsOf(*state), &state->random));
   return ChangeRows(state, anew, *now, writer.get(), out);
 }

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "session/same_snapshot.h"
+
 namespace tessera {
 namespace {
 
@@ -41,14 +43,6 @@ bool ChooseAlike(const PlanOptions& x, const PlanOptions& y) {
          on_device == y.on_device;
 }
 
-/// Whether what is in the snapshot beside tables is the same. A member more is a name more here.
-bool IsLike(const Snapshot& snapshot, const std::vector<EnumType>& known_types, const std::vector<Macro>& known_macros,
-            const Views& known_views) {
-  const auto& [tables, types, macros, views] = snapshot;
-  (void)tables;  // Dependencies::HoldIn
-  return types == known_types && macros == known_macros && views == known_views;
-}
-
 }  // namespace
 
 void ProgramCache::SetLimit(uint64_t bytes) {
@@ -62,7 +56,7 @@ std::shared_ptr<const vm::Program> ProgramCache::Find(std::string_view key, cons
   const auto found = by_key_.find(key);
   if (found == by_key_.end()) return nullptr;
   const auto entry = found->second;
-  if (!ChooseAlike(entry->options, options) || !IsLike(snapshot, entry->types, entry->macros, entry->views) ||
+  if (!ChooseAlike(entry->options, options) || !IsSameBesideTables(snapshot, entry->names) ||
       !entry->dependencies.HoldIn(snapshot)) {
     Drop(entry);
     return nullptr;
@@ -78,8 +72,10 @@ void ProgramCache::Keep(std::string_view key, std::shared_ptr<const vm::Program>
   if (bytes > limit_ / 4) return;
   if (const auto found = by_key_.find(key); found != by_key_.end()) Drop(found->second);
   DropDownTo(limit_ - bytes, kMostPrograms - 1);
-  entries_.push_front({std::string(key), std::move(program), std::move(dependencies), snapshot.types, snapshot.macros,
-                       snapshot.views, options, bytes});
+  Snapshot names = snapshot;
+  names.tables.clear();  // Dependencies::HoldIn
+  entries_.push_front(
+      {std::string(key), std::move(program), std::move(dependencies), std::move(names), options, bytes});
   PlanOptions& kept = entries_.front().options;
   kept.caches = {};
   kept.variables = nullptr;

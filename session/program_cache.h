@@ -45,9 +45,7 @@ class ProgramCache {
     std::string key;
     std::shared_ptr<const vm::Program> program;
     Dependencies dependencies;
-    std::vector<EnumType> types;
-    std::vector<Macro> macros;
-    Views views;
+    Snapshot names;       ///< types, macros and views: without its tables
     PlanOptions options;  ///< without what refers to the session
     uint64_t bytes = 0;
   };

@@ -17,6 +17,7 @@
 #include "compiler/parse/prepared_text.h"
 #include "mpi/cluster.h"
 #include "session/program_run.h"
+#include "session/same_snapshot.h"
 #include "session/session_state.h"
 #include "session/statement_timer.h"
 #include "session/statements.h"

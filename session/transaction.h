@@ -48,9 +48,6 @@ struct SessionTransaction {
 /// the transaction has failed before, and this does not end it.
 Result<bool> RunTransactionCommand(SessionState* state, std::string_view sql, ResultWriter* out);
 
-/// Whether nothing has changed in the catalog between two snapshots.
-bool IsSame(const Snapshot& a, const Snapshot& b);
-
 /// What a statement sees.
 Result<std::shared_ptr<const Snapshot>> SnapshotOf(SessionState* state);
 

@@ -5,6 +5,7 @@
 #include "compiler/compiler.h"
 #include "compiler/parse/sql_scanner.h"
 #include "compiler/parse/transaction_command.h"
+#include "session/same_snapshot.h"
 #include "session/session_state.h"
 #include "session/statements.h"
 #include "session/transaction.h"
@@ -34,7 +35,7 @@ Status Begin(SessionState* state, const TransactionCommand& command) {
 }
 
 Status Commit(SessionState* state) {
-  const SessionTransaction ended = std::exchange(state->transaction, {});
+  state->transaction = {};
   Database& database = *state->database;
   if (!database.InTransaction()) return Status::Ok();
   return database.CommitTransaction();
@@ -164,10 +165,6 @@ Result<bool> RunTransactionCommand(SessionState* state, std::string_view sql, Re
     TESSERA_TRY(out->Done(TagOf(command.kind)));
   }
   return true;
-}
-
-bool IsSame(const Snapshot& a, const Snapshot& b) {
-  return a.tables == b.tables && a.types == b.types && a.macros == b.macros && a.views == b.views;
 }
 
 Result<std::shared_ptr<const Snapshot>> SnapshotOf(SessionState* state) {
