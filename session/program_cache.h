@@ -28,7 +28,7 @@ class ProgramCache {
  public:
   static constexpr size_t kMostPrograms = 64;
 
-  /// At most so many bytes are kept; the programs that were used last stay.
+  /// No more bytes than these are kept; the programs that were used last stay.
   void SetLimit(uint64_t bytes);
   /// The program that was kept for `key`; nullptr: there is none that still holds.
   std::shared_ptr<const vm::Program> Find(std::string_view key, const Snapshot& snapshot, const PlanOptions& options);

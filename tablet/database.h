@@ -86,7 +86,7 @@ class Database {
   /// How the tablets are packed that are written from now on.
   virtual void SetCompression(CompressionGoal goal) = 0;
   /// What is in doubt about the changes since the last call, for the user; empty if nothing is. After the commit of a
-  /// change nothing makes it an error any more: whoever repeated it would make it twice.
+  /// change nothing makes it an error any more: to repeat it would make it twice.
   virtual std::string TakeWarning() = 0;
 };
 

@@ -217,7 +217,7 @@ Result<ExprPtr> ExpressionBinder::BindCast(const ParseNode& node) {
   }
   if (IsUntyped(*e)) {
     // A literal is read as the type without its length; then CAST cuts it.
-    SqlType plain = tries && IsParameter(*e) ? SqlType::Text() : type;  // a text of which nobody knows yet what it is
+    SqlType plain = tries && IsParameter(*e) ? SqlType::Text() : type;  // it is not known yet what the text is
     if (plain.id == TypeId::kText) plain.length = 0;
     Result<ExprPtr> value = Resolve(std::move(e), plain);
     if (!value.ok()) return tries ? Result<ExprPtr>(MakeNull(type, position)) : value.status();

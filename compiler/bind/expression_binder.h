@@ -345,7 +345,7 @@ class ExpressionBinder {
   // composed_function.cc
   /// The SYNTAX row of functions.def, or nullptr.
   static const ComposedFunction* FindComposed(std::string_view name);
-  /// A call of the row by an entry CALLED; nullptr if there is none for so many arguments.
+  /// A call of the row by an entry CALLED; nullptr if there is none for that number of arguments.
   Result<ExprPtr> BindCalled(const ComposedFunction& row, const ParseNode& call);
   /// The same by the others; nullptr if there is none for such arguments. Then `args` are as they were, except for the
   /// types of untyped constants.

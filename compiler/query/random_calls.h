@@ -19,7 +19,8 @@ struct RandomState {
 /// The same for every equal x: setseed(x), REPEATABLE (x).
 uint64_t SeedOf(double x);
 
-/// A call of random(). `site` tells it from others of the statement, see RandomSite. `shift`: rows whose places differ in the last so many bits alone get the same number.
+/// A call of random(). `site` tells it from others of the statement, see RandomSite. Rows whose places differ in the last
+/// `shift` bits alone get the same number.
 ExprPtr MakeRandom(uint64_t site, int position, int shift);
 /// A call of gen_random_uuid(), with 128 bits of the system's as its seed.
 ExprPtr MakeRandomUuid(int position);

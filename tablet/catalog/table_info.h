@@ -114,7 +114,7 @@ struct TableInfo {
 
 /// The table with the runs of a column in place of its rows: neighbours that are equal in it are one, and how many they are
 /// is the last column, a BIGINT. No other column than these two can be read. Errors: as Tablet::Runs.
-/// `runs`: how many each tablet has, as another process that has read them says; nullptr: nobody says.
+/// `runs`: how many each tablet has, as another process that has read them says; nullptr: it is not known.
 Result<std::shared_ptr<const TableInfo>> RunsOf(const TableInfo& table, int column, const std::vector<int32_t>* runs);
 
 /// Of each tablet, from the descriptors of its chunks, which are looked at once. Errors: as Tablet::Describe; kUnsupported, a

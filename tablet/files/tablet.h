@@ -36,10 +36,10 @@ class Tablet {
   /// kIo, with the file's name.
   virtual Result<ChunkPointer> Chunk(int column) const = 0;
   /// The same, but codes that are packed may not be unpacked: Chunk::codes is nullptr then, and AreCodesChecked(column)
-  /// says whether they are known to unpack to what the chunk says. If they are not, whoever unpacks them looks, and either
-  /// notes that they are right or asks Chunk() for the error.
+  /// says whether they are known to unpack to what the chunk says. If they are not, who unpacks them looks, and either notes
+  /// that they are right or asks Chunk() for the error.
   virtual Result<ChunkPointer> PackedChunk(int column) const { return Chunk(column); }
-  /// For whoever reads codes by tiles (tablet/chunk/packed_chunk.h). PackedChunk() if they are plain bits, if it is the first time, or
+  /// To read codes by tiles (tablet/chunk/packed_chunk.h): PackedChunk() if they are plain bits, if it is the first time, or
   /// if there is no room to keep them unpacked; else Chunk(). (After DropUnpacked() the next time is the first again.)
   virtual Result<ChunkPointer> ChunkForTiles(int column) const { return Chunk(column); }
   virtual bool AreCodesChecked(int) const { return true; }
@@ -64,9 +64,9 @@ class Tablet {
   /// Keeps `held`, the pages that a device has pinned, until the mapping is about to go. The host may not read what the
   /// device does, so from then on Intact() looks whether the file has its end.
   virtual void HoldWhileMapped(std::shared_ptr<void> /*held*/) const {}
-  /// The tablet as one of the runs of this column; behind its columns there is the number of rows of each run. It lives as
-  /// long as this one, and the pointer keeps both. `runs`: how many there are, if somebody knows; 0: nobody does. Errors:
-  /// as Describe(), and as StorageOf().
+  /// The tablet as one of the runs of this column; after its columns there is the number of rows of each run. It lives as long as
+  /// this one, and the pointer keeps both. `runs`: how many there are; 0: it is not known. Errors: as Describe(), and as
+  /// StorageOf().
   virtual Result<std::shared_ptr<const Tablet>> Runs(int column, uint32_t runs) const;
   /// Rows [first, first + rows) as a tablet of their own, which lives as long as this one. nullptr if this is neither a file of
   /// this process nor the runs of one. REQUIRES: as PartTablet.

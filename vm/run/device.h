@@ -63,12 +63,12 @@ struct SectionContext {
   /// the device's output are held at a time, and the result has no rows. Empty: all rows are in the result. An error
   /// ends the section and is returned by it.
   std::function<Status(RowSet*)> take_rows = {};
-  /// kGroups: what nobody reads. A group to which any of these applies may be left out of the result.
+  /// kGroups: what is not read. A group to which any of these applies may be left out of the result.
   std::vector<UnwantedGroups> unwanted = {};
-  /// So many rows or groups, or more, can stay on the device, where the sections that read them run. UINT64_MAX: none;
-  /// so it is for a section with an order that is not for its windows.
+  /// From this number on, rows or groups can stay on the device, where the sections that read them run. UINT64_MAX: none
+  /// can, as it is for a section with an order that is not for its windows.
   uint64_t keep_from = UINT64_MAX;
-  /// The section, whose rows the device keeps, behind which these rows are to be kept: it is forgotten then. -1: none.
+  /// The section, whose rows the device keeps, after which these rows are to be kept: it is forgotten then. -1: none.
   int append_to = -1;
   /// Add the columns of the section's windows: SectionBackend::HasWindows, and all of its rows are made here.
   bool add_windows = false;
@@ -76,7 +76,7 @@ struct SectionContext {
   /// same order on all ranks. With Section::by_key the rows wait for DeviceRun::ExchangeJoin. nullptr: it has these rows
   /// alone.
   Exchange* exchange = nullptr;
-  /// A section over the rows of a join table, which so many ranks have in the same order: it runs over this one's share,
+  /// A section over the rows of a join table, which `ranks` ranks have in the same order: it runs over the share of `rank`,
   /// see vm/shares/source_shares.h.
   int rank = 0, ranks = 1;
   /// Texts that are only handed on, and where these come from. nullptr: there are none. The caller resolves the rows that

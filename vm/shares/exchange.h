@@ -18,7 +18,7 @@ namespace tessera::vm {
 using RowPieces = std::vector<RowSet>;
 
 /// Bytes on their way between ranks: where this rank's are, and where those of others go. They travel in pieces, in order,
-/// kUnderWay of them at a time between two ranks. Nothing fails on the way, because the other ranks wait: whoever has no
+/// kUnderWay of them at a time between two ranks. Nothing fails on the way, because the other ranks wait: a rank that has no
 /// bytes sends others, and says so afterwards.
 class ByteMover {
  public:
