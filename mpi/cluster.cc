@@ -27,14 +27,14 @@
 #include "mpi/messenger.h"
 #include "mpi/mpi_exchange.h"
 #include "mpi/rank_gpu.h"
-#include "tablet/catalog/live_tablet.h"
-#include "tablet/files/file_names.h"
 #include "mpi/rank_load.h"
 #include "mpi/rank_statistics.h"
 #include "mpi/rank_tablets.h"
 #include "mpi/rank_watch.h"
 #include "mpi/tablet_sender.h"
 #include "mpi/transport.h"
+#include "tablet/catalog/live_tablet.h"
+#include "tablet/files/file_names.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
