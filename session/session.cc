@@ -104,8 +104,7 @@ class Session::Impl {
     const auto start = Clock::now();
     PhaseClock clock(Phase::kCompile);
     if (state_.options.trace) clock.KeepSpans();
-    StatementTimer timer;
-    Status status = timer.Start(state_.settings.statement_timeout, &state_.cancel);
+    Status status = timer_.Start(state_.settings.statement_timeout, &state_.cancel);
     if (status.ok()) {
       const InterruptScope interrupt(&state_.cancel);
       try {
@@ -114,7 +113,7 @@ class Session::Impl {
         status = StatusOfException();
       }
     }
-    const bool timed_out = timer.Stop();
+    const bool timed_out = timer_.Stop();
     FinishStatistics(&clock);
     state_.timing.total = MillisecondsSince(start);
     if (!state_.statistics.ranks.empty()) state_.statistics.ranks[0].total = state_.timing.total;
@@ -267,6 +266,7 @@ class Session::Impl {
   }
 
   SessionState state_;
+  StatementTimer timer_;
   bool is_new_ = false;
   // Both, and state_.cancel, are touched by signal handlers.
   std::atomic<bool> running_{false};

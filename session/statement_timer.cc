@@ -1,6 +1,6 @@
 #include "session/statement_timer.h"
 
-#include <chrono>
+#include <utility>
 
 namespace tessera {
 
@@ -9,27 +9,52 @@ Status TimedOut() {
           "SET statement_timeout allows it more milliseconds; 0 means no limit."};
 }
 
+StatementTimer::~StatementTimer() {
+  {
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
+  }
+  changed_.notify_all();
+}
+
 Status StatementTimer::Start(int64_t milliseconds, std::atomic<bool>* cancel) {
   if (milliseconds == 0) return {};
-  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(milliseconds);
-  return thread_.Start([this, end, cancel] {
-    std::unique_lock lock(mutex_);
-    if (!stopped_.wait_until(lock, end, [&] { return stop_; })) {
-      fired_ = true;
-      *cancel = true;
-    }
-    return Status::Ok();
-  });
+  if (!thread_.started()) TESSERA_TRY(thread_.Start([this] { return Watch(); }));
+  bool is_late;
+  {
+    const std::lock_guard lock(mutex_);
+    fired_ = false;
+    cancel_ = cancel;
+    end_ = Clock::now() + std::chrono::milliseconds(milliseconds);
+    is_late = end_ < wakes_;
+  }
+  if (is_late) changed_.notify_all();
+  return {};
 }
 
 bool StatementTimer::Stop() {
-  {
-    const std::lock_guard lock(mutex_);
-    stop_ = true;
+  const std::lock_guard lock(mutex_);
+  cancel_ = nullptr;
+  return std::exchange(fired_, false);
+}
+
+/// Most statements end long before their time, so the thread sleeps on: it wakes at the end of one that is over, and
+/// sleeps until the end of the one that runs then.
+Status StatementTimer::Watch() {
+  std::unique_lock lock(mutex_);
+  while (!closing_) {
+    if (cancel_ == nullptr) {
+      wakes_ = Clock::time_point::max();
+      changed_.wait(lock);
+    } else if (Clock::now() < end_) {
+      wakes_ = end_;
+      changed_.wait_until(lock, end_);
+    } else {
+      *std::exchange(cancel_, nullptr) = true;
+      fired_ = true;
+    }
   }
-  stopped_.notify_all();
-  (void)thread_.Join();
-  return fired_;
+  return {};
 }
 
 }  // namespace tessera

@@ -1,10 +1,11 @@
-// SET statement_timeout: a thread that sets the cancel flag of a statement which takes too long. Without a timeout there
-// is no thread.
+// SET statement_timeout: a thread that sets the cancel flag of a statement which takes too long. There is none before the
+// first statement with a timeout; then it stays, because to start and to join one takes longer than a short query.
 //
 // Start at: StatementTimer. Private to session/; one thread.
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
@@ -19,18 +20,28 @@ Status TimedOut();
 
 class StatementTimer {
  public:
-  ~StatementTimer() { (void)Stop(); }
+  StatementTimer() = default;
+  ~StatementTimer();
+  StatementTimer(const StatementTimer&) = delete;
+  StatementTimer& operator=(const StatementTimer&) = delete;
 
   /// Sets `*cancel` after so many milliseconds, unless Stop() is called before; 0: never. Errors: kResource, no thread.
   Status Start(int64_t milliseconds, std::atomic<bool>* cancel);
-  /// Returns whether it has set the flag.
+  /// Returns whether it has set the flag. It does not set it from here on.
   bool Stop();
 
  private:
+  using Clock = std::chrono::steady_clock;
+
+  Status Watch();
+
   std::mutex mutex_;
-  std::condition_variable stopped_;
-  bool stop_ = false;
+  std::condition_variable changed_;
+  std::atomic<bool>* cancel_ = nullptr;                 ///< of the statement that runs; nullptr: none has a timeout
+  Clock::time_point end_;                               ///< when its time is over
+  Clock::time_point wakes_ = Clock::time_point::max();  ///< when the thread looks again
   bool fired_ = false;
+  bool closing_ = false;
   BackgroundThread thread_;
 };
 

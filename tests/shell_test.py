@@ -1203,6 +1203,17 @@ def test_trace():
     holds("absent/t.json" in answer.err and answer.out == "one\n1\n", answer)
 
 
+def test_statement_timeout_of_one_statement_after_another():
+    """The thread that watches stays: it must not end a later statement at the time of an earlier one, or miss one."""
+    run("db", "-c", SLOW_TABLE, status=0)
+    answer = run("db", "--no-bail", "-c", "SET statement_timeout = 300", "-c", "SELECT 1 AS one", "-c", SLOW_QUERY,
+                 "-c", "SELECT 2 AS two", "-c", "SET statement_timeout = 100", "-c", SLOW_QUERY,
+                 "-c", "SET statement_timeout = 0", "-c", "SELECT sum(a) AS s FROM generate_series(1, 30000000) t(a)",
+                 "-c", "SET statement_timeout = 100000", "-c", "SELECT 3 AS three", status=1)
+    equal(answer.err.count("canceling statement due to statement timeout"), 2)
+    equal(answer.out, "one\n1\ntwo\n2\ns\n450000015000000\nthree\n3\n")
+
+
 def test_statement_timeout():
     run("db", "-c", SLOW_TABLE, status=0)
     answer = run("db", "--no-bail", "-c", "SET statement_timeout = 200", "-c", SLOW_QUERY, "-c", "SELECT 1 AS one", status=1)
