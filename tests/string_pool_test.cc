@@ -159,6 +159,36 @@ TEST(TextRanks, ThreadsShareTexts) {
   EXPECT_FALSE(Caught([&] { return OrderOf(views, &threads).status(); }).ok());
 }
 
+// The same bytes may be cut into other entries.
+TEST(KnownDictionaries, AreFoundByAllTheirEntries) {
+  const std::string text(200, 'x');
+  std::vector<uint64_t> offsets(101), others(101), few(10);
+  for (size_t i = 0; i < offsets.size(); ++i) {
+    offsets[i] = 2 * i;
+    others[i] = 2 * i - (i == 50 ? 1 : 0);
+  }
+  for (size_t i = 0; i < few.size(); ++i) few[i] = 20 * i;
+  KnownDictionaries known;
+  const auto ids = std::make_shared<const std::vector<int64_t>>(offsets.size(), 7);
+  EXPECT_EQ(known.Find({offsets, text}), nullptr);
+  known.Keep({offsets, text}, ids);
+  known.Keep({few, text}, ids);
+  EXPECT_EQ(known.Find({offsets, text}), ids);
+  EXPECT_EQ(known.Find({std::vector<uint64_t>(offsets), std::string(text)}), ids);
+  EXPECT_EQ(known.Find({others, text}), nullptr);
+  EXPECT_EQ(known.Find({offsets, std::string(200, 'y')}), nullptr);
+  EXPECT_EQ(known.Find({few, text}), nullptr);  // interning them takes no longer
+  // What it keeps does not grow without end.
+  for (int i = 0; i < 1000; ++i) {
+    const std::string other = std::to_string(i) + std::string(20000, ' ');
+    std::vector<uint64_t> ends = offsets;
+    ends.back() = other.size();
+    known.Keep({ends, other}, ids);
+  }
+  EXPECT_LE(known.bytes(), uint64_t{1} << 20);
+  EXPECT_EQ(known.Find({offsets, text}), ids);
+}
+
 // Rows that are NULL hold any number, and a number may be that of a string on its way in.
 TEST(StringPool, ReadersOfNumbersThatNobodyGaveThem) {
   constexpr int kStrings = 20000;

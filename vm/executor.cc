@@ -43,8 +43,9 @@ namespace {
 
 class Run {
  public:
-  Run(const Program& program, const RunOptions& options, ThreadPool* pool, RunStatistics* statistics)
-      : state_(program, options, pool),
+  Run(const Program& program, const RunOptions& options, ThreadPool* pool, std::shared_ptr<StringPool> strings,
+      RunStatistics* statistics)
+      : state_(program, options, pool, std::move(strings)),
         placement_(state_),
         host_(&state_, &placement_),
         device_(&state_, &placement_),
@@ -448,7 +449,19 @@ void TakeAccounts(PhaseClock* clock, RankStatistics* rank) {
 class Executor::Impl {
  public:
   explicit Impl(int threads) : pool(threads) {}
+
+  /// The pool of a query's strings: that of the query before, as long as it is small. Ranks tell each other of as many
+  /// strings as a pool has, so theirs begin with none.
+  std::shared_ptr<StringPool> StringsFor(const RunOptions& options) {
+    constexpr uint64_t kMostBytes = uint64_t{4} << 20, kLimitShare = 64;
+    if (options.exchange != nullptr) return std::make_shared<StringPool>();
+    if (strings == nullptr || strings->bytes() > std::min(kMostBytes, MemoryLimit() / kLimitShare))
+      strings = std::make_shared<StringPool>();
+    return strings;
+  }
+
   ThreadPool pool;
+  std::shared_ptr<StringPool> strings;
 };
 
 bool SharedByRanks(const Section& section) {
@@ -462,7 +475,7 @@ ThreadPool* Executor::pool() { return &impl_->pool; }
 
 Status Executor::Run(const Program& program, const Snapshot& snapshot, const RunOptions& options,
                      const RowConsumer& consume, RunStatistics* statistics) {
-  return vm::Run(program, options, &impl_->pool, statistics).Execute(snapshot, consume);
+  return vm::Run(program, options, &impl_->pool, impl_->StringsFor(options), statistics).Execute(snapshot, consume);
 }
 
 }  // namespace tessera::vm

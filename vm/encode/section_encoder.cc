@@ -450,6 +450,28 @@ auto* Keep(V values, TabletEncoding* out) {
   return kept->data();
 }
 
+/// The identifiers of a chunk's entries and a 0, which out->storage owns.
+Result<const int64_t*> InternDictionary(const Chunk& chunk, const LoopRunner& loop, StringPool* strings,
+                                        TabletEncoding* out) {
+  const uint64_t begin = chunk.entry_offsets[0];
+  const DictionaryEntries entries{{chunk.entry_offsets, size_t{chunk.entries} + 1},
+                                  {chunk.entry_bytes + begin, chunk.entry_offsets[chunk.entries] - begin}};
+  const bool is_dictionary = chunk.encoding == Encoding::kDictionary;
+  KnownDictionaries::Ids ids = is_dictionary ? strings->dictionaries().Find(entries) : nullptr;
+  if (ids == nullptr) {
+    auto made = std::make_shared<std::vector<int64_t>>(size_t{chunk.entries} + 1);
+    TESSERA_TRY(ForEntries(chunk.entries, loop, [&](uint32_t first, uint32_t end) {
+      InternEntries(chunk, first, end, strings, made->data() + first);
+      return Status::Ok();
+    }));
+    ids = std::move(made);
+    if (is_dictionary) strings->dictionaries().Keep(entries, ids);
+  }
+  // (What shares the storage does not write to it.)
+  out->storage.emplace_back(ids, reinterpret_cast<uint8_t*>(const_cast<int64_t*>(ids->data())));
+  return ids->data();
+}
+
 /// The slot becomes one of codes that a map gives the values of.
 void UseParts(CodedParts parts, SlotEncoding* b, TabletEncoding* out) {
   b->decode = Decode::kMap;
@@ -539,29 +561,22 @@ Status SectionEncoder::EncodeSlot(size_t number, const TabletEncoding* like, con
     if (b->map_null != nullptr) ShareStorage(b->map_null, *like, out);
     return Status::Ok();
   }
-  int64_t* map = nullptr;
   if (slot.map >= 0) {
     TESSERA_ASSIGN(DictionaryMap made, MapDictionary(program_, slot.map, chunk, strings_, loop));
     made.values.push_back(0);
-    map = Keep(std::move(made.values), out);
+    b->map = Keep(std::move(made.values), out);
     if (std::find(made.null.begin(), made.null.end(), uint8_t{1}) != made.null.end()) {
       made.null.push_back(0);
       b->map_null = Keep(std::move(made.null), out);
     }
   } else if (lazy_ && chunk.entries > kLazyEntries) {
-    map = Keep(std::vector<int64_t>(b->map_entries), out);
+    b->map = Keep(std::vector<int64_t>(b->map_entries), out);
     b->texts = TextForm::kLazyMap;
   } else {
-    map = Keep(UninitializedVector<int64_t>(b->map_entries), out);
-    map[chunk.entries] = 0;
-    TESSERA_TRY(ForEntries(chunk.entries, loop, [&](uint32_t first, uint32_t end) {
-      InternEntries(chunk, first, end, strings_, map + first);
-      return Status::Ok();
-    }));
+    TESSERA_ASSIGN(b->map, InternDictionary(chunk, loop, strings_, out));
   }
-  b->map = map;
   if (b->decode == Decode::kConstant) {
-    b->base = static_cast<uint64_t>(map[0]);
+    b->base = static_cast<uint64_t>(b->map[0]);
     b->base_high = 0;
     b->all_null = b->map_null != nullptr && b->map_null[0] != 0;
     b->map = nullptr;

@@ -77,6 +77,7 @@ struct StringPool::Shard {
   std::span<uint64_t> table;  // identifier + 1, 0 if free; a power of two, at most half full
   std::vector<uint64_t> grown;
   std::vector<std::unique_ptr<char[]>> arenas;
+  uint64_t arena_bytes = 0;  // of all but the first
   size_t arena_left = kFirstArena;
   char* arena = first_arena;
   // Most queries have few strings: allocating both for each shard took a quarter of the time for a thousand strings.
@@ -87,6 +88,7 @@ struct StringPool::Shard {
   const char* Keep(std::string_view s) {
     if (s.size() > arena_left) {
       const size_t size = std::max<size_t>(s.size(), 64 << 10);
+      arena_bytes += size;
       arenas.push_back(std::make_unique_for_overwrite<char[]>(size));
       arena = arenas.back().get();
       arena_left = size;
@@ -203,6 +205,15 @@ Status StringPool::Intern(ThreadPool* threads, std::span<const std::string_view>
     Intern(texts.subspan(first, std::min(kPart, texts.size() - first)), ids + first);
     return Status::Ok();
   });
+}
+
+uint64_t StringPool::bytes() const {
+  uint64_t bytes = dictionaries_.bytes() + count() * sizeof(Entries::Entry);
+  for (int i = 0; i < kShards; ++i) {
+    const std::lock_guard<std::mutex> lock(shards_[i].mutex);
+    bytes += shards_[i].arena_bytes + shards_[i].grown.size() * sizeof(uint64_t);
+  }
+  return bytes;
 }
 
 size_t StringPool::count() const { return entries_->count.load(std::memory_order_relaxed); }

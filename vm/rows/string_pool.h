@@ -1,5 +1,6 @@
-// The strings of one query: a text value in a register is the identifier that the pool gave the string. Equal strings
-// have equal identifiers, so grouping, joining and comparing for equality are done on integers.
+// The strings of queries: a text value in a register is the identifier that the pool gave the string. Equal strings have
+// equal identifiers, so grouping, joining and comparing for equality are done on integers. A pool that stays small serves
+// one query after another (vm/executor.cc).
 //
 // Start at: Intern, Get. Thread-safe; strings are never removed while the pool lives.
 #pragma once
@@ -11,6 +12,7 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "vm/rows/known_dictionaries.h"
 
 namespace tessera {
 class ThreadPool;
@@ -36,6 +38,10 @@ class StringPool {
   std::string_view Get(int64_t id) const;
   /// Identifiers are less than this. Some may stand for no string: Get gives "".
   size_t count() const;
+  /// Bytes of memory that it takes, but for the first few of each kind.
+  uint64_t bytes() const;
+  /// Dictionaries whose entries have been interned.
+  KnownDictionaries& dictionaries() { return dictionaries_; }
 
  private:
   struct Entries;
@@ -44,6 +50,7 @@ class StringPool {
   std::unique_ptr<Entries> entries_;
   std::unique_ptr<Shard[]> shards_;
   std::atomic<size_t> turn_{0};  ///< where the next caller with many strings begins
+  KnownDictionaries dictionaries_;
 };
 
 }  // namespace tessera::vm

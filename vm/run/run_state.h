@@ -30,11 +30,13 @@ struct Fed {
 };
 
 struct RunState {
-  RunState(const Program& p, const RunOptions& o, ThreadPool* threads)
+  RunState(const Program& p, const RunOptions& o, ThreadPool* threads, std::shared_ptr<StringPool> pool_of_strings)
       : program(p),
         traits(TraitsOf(p)),
         options(o),
         pool(threads),
+        held_strings(std::move(pool_of_strings)),
+        strings(*held_strings),
         results(p.sections.size()),
         joins(p, traits, threads),
         routes(p.joins.size()),
@@ -50,7 +52,8 @@ struct RunState {
   const ProgramTraits traits;
   const RunOptions& options;
   ThreadPool* const pool;
-  StringPool strings;
+  const std::shared_ptr<StringPool> held_strings;
+  StringPool& strings;
   std::vector<const TableInfo*> tables;                ///< by number in the program
   std::vector<std::shared_ptr<const TableInfo>> runs;  ///< of those that are read as such
   std::vector<RowSet> results;                         ///< by section: its rows, until they have been read
