@@ -180,6 +180,7 @@ class DirectoryDatabase final : public Database {
     // The file first: a wrong name should not wait for the lock.
     TESSERA_ASSIGN(CsvFile csv, CsvFile::Open(file));
     TESSERA_ASSIGN(std::unique_ptr<TableLoad> load, TableLoad::Begin(directory_, table, options.cancel));
+    load->TakeLastShort();
     if (options.schema != nullptr) TESSERA_TRY(CheckUnchanged(*options.schema, load->schema()));
     TESSERA_ASSIGN(const bool shared, LoadWithRanks(file, options, load.get()));
     if (!shared) TESSERA_TRY(LoadCsv(std::move(csv), options, load.get()));

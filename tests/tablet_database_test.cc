@@ -392,17 +392,31 @@ TEST_F(TabletDatabase, SchemasThatCannotBe) {
   EXPECT_EQ(Table(database.get(), "t")->schema.primary_key, std::vector<int>{1});
 }
 
-TEST_F(TabletDatabase, AllTabletsButTheLastAreFull) {
+TEST_F(TabletDatabase, SmallTabletsAreWrittenTogether) {
   auto database = Open(Path("d"));
   ASSERT_OK(database->CreateTable(NumbersSchema("t", 1000), false));
   int64_t next = 0;
-  for (const size_t rows : {1u, 998u, 1u, 1u, 2500u, 499u, 7u, 10000u}) {
+  // How many rows come, and how many rows the tablets before the last have then, and the last.
+  struct Step {
+    size_t rows;
+    std::vector<uint32_t> before;
+    uint32_t last;
+  };
+  for (const auto& [rows, before, last] : std::vector<Step>{{1, {}, 1},
+                                                            {998, {}, 999},
+                                                            {1, {999}, 1},  // 999 rows are not written anew for one
+                                                            {1, {999}, 2},
+                                                            {2500, {1000, 1000, 1000}, 501},
+                                                            {499, {1000, 1000, 1000}, 1000},
+                                                            {7, {1000, 1000, 1000, 1000}, 7},
+                                                            {10000, std::vector<uint32_t>(14, 1000), 7}}) {
     ASSERT_OK(Insert(database.get(), "t", Numbers(next, rows)));
     next += static_cast<int64_t>(rows);
     const auto table = Table(database.get(), "t");
     ASSERT_EQ(table->rows, static_cast<uint64_t>(next));
-    ASSERT_EQ(table->tablets.size(), static_cast<size_t>((next + 999) / 1000));
-    for (size_t t = 0; t + 1 < table->tablets.size(); ++t) EXPECT_EQ(table->tablets[t]->rows(), 1000u);
+    ASSERT_EQ(table->tablets.size(), before.size() + 1);
+    for (size_t t = 0; t < before.size(); ++t) EXPECT_EQ(table->tablets[t]->rows(), before[t]);
+    EXPECT_EQ(table->tablets.back()->rows(), last);
     const RowBatch all = Rows(*table);
     for (size_t i = 0; i < all.rows; ++i) ASSERT_EQ(all.columns[0].fixed[i], static_cast<int64_t>(i));
     EXPECT_EQ(table->statistics[1].distinct == static_cast<uint64_t>(next) || next > 1024, true);
@@ -411,6 +425,21 @@ TEST_F(TabletDatabase, AllTabletsButTheLastAreFull) {
     EXPECT_EQ(table->statistics[1].encoded_bytes, bytes);
     EXPECT_EQ(TabletFiles(Path("d")), table->tablets.size()) << "replaced files are gone";
   }
+}
+
+TEST_F(TabletDatabase, OneRowAtATimeLeavesFewTablets) {
+  auto database = Open(Path("d"));
+  ASSERT_OK(database->CreateTable(NumbersSchema("t", 200), false));
+  for (int64_t k = 0; k < 450; ++k) {
+    ASSERT_OK(Insert(database.get(), "t", Numbers(k, 1)));
+    const auto table = Table(database.get(), "t");
+    ASSERT_LE(table->tablets.size(), static_cast<size_t>(k / 200 + 5));
+    if (k % 50 != 49) continue;
+    const RowBatch all = Rows(*table);
+    ASSERT_EQ(all.rows, static_cast<size_t>(k + 1));
+    for (size_t i = 0; i < all.rows; ++i) ASSERT_EQ(all.columns[0].fixed[i], static_cast<int64_t>(i));
+  }
+  EXPECT_EQ(Table(Open(Path("d")).get(), "t")->rows, 450u) << "the catalog with short tablets is read again";
 }
 
 TEST_F(TabletDatabase, BatchesOfAnySizeKeepTheirOrder) {
@@ -896,20 +925,24 @@ TEST_F(TabletDatabase, ManyInsertsLeaveFewFiles) {
     for (int64_t k = 1; k < 40; ++k) {
       // As a statement does it, which was compiled for what there is now.
       const auto snapshot = database->Read();
+      ASSERT_TRUE(snapshot.ok());
       ASSERT_OK(Insert(database.get(), "t", Numbers(k, 1)));
-      // Of `first`, of the statement, and the new one.
-      EXPECT_LE(TabletFiles(database->directory()), 3u);
+      // Of `first`, of the statement, and the new ones.
+      const size_t now = Table(database.get(), "t")->tablets.size();
+      EXPECT_LE(now, 3u);
+      EXPECT_LE(TabletFiles(database->directory()), 1 + (*snapshot)->Find("t")->tablets.size() + now);
     }
     EXPECT_EQ(Rows(*Table(database.get(), "t")).rows, 40u);
     EXPECT_EQ(Rows(*first).rows, 1u) << "its tablet was not opened before";
   }
-  EXPECT_EQ(TabletFiles(path), 1u);
   // With a reader elsewhere all stay.
   auto database = Open(path);
   auto other = Open(path, OpenMode::kReadOnly);
   const auto theirs = other->Read();
+  const size_t read = (*theirs)->Find("t")->tablets.size();
+  EXPECT_EQ(TabletFiles(path), read);
   for (int64_t k = 40; k < 44; ++k) ASSERT_OK(Insert(database.get(), "t", Numbers(k, 1)));
-  EXPECT_EQ(TabletFiles(path), 5u);
+  EXPECT_EQ(TabletFiles(path), read + 4);
   EXPECT_EQ(Rows(*(*theirs)->Find("t")).rows, 40u);
 }
 
@@ -926,7 +959,11 @@ TEST_F(TabletDatabase, UnchangedTabletsKeepTheirObjects) {
   EXPECT_NE(after.get(), before.get());
   EXPECT_EQ(after->tablets[0], before->tablets[0]);
   EXPECT_EQ(after->tablets[1], before->tablets[1]);
-  EXPECT_NE(after->tablets[2], before->tablets[2]);
+  EXPECT_EQ(after->tablets[2], before->tablets[2]) << "50 rows are not written anew for one";
+  ASSERT_OK(Insert(database.get(), "t", Numbers(251, 10)));
+  const auto more = Table(database.get(), "t");
+  EXPECT_EQ(more->tablets[1], before->tablets[1]);
+  EXPECT_NE(more->tablets[2], before->tablets[2]) << "... but for eleven";
 }
 
 TEST_F(TabletDatabase, AllTypesSurviveAReopen) {

@@ -33,10 +33,11 @@ namespace {
 
 constexpr int kApplicationId = 0x54534352;  // "TSCR"
 /// Without and with the table of defaults, with that of constraints, with types or what is computed for each row, with
-/// clustered tables, with distributed ones, with deleted rows, and with views or macros. Each is made with the first entry.
+/// clustered tables, with distributed ones, with deleted rows, and with views, macros or short tablets before the last. Each
+/// is made with the first entry.
 constexpr int kUserVersion = 1, kVersionWithDefaults = 2, kVersionWithConstraints = 3, kVersionWithTypes = 4,
               kVersionWithClusters = 5, kVersionWithBuckets = 6, kVersionWithDeletedRows = 7,
-              kNewestVersion = 8;  // with views or macros
+              kVersionWithShortTablets = 8, kNewestVersion = 8;
 /// Of tables, tablets and versions: whoever counts on from here does not come to the end of an int64_t.
 constexpr int64_t kGreatestId = int64_t{1} << 62;
 constexpr int64_t kGreatestFileBytes = int64_t{1} << 50;
@@ -528,8 +529,6 @@ Result<std::shared_ptr<const TableRecord>> Catalog::LoadTable(TableRecord table,
     tablet.header_checksum = static_cast<uint64_t>(query.Integer(3));
     (void)query.Integer(4, number, number);
     if (!query.wrong().empty()) return Corrupt(query.wrong() + " of tablet " + std::to_string(number + 1) + of_table);
-    if (number > 0 && table.tablets.back().rows != table.tablet_rows && table.schema.distribute_by.empty())
-      return Corrupt("a short tablet" + of_table);
     table.tablets.push_back(tablet);
   }
   TESSERA_TRY(LoadDeletedRows(&table));
@@ -592,6 +591,11 @@ Status Catalog::WriteTable(const TableRecord& table, const std::vector<std::stri
                   .Bind(int64_t{table.tablet_rows})
                   .Bind(table.checksum)
                   .Run());
+  const auto is_short = [&](const TabletRecord& t) {
+    return &t != &table.tablets.back() && t.rows < table.tablet_rows;
+  };
+  if (table.schema.distribute_by.empty() && std::ranges::any_of(table.tablets, is_short))
+    TESSERA_TRY(RaiseVersion(kVersionWithShortTablets));
   Statement insert_column(this, "INSERT INTO columns VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
   for (size_t c = 0; c < table.schema.columns.size(); ++c) {
     const ColumnSchema& column = table.schema.columns[c];

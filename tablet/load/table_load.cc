@@ -14,6 +14,13 @@
 #include "tablet/load/primary_key.h"
 
 namespace tessera {
+namespace {
+
+/// A tablet with more times as many rows as come after it is not written anew. So a row is written anew some dozens of times
+/// while INSERTs of one row fill a tablet, and no more than some six small tablets wait for that.
+constexpr uint64_t kTimesAsMany = 8;
+
+}  // namespace
 
 Result<std::unique_ptr<TableLoad>> TableLoad::Begin(std::shared_ptr<DatabaseDirectory> directory,
                                                     const std::string& table, const std::atomic<bool>* cancel) {
@@ -69,8 +76,9 @@ TableLoad::TableLoad(std::shared_ptr<DatabaseDirectory> directory, DatabaseDirec
       replaced_bytes_(table_->schema.columns.size()) {
   const std::vector<TabletRecord>& tablets = table_->tablets;
   last_is_short_ = !IsDistributed() && !tablets.empty() && tablets.back().rows < tablet_rows_;
-  // A table of one short tablet is written anew as a whole, so its size is chosen again: a first INSERT of a few rows
-  // must not decide how a billion that follow are stored.
+  tablet_rows_before_ = tablet_rows_;
+  // A table of one short tablet that is written anew as a whole has its size chosen again: a first INSERT of a few rows must
+  // not decide how a billion that follow are stored.
   if (last_is_short_ && tablets.size() == 1 && table_->schema.tablet_rows == 0) tablet_rows_ = 0;
 }
 
@@ -92,6 +100,27 @@ TableLoad::~TableLoad() {
 uint32_t TableLoad::SettleTabletRows(uint64_t rows) {
   if (tablet_rows_ == 0) tablet_rows_ = ChooseTabletRows(short_rows() + rows);
   return tablet_rows_;
+}
+
+size_t TableLoad::FirstToTake(uint64_t rows) const {
+  const std::vector<TabletRecord>& tablets = table_->tablets;
+  size_t first = tablets.size();
+  if (!last_is_short_) return first;
+  if (takes_last_) return first - 1;
+  for (uint64_t together = rows; first > 0; --first) {
+    const uint32_t of_tablet = tablets[first - 1].rows;
+    if (of_tablet >= tablet_rows_before_ || of_tablet > kTimesAsMany * together) break;
+    together += of_tablet;
+  }
+  return first;
+}
+
+Status TableLoad::TakeLast(uint64_t rows) {
+  const size_t first = FirstToTake(rows);
+  if (first > 0 && tablet_rows_ == 0) tablet_rows_ = tablet_rows_before_;
+  if (first == 0 && last_is_short_ && !deletes_ && !takes_last_ && table_->schema.tablet_rows == 0) tablet_rows_ = 0;
+  for (size_t t = first; t < table_->tablets.size(); ++t) TESSERA_TRY(TakeBack(t));
+  return {};
 }
 
 uint64_t TableLoad::rows_loaded() const {
@@ -182,7 +211,8 @@ Status TableLoad::DropEmptied() {
 }
 
 Status TableLoad::Delete(std::span<const int64_t> rows, std::vector<bool>* fresh) {
-  deletes_ = true;
+  // (Rows are cut before it is known whether the table is written anew as a whole.)
+  if (!std::exchange(deletes_, true) && tablet_rows_ == 0) tablet_rows_ = tablet_rows_before_;
   fresh->assign(rows.size(), false);
   for (size_t i = 0; i < rows.size(); ++i) {
     const auto tablet = static_cast<size_t>(rows[i] >> kRowNumberBits);
@@ -205,7 +235,7 @@ Status TableLoad::Add(RowBatch batch) {
   if (!started_ && batch.rows > 0) {
     TESSERA_TRY(status());
     started_ = true;
-    if (last_is_short_ && !deletes_) TESSERA_TRY(TakeBack(table_->tablets.size() - 1));
+    if (!deletes_) TESSERA_TRY(TakeLast(batch.rows));
   }
   return TabletCutter::Add(std::move(batch));
 }
@@ -213,7 +243,7 @@ Status TableLoad::Add(RowBatch batch) {
 void TableLoad::EndOfRows() {
   const bool takes_late = IsDistributed() || (last_is_short_ && deletes_);
   if (takes_late && rows_added() > 0 && !std::exchange(ended_, true)) {
-    const Status taken = IsDistributed() ? TakeShortTablets() : TakeBack(table_->tablets.size() - 1);
+    const Status taken = IsDistributed() ? TakeShortTablets() : TakeLast(rows_added());
     if (!taken.ok()) return Fail(taken);
   }
   TabletCutter::EndOfRows();

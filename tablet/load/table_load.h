@@ -4,9 +4,10 @@
 // at the same time (shared_load.h). Commit() then checks the primary key and makes everything visible in one catalog
 // transaction.
 //
-// The table's last tablet, if it is not full, is read back and becomes the first rows of the load: all tablets but the
-// last are always full. Of a distributed table that is the tablet that is not full of each bucket that gets rows. Where
-// rows are deleted it comes after the new rows, when all that go are known.
+// Tablets at the end of the table that are not full are read back and become the first rows of the load, unless they have
+// many more rows than come: a few rows do not write a large tablet anew, but become one of their own, and the small ones are
+// written together as they grow. COPY always takes the last one. Of a distributed table it is the tablet that is not full of
+// each bucket that gets rows. Where rows are deleted they come after the new rows, when all that go are known.
 //
 // Start at: TableLoad::Begin. Add and Commit: one thread at a time; RunTask: any thread at any time before Commit()
 // returns.
@@ -49,6 +50,10 @@ class TableLoad final : public TabletCutter {
   /// With those of other processes.
   uint64_t rows_loaded() const;
 
+  /// The last tablet, if it is not full, is written anew however few rows come: so one process makes the same tablets of a
+  /// file as several, which are told its rows before they know their own. Before the first Add().
+  void TakeLastShort() { takes_last_ = true; }
+
   // For a load in which other processes have a part:
 
   /// The rows of the table's last tablet if it is not full: they become the first of the new tablets.
@@ -63,6 +68,9 @@ class TableLoad final : public TabletCutter {
             std::shared_ptr<const TableRecord> table, const std::atomic<bool>* cancel);
   static TabletTarget TargetOf(const DatabaseDirectory& directory, const DatabaseDirectory::Write& write,
                                const TableRecord& table);
+  /// The first of the tablets at the table's end that are written anew with `rows` more.
+  size_t FirstToTake(uint64_t rows) const;
+  Status TakeLast(uint64_t rows);
   Status TakeShortTablets();
   Status TakeBack(size_t tablet);
   /// Tablets all of whose rows have been deleted do not stay.
@@ -88,6 +96,8 @@ class TableLoad final : public TabletCutter {
   uint64_t rows_deleted_ = 0;
   std::vector<std::vector<uint64_t>> deleted_;             ///< by tablet, as of LiveRows; empty: as in the record
   bool last_is_short_ = false;                             ///< of a table that is not distributed
+  bool takes_last_ = false;                                ///< however many rows come
+  uint32_t tablet_rows_before_ = 0;                        ///< of the table
   std::vector<bool> kept_;                                 ///< by tablet of the table before the load: it stays
   std::vector<uint64_t> replaced_nulls_, replaced_bytes_;  ///< of the columns of the other tablets, written anew
   /// Of other processes, in the order of their rows.
