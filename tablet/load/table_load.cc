@@ -177,15 +177,12 @@ Status TableLoad::Forget(size_t tablet, const Tablet& file) {
   return file.Intact();
 }
 
-/// Adds the live rows of a tablet, which does not stay.
-Status TableLoad::TakeBack(size_t tablet) {
-  const TabletRecord& record = table_->tablets[tablet];
-  const std::shared_ptr<const Tablet> file = FileOf(*table_, record);
+Result<RowBatch> TableLoad::LiveRowsIn(size_t tablet, const Tablet& file) const {
   const std::shared_ptr<const LiveRows> live = LiveOf(tablet);
   RowBatch batch;
-  batch.rows = record.rows - (live != nullptr ? live->deleted() : 0);
+  batch.rows = file.rows() - (live != nullptr ? live->deleted() : 0);
   for (size_t c = 0; c < table_->schema.columns.size(); ++c) {
-    TESSERA_ASSIGN(const ChunkPointer chunk, file->Chunk(static_cast<int>(c)));
+    TESSERA_ASSIGN(const ChunkPointer chunk, file.Chunk(static_cast<int>(c)));
     ColumnVector column;
     column.type = table_->schema.columns[c].type;
     for (uint32_t row = 0; row < chunk->rows;) {
@@ -196,6 +193,13 @@ Status TableLoad::TakeBack(size_t tablet) {
     }
     batch.columns.push_back(std::move(column));
   }
+  return batch;
+}
+
+/// Adds the live rows of a tablet, which does not stay.
+Status TableLoad::TakeBack(size_t tablet) {
+  const std::shared_ptr<const Tablet> file = FileOf(*table_, table_->tablets[tablet]);
+  TESSERA_ASSIGN(RowBatch batch, LiveRowsIn(tablet, *file));
   TESSERA_TRY(Forget(tablet, *file));
   if (batch.rows > 0) AddAgain(std::move(batch));
   return {};
@@ -253,7 +257,12 @@ Result<TableRecord> TableLoad::MakeRecord(std::vector<std::string>* sketches) {
   TableRecord after = *table_;
   after.tablet_rows = tablet_rows_;
   after.tablets.clear();
+  std::vector<const NewTablets*> in_place;
   for (size_t t = 0; t < kept_.size(); ++t) {
+    if (in_place.size() < compacted_.size() && compacted_[in_place.size()].range.begin == t) {
+      in_place.push_back(&compacted_[in_place.size()].tablets->made());
+      after.tablets.insert(after.tablets.end(), in_place.back()->records.begin(), in_place.back()->records.end());
+    }
     if (!kept_[t]) continue;
     after.tablets.push_back(table_->tablets[t]);
     after.tablets.back().live = LiveOf(t);
@@ -263,6 +272,7 @@ Result<TableRecord> TableLoad::MakeRecord(std::vector<std::string>* sketches) {
   for (const NewTablets* tablets : made) {
     after.tablets.insert(after.tablets.end(), tablets->records.begin(), tablets->records.end());
   }
+  made.insert(made.end(), in_place.begin(), in_place.end());
   const uint64_t rows = after.rows();
   std::vector<std::string> old_sketches(after.statistics.size());
   // (Where no tablet stays, the new ones have counted all rows.)
@@ -304,7 +314,7 @@ Result<TableRecord> TableLoad::MakeRecord(std::vector<std::string>* sketches) {
 
 Status TableLoad::CheckKey(const TableRecord& after) const {
   if (after.schema.primary_key.empty() && after.schema.unique_keys.empty()) return {};
-  const auto kept = static_cast<size_t>(std::ranges::count(kept_, true));
+  const size_t kept = after.tablets.size() - made().records.size() - tablets_adopted_;  // or written anew in its place
   TabletPointers old_tablets, new_tablets;
   for (size_t t = 0; t < after.tablets.size(); ++t)
     (t < kept ? old_tablets : new_tablets).push_back(FileOf(after, after.tablets[t]));
@@ -338,15 +348,17 @@ Status TableLoad::Commit() {
     TESSERA_TRY(NameAdopted());
   }
   TESSERA_TRY(DropEmptied());
+  TESSERA_TRY(Compact());
   std::vector<std::string> sketches;
   TESSERA_ASSIGN(TableRecord after, MakeRecord(&sketches));
   // (The names of the new files: SQLite syncs their directory, which is that of its journal, before it writes the catalog.)
   if (adds) TESSERA_TRY(CheckKey(after));
   TESSERA_TRY(status());
   const int64_t next_tablet_id =
-      write_->contents.next_tablet_id + static_cast<int64_t>(tablets_cut() + tablets_adopted_);
+      write_->contents.next_tablet_id + static_cast<int64_t>(tablets_cut() + tablets_adopted_ + tablets_compacted_);
   committing_ = true;
   Release();
+  for (const Compacted& compacted : compacted_) compacted.tablets->Release();
   const Status committed =
       is_new_ ? directory_->InsertTable(*write_, std::move(after), replaced_.get(), sketches, next_tablet_id)
               : directory_->UpdateTable(*write_, *table_, std::move(after), sketches, next_tablet_id);

@@ -7,7 +7,8 @@
 // Tablets at the end of the table that are not full are read back and become the first rows of the load, unless they have
 // many more rows than come: a few rows do not write a large tablet anew, but become one of their own, and the small ones are
 // written together as they grow. COPY always takes the last one. Of a distributed table it is the tablet that is not full of
-// each bucket that gets rows. Where rows are deleted they come after the new rows, when all that go are known.
+// each bucket that gets rows. Where rows are deleted they come after the new rows, when all that go are known. Other tablets
+// are written anew when it pays (compaction.h).
 //
 // Start at: TableLoad::Begin. Add and Commit: one thread at a time; RunTask: any thread at any time before Commit()
 // returns.
@@ -20,6 +21,7 @@
 #include <vector>
 
 #include "tablet/catalog/database_directory.h"
+#include "tablet/load/compaction.h"
 #include "tablet/load/tablet_cutter.h"
 
 namespace tessera {
@@ -73,8 +75,13 @@ class TableLoad final : public TabletCutter {
   Status TakeLast(uint64_t rows);
   Status TakeShortTablets();
   Status TakeBack(size_t tablet);
+  Result<RowBatch> LiveRowsIn(size_t tablet, const Tablet& file) const;
   /// Tablets all of whose rows have been deleted do not stay.
   Status DropEmptied();
+  // table_compaction.cc
+  /// Makes new tablets of those that are due for it (compaction.h), in their places. What fails is left as it is.
+  Status Compact();
+  Status CompactRange(const TabletRange& range);
   /// What a statistic of all columns loses with a tablet that does not stay.
   Status Forget(size_t tablet, const Tablet& file);
   std::shared_ptr<const Tablet> FileOf(const TableRecord& table, const TabletRecord& tablet) const;
@@ -107,7 +114,14 @@ class TableLoad final : public TabletCutter {
   };
   std::vector<Adopted> adopted_;
   size_t tablets_adopted_ = 0;
-  bool committing_ = false;  ///< from here on only the catalog says which files are in use
+  /// Tablets that take the places of others, in order.
+  struct Compacted {
+    TabletRange range;
+    std::unique_ptr<TabletCutter> tablets;
+  };
+  std::vector<Compacted> compacted_;
+  size_t tablets_compacted_ = 0;  ///< the new ones
+  bool committing_ = false;       ///< from here on only the catalog says which files are in use
 };
 
 }  // namespace tessera
