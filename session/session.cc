@@ -165,7 +165,11 @@ class Session::Impl {
   Status Run(std::string_view sql, ResultWriter* out) {
     const auto run = [&]() -> Status {
       TESSERA_ASSIGN(const bool done, RunTransactionCommand(&state_, sql, out));
-      return done ? Status::Ok() : RunOther(sql, out);
+      if (done) return Status::Ok();
+      TESSERA_ASSIGN(const DatabaseCommand command, ReadDatabaseCommand(sql));
+      if (command.kind == DatabaseCommand::Kind::kNone) return RunOther(sql, out);
+      const auto other = [this](std::string_view part, ResultWriter* none) { return RunOther(part, none); };
+      return RunDatabaseCommand(&state_, command, other, out);
     };
     Status status = run();
     if (!status.ok()) state_.transaction.has_failed = state_.transaction.is_open;

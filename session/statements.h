@@ -5,12 +5,14 @@
 // Start at: RunStatement. The thread of the session.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/status.h"
 #include "compiler/compiler.h"
+#include "compiler/parse/database_command.h"
 #include "session/session.h"
 #include "session/session_state.h"
 #include "tablet/catalog/table_info.h"
@@ -58,6 +60,14 @@ Status DropViews(SessionState* state, const Statement& statement);
 /// Writes the tables anew, each in one commit: in the order of cluster_by, packed for `compression` ("": for what the
 /// session's setting says). Errors: no such table; `compression` is none of the setting's values.
 Status Vacuum(SessionState* state, const std::vector<std::string>& tables, const std::string& compression);
+
+// database_statements.cc
+/// Runs one statement of the session that is none of these.
+using StatementRunner = std::function<Status(std::string_view sql, ResultWriter* out)>;
+/// VACUUM INTO, EXPORT DATABASE and IMPORT DATABASE: a database as a whole, copied, written as SQL and CSV, and read from that.
+/// Errors leave nothing on the disk and the database as it was.
+Status RunDatabaseCommand(SessionState* state, const DatabaseCommand& command, const StatementRunner& run,
+                          ResultWriter* out);
 
 // copy_statements.cc
 Status CopyFrom(SessionState* state, const Statement& statement, ResultWriter* out);

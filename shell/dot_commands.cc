@@ -94,6 +94,8 @@ struct DotCommands::Command {
 const std::vector<DotCommands::Command>& DotCommands::Commands() {
   constexpr size_t kAny = SIZE_MAX;
   static const std::vector<Command> commands = {
+      {"backup", "DIRECTORY", 1, 1, &DotCommands::Backup,
+       "Copy the database, as it is now, into a new directory; others go on using it"},
       {"bail", "on|off", 0, 1, &DotCommands::Bail, "End a script, or a line at the prompt, at its first error (on)"},
       {"cache", "[clear]", 0, 1, &DotCommands::Cache,
        "Show what the caches of columns hold and have done, or forget what they hold"},
@@ -166,6 +168,10 @@ Status DotCommands::Switch(const std::string& word, bool* value) {
     return SqlError("\"" + word + "\" is neither on nor off");
   }
   return Status::Ok();
+}
+
+Status DotCommands::Backup(const Arguments& arguments) {
+  return shell_->Execute("VACUUM INTO " + QuotedText(arguments[0]));
 }
 
 // A switch without an argument shows its state.

@@ -25,6 +25,7 @@ class DotCommands {
   struct Command;
   static const std::vector<Command>& Commands();
 
+  Status Backup(const Arguments& arguments);
   Status Bail(const Arguments& arguments);
   Status Cache(const Arguments& arguments);
   Status Device(const Arguments& arguments);

@@ -42,6 +42,8 @@ class DirectoryDatabase final : public Database {
   Status CommitTransaction() override { return directory_->CommitTransaction(); }
   void RollBackTransaction() noexcept override { directory_->RollBackTransaction(); }
 
+  Status CopyTo(const std::string& directory) override { return directory_->CopyTo(directory); }
+
   Status CreateTable(const TableSchema& schema, bool if_not_exists) override {
     TESSERA_TRY(CheckSchema(schema));
     TESSERA_ASSIGN(const DatabaseDirectory::Write write, directory_->BeginWrite());

@@ -82,6 +82,10 @@ class Database {
   virtual Status CommitTransaction() = 0;
   virtual void RollBackTransaction() noexcept = 0;
 
+  /// The committed state now as a new database in `directory`, whole or not at all, while others go on. Errors: it exists and
+  /// is not empty. REQUIRES: !InTransaction().
+  virtual Status CopyTo(const std::string& directory) = 0;
+
   virtual void SetLockTimeout(int milliseconds) = 0;
   /// How the tablets are packed that are written from now on.
   virtual void SetCompression(CompressionGoal goal) = 0;

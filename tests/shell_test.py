@@ -784,6 +784,7 @@ def test_dot_commands():
         "maxrows",
         "separator",
         "echo",
+        "backup",
         "bail",
         "quit",
         "exit",

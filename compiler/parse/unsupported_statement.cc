@@ -71,8 +71,6 @@ constexpr Foreign kForeign[] = {
     {"install", "", "INSTALL", kNoExtensions},
     {"load", "", "LOAD", kNoExtensions},
     {"explain", "query", "EXPLAIN QUERY PLAN", "Write EXPLAIN."},
-    {"export", "", "EXPORT DATABASE", "Write COPY t TO 'file' for each table."},
-    {"import", "database", "IMPORT DATABASE", "Write CREATE TABLE and COPY t FROM 'file' for each table."},
     {"upsert", "", "UPSERT", kUpsert},
     {"insert", "or", "INSERT OR FAIL or OR ROLLBACK", kUpsert},
     {"insert", "overwrite", "INSERT OVERWRITE", "Write CREATE OR REPLACE TABLE t AS SELECT ..."},

@@ -1,10 +1,12 @@
 #include "compiler/query/schema_text.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <vector>
 
 #include "compiler/parse/sql_scanner.h"
+#include "tablet/load/tablet_cutter.h"
 
 namespace tessera {
 namespace {
@@ -37,19 +39,22 @@ std::set<std::string> WordsOf(std::string_view sql) {
   return words;
 }
 
-}  // namespace
-
-std::vector<SchemaEntry> InOrderOfUse(const Views& views, const std::vector<Macro>& macros) {
-  std::vector<SchemaEntry> entries, ordered;
-  std::vector<std::set<std::string>> words;
+void AddViewsAndMacros(const Views& views, const std::vector<Macro>& macros, std::vector<SchemaEntry>* entries,
+                       std::vector<std::set<std::string>>* words) {
   for (const auto& view : views) {
-    entries.push_back({view->name, CreateViewText(*view)});
-    words.push_back(WordsOf(view->query));
+    entries->push_back({view->name, CreateViewText(*view)});
+    words->push_back(WordsOf(view->query));
   }
   for (const Macro& macro : macros) {
-    entries.push_back({macro.name, CreateMacroText(macro)});
-    words.push_back(WordsOf(macro.definition));
+    entries->push_back({macro.name, CreateMacroText(macro)});
+    words->push_back(WordsOf(macro.definition));
   }
+}
+
+/// Each after those that its words name, else as they stand.
+std::vector<SchemaEntry> InOrder(const std::vector<SchemaEntry>& entries,
+                                 const std::vector<std::set<std::string>>& words) {
+  std::vector<SchemaEntry> ordered;
   std::vector<bool> done(entries.size());
   // What is named like one need not be it: where that seems to be a circle, the first goes on.
   for (bool forced = false; ordered.size() < entries.size();) {
@@ -66,6 +71,41 @@ std::vector<SchemaEntry> InOrderOfUse(const Views& views, const std::vector<Macr
     forced = ordered.size() == before;
   }
   return ordered;
+}
+
+}  // namespace
+
+std::vector<SchemaEntry> InOrderOfUse(const Views& views, const std::vector<Macro>& macros) {
+  std::vector<SchemaEntry> entries;
+  std::vector<std::set<std::string>> words;
+  AddViewsAndMacros(views, macros, &entries, &words);
+  return InOrder(entries, words);
+}
+
+std::vector<SchemaEntry> WholeSchema(const Snapshot& snapshot) {
+  std::vector<SchemaEntry> entries;
+  std::vector<std::set<std::string>> words;
+  for (const EnumType& type : snapshot.types) {
+    entries.push_back({type.name, CreateTypeText(type)});
+    words.emplace_back();
+  }
+  for (const std::shared_ptr<const TableInfo>& table : snapshot.tables) {
+    TableSchema schema = table->schema;
+    // (The size that is chosen for so many rows need not be said, and would hold for other rows, too.)
+    if (schema.tablet_rows == ChooseTabletRows(table->rows)) schema.tablet_rows = 0;
+    entries.push_back({schema.name, CreateTableText(schema), table});
+    words.push_back(WordsOf(entries.back().text));
+  }
+  Views views;
+  std::ranges::copy_if(snapshot.views, std::back_inserter(views), [](const auto& view) { return !view->temporary; });
+  AddViewsAndMacros(views, snapshot.macros, &entries, &words);
+  return InOrder(entries, words);
+}
+
+std::string CreateTypeText(const EnumType& type) {
+  std::string labels;
+  for (const std::string& label : type.labels) labels += (labels.empty() ? "" : ", ") + QuotedText(label);
+  return "CREATE TYPE " + QuotedName(type.name) + " AS ENUM (" + labels + ");\n";
 }
 
 std::string CreateViewText(const ViewSchema& view) {

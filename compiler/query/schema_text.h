@@ -3,13 +3,16 @@
 // Start at: CreateTableText. Pure functions; any thread.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "tablet/catalog/macro.h"
 #include "tablet/catalog/schema.h"
+#include "tablet/catalog/table_info.h"
 #include "tablet/catalog/view.h"
+#include "tablet/values/enum_type.h"
 
 namespace tessera {
 
@@ -22,14 +25,21 @@ std::string CreateMacroText(const Macro& macro);
 /// `CREATE VIEW ...;`, ending with a newline.
 std::string CreateViewText(const ViewSchema& view);
 
-/// A view or a macro.
+/// A view, a macro, or another thing in the catalog.
 struct SchemaEntry {
   std::string name;
-  std::string text;  ///< that makes it
+  std::string text;                                  ///< that makes it
+  std::shared_ptr<const TableInfo> table = nullptr;  ///< WholeSchema: the table that it is
 };
 
 /// Views and macros, each after those that its text names, else views first, by their names.
 std::vector<SchemaEntry> InOrderOfUse(const Views& views, const std::vector<Macro>& macros);
+
+/// `CREATE TYPE ...;`, a line.
+std::string CreateTypeText(const EnumType& type);
+
+/// All that a catalog has, but for what is temporary, each after what its text names; else types, tables, views, macros.
+std::vector<SchemaEntry> WholeSchema(const Snapshot& snapshot);
 
 /// `name` as SQL needs it: in double quotes unless it is a plain lower-case word that is not reserved.
 std::string QuotedName(std::string_view name);

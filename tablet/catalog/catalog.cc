@@ -107,13 +107,6 @@ CREATE TABLE constraints (
 );
 )";
 
-constexpr char kTypesSchema[] = R"(
-CREATE TABLE types (
-  name    TEXT PRIMARY KEY,
-  labels  TEXT NOT NULL
-);
-)";
-
 constexpr char kDeletedRowsSchema[] = R"(
 CREATE TABLE deleted_rows (
   tablet_id  INTEGER PRIMARY KEY REFERENCES tablets (id),
@@ -330,17 +323,31 @@ Result<Catalog::State> Catalog::Check() {
 }
 
 Status Catalog::Initialise() {
+  CatalogContents contents;
+  std::random_device random;
+  for (uint8_t& byte : contents.database) byte = static_cast<uint8_t>(random());
+  return Initialise(contents, {});
+}
+
+Status Catalog::Initialise(const CatalogContents& contents, const std::vector<std::vector<std::string>>& sketches) {
   Transaction transaction(this);
   TESSERA_TRY(transaction.BeginChange("BEGIN EXCLUSIVE"));
   TESSERA_TRY(Execute(kSchema));
   TESSERA_TRY(Execute(("PRAGMA application_id = " + std::to_string(kApplicationId)).c_str()));
   TESSERA_TRY(Execute(("PRAGMA user_version = " + std::to_string(kUserVersion)).c_str()));
-  CatalogContents contents;
-  std::random_device random;
-  for (uint8_t& byte : contents.database) byte = static_cast<uint8_t>(random());
-  Statement insert(this, "INSERT INTO database VALUES (1, ?, 1, 1, ?)");
+  Statement insert(this, "INSERT INTO database VALUES (1, ?, ?, ?, ?)");
   insert.BindBlob({reinterpret_cast<const char*>(contents.database.data()), contents.database.size()});
+  insert.Bind(contents.next_table_id).Bind(contents.next_tablet_id);
   TESSERA_TRY(insert.Bind(DatabaseChecksum(contents)).Run());
+  for (size_t t = 0; t < contents.tables.size(); ++t) {
+    const TableRecord& table = *contents.tables[t];
+    TESSERA_TRY(WriteTable(table, sketches[t]));
+    TESSERA_TRY(InsertTablets(table, 0));
+    TESSERA_TRY(WriteDeletedRows({}, table));
+  }
+  if (!contents.types.empty()) TESSERA_TRY(WriteTypes(contents.types));
+  if (!contents.macros.empty()) TESSERA_TRY(WriteMacros(contents.macros));
+  if (!contents.views.empty()) TESSERA_TRY(WriteViews(contents.views));
   return transaction.Commit();
 }
 
@@ -765,15 +772,7 @@ Result<Durability> Catalog::SetTypes(const CatalogContents& state, std::vector<E
   after.types = std::move(types);
   Transaction transaction(this);
   TESSERA_TRY(transaction.BeginChange("BEGIN IMMEDIATE"));
-  TESSERA_ASSIGN(const bool has_types, HasTable("types"));
-  if (!has_types) {
-    TESSERA_TRY(Execute(kTypesSchema));
-    TESSERA_TRY(RaiseVersion(kVersionWithTypes));
-  }
-  TESSERA_TRY(Execute("DELETE FROM types"));
-  Statement insert(this, "INSERT INTO types VALUES (?, ?)");
-  for (const EnumType& type : after.types)
-    TESSERA_TRY(insert.Bind(std::string_view(type.name)).Bind(std::string_view(EnumText(type))).Run());
+  TESSERA_TRY(WriteTypes(after.types));
   return Commit(&transaction, after);
 }
 

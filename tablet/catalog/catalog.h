@@ -56,6 +56,8 @@ class Catalog {
   Result<State> Check();
   /// Makes the tables.
   Status Initialise();
+  /// The same with what another catalog has. `sketches`: of each table by column, as in UpdateTable.
+  Status Initialise(const CatalogContents& contents, const std::vector<std::vector<std::string>>& sketches);
 
   /// True at the first call and whenever a transaction of any process was committed since the last call.
   Result<bool> Changed();
@@ -124,10 +126,11 @@ class Catalog {
   Status Corrupt(const std::string& reason) const;
   Result<CatalogContents> LoadInTransaction(const CatalogContents* before);
   // catalog_names.cc; the table of macros is made with the first macro
-  static const char kMacrosSchema[];
+  static const char kTypesSchema[], kMacrosSchema[];
   Status LoadNames(CatalogContents* contents);
   Status LoadTypes(std::vector<EnumType>* types);
   Status LoadMacros(std::vector<Macro>* macros);
+  Status WriteTypes(const std::vector<EnumType>& types);
   Status WriteMacros(const std::vector<Macro>& macros);
   // catalog_views.cc: the tables of views, which are made with the first view
   static const char kViewsSchema[];

@@ -10,9 +10,16 @@
 namespace tessera {
 namespace {
 
-constexpr int kVersionWithMacros = 8;
+constexpr int kVersionWithTypes = 4, kVersionWithMacros = 8;
 
 }  // namespace
+
+const char Catalog::kTypesSchema[] = R"(
+CREATE TABLE types (
+  name    TEXT PRIMARY KEY,
+  labels  TEXT NOT NULL
+);
+)";
 
 const char Catalog::kMacrosSchema[] = R"(
 CREATE TABLE macros (
@@ -43,6 +50,19 @@ Status Catalog::LoadTypes(std::vector<EnumType>* types) {
   if (!query.wrong().empty()) return Corrupt("a type has " + query.wrong());
   std::sort(types->begin(), types->end(), [](const EnumType& a, const EnumType& b) { return a.name < b.name; });
   return Status::Ok();
+}
+
+Status Catalog::WriteTypes(const std::vector<EnumType>& types) {
+  TESSERA_ASSIGN(const bool has_types, HasTable("types"));
+  if (!has_types) {
+    TESSERA_TRY(Execute(kTypesSchema));
+    TESSERA_TRY(RaiseVersion(kVersionWithTypes));
+  }
+  TESSERA_TRY(Execute("DELETE FROM types"));
+  Statement insert(this, "INSERT INTO types VALUES (?, ?)");
+  for (const EnumType& type : types)
+    TESSERA_TRY(insert.Bind(std::string_view(type.name)).Bind(std::string_view(EnumText(type))).Run());
+  return {};
 }
 
 Status Catalog::LoadMacros(std::vector<Macro>* macros) {

@@ -87,6 +87,10 @@ class DatabaseDirectory : public std::enable_shared_from_this<DatabaseDirectory>
                      const std::vector<std::string>& sketches, int64_t next_tablet_id);
   Result<std::vector<std::string>> Sketches(const TableRecord& table);
 
+  /// The committed state now as a new database, while others read and change this one. Errors: there is something at that
+  /// place. REQUIRES: !InTransaction().
+  Status CopyTo(const std::string& directory);
+
   TabletIdentity IdentityOf(const CatalogContents& contents, const TableRecord& table,
                             const TabletRecord& tablet) const;
   /// What is in doubt about the changes since the last call; empty if nothing is.
@@ -110,6 +114,10 @@ class DatabaseDirectory : public std::enable_shared_from_this<DatabaseDirectory>
                                             const std::shared_ptr<const TableRecord>& record);
   /// REQUIRES: mutex_ held. Brings contents_ up to date.
   Status Refresh();
+  /// The catalog with the sketches of each table, and a snapshot of the same moment, which keeps the files; no snapshot where
+  /// nothing has been written.
+  Status ReadWhole(CatalogContents* contents, std::vector<std::vector<std::string>>* sketches,
+                   std::shared_ptr<const Snapshot>* snapshot);
   /// REQUIRES: the writer lock and mutex_ are held. Nothing of it can fail a change that was made.
   void AfterCommit(const Result<Durability>& committed) noexcept;
   /// Notes what changes have been given that are rolled back next.

@@ -1,0 +1,135 @@
+#include "compiler/parse/database_command.h"
+
+#include <algorithm>
+
+#include "compiler/parse/sql_scanner.h"
+
+namespace tessera {
+namespace {
+
+using Kind = DatabaseCommand::Kind;
+
+/// The tokens of a statement without blanks.
+class Tokens {
+ public:
+  explicit Tokens(std::string_view sql) : sql_(sql) { Next(); }
+
+  const Token& token() const { return token_; }
+  std::string_view text() const { return sql_.substr(token_.begin, token_.end - token_.begin); }
+  bool AtEnd() const { return token_.kind == Token::Kind::kEnd; }
+  void Next() {
+    do {
+      token_ = NextToken(sql_, token_.end);
+    } while ((token_.kind == Token::Kind::kSpace && token_.closed) ||
+             (token_.kind == Token::Kind::kSymbol && text() == ";"));
+  }
+  bool Is(std::string_view word) const {
+    const auto same = [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a + 32 : a) == b; };
+    return (token_.kind == Token::Kind::kWord || token_.kind == Token::Kind::kSymbol) &&
+           std::ranges::equal(text(), word, same);
+  }
+  bool Take(std::string_view word) {
+    const bool found = Is(word);
+    if (found) Next();
+    return found;
+  }
+  bool IsText() const { return token_.kind == Token::Kind::kQuoted && token_.closed && text().front() == '\''; }
+  /// The text of a literal.
+  std::string Unquoted() const {
+    std::string out;
+    for (size_t i = 1; i + 1 < text().size(); ++i) {
+      out += text()[i];
+      if (text()[i] == '\'') ++i;
+    }
+    return out;
+  }
+  Status Unexpected(const char* hint) const {
+    if (AtEnd()) return SqlError("syntax error at end of input", static_cast<int>(sql_.size()), hint);
+    return SqlError("syntax error at or near \"" + std::string(text()) + "\"", static_cast<int>(token_.begin), hint);
+  }
+
+ private:
+  const std::string_view sql_;
+  Token token_;
+};
+
+/// What stands between parentheses, which are balanced.
+Result<std::string> TakeOptions(std::string_view sql, Tokens* tokens, const char* hint) {
+  const size_t begin = tokens->token().end;
+  for (int depth = 0; !tokens->AtEnd(); tokens->Next()) {
+    depth += tokens->Is("(") ? 1 : tokens->Is(")") ? -1 : 0;
+    if (depth > 0) continue;
+    const size_t end = tokens->token().begin;
+    tokens->Next();
+    return std::string(sql.substr(begin, end - begin));
+  }
+  return tokens->Unexpected(hint);
+}
+
+}  // namespace
+
+Result<DatabaseCommand> ReadDatabaseCommand(std::string_view sql) {
+  DatabaseCommand command;
+  Tokens tokens(sql);
+  const char* hint = "";
+  if (tokens.Take("vacuum")) {
+    // (SQLite takes the name of a database.)
+    if (!tokens.Is("into")) (void)tokens.Take("main");
+    if (!tokens.Take("into")) return command;
+    command.kind = Kind::kVacuumInto;
+    hint = "Write VACUUM INTO 'directory'.";
+  } else if (tokens.Take("export")) {
+    command.kind = Kind::kExport;
+    hint = "Write EXPORT DATABASE 'directory', or EXPORT DATABASE 'directory' (DELIMITER '|').";
+    if (!tokens.Take("database")) return tokens.Unexpected(hint);
+  } else if (tokens.Take("import")) {
+    if (!tokens.Take("database")) return command;  // IMPORT FOREIGN SCHEMA
+    command.kind = Kind::kImport;
+    hint = "Write IMPORT DATABASE 'directory'.";
+  } else {
+    return command;
+  }
+  if (!tokens.IsText()) return tokens.Unexpected(hint);
+  command.directory = tokens.Unquoted();
+  if (command.directory.empty()) return SqlError("the name of a directory is empty", -1, hint);
+  tokens.Next();
+  if (command.kind == Kind::kExport && tokens.Is("(")) {
+    TESSERA_ASSIGN(command.options, TakeOptions(sql, &tokens, hint));
+  }
+  if (!tokens.AtEnd()) return tokens.Unexpected(hint);
+  return command;
+}
+
+Result<std::string> CopyFromOther(std::string_view sql, const std::string& directory) {
+  const char* const hint = "Such a file has statements of the form COPY t FROM 'file' (...).";
+  Tokens tokens(sql);
+  if (!tokens.Take("copy")) return tokens.Unexpected(hint);
+  for (int depth = 0; depth > 0 || !tokens.Is("from"); tokens.Next()) {
+    // (A query stands in parentheses, a list of columns after the table.)
+    if (tokens.AtEnd() || (depth == 0 && tokens.Is("to"))) return tokens.Unexpected(hint);
+    depth += tokens.Is("(") ? 1 : tokens.Is(")") ? -1 : 0;
+  }
+  tokens.Next();
+  if (!tokens.IsText()) return tokens.Unexpected(hint);
+  std::string file = tokens.Unquoted();
+  if (const size_t slash = file.find_last_of("/\\"); slash != std::string::npos) file.erase(0, slash + 1);
+  std::string out(sql.substr(0, tokens.token().begin));
+  out += '\'';
+  for (const char c : directory + "/" + file) {
+    if (c == '\'') out += '\'';
+    out += c;
+  }
+  out += '\'';
+  return out.append(sql.substr(tokens.token().end));
+}
+
+std::string FirstWordOf(std::string_view sql) {
+  const Tokens tokens(sql);
+  if (tokens.token().kind != Token::Kind::kWord) return "";
+  std::string word(tokens.text());
+  std::ranges::transform(word, word.begin(),
+                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  return word;
+}
+
+}  // namespace tessera

@@ -1,0 +1,36 @@
+// Statements about the database as a whole, which the grammar does not take: VACUUM INTO of SQLite, EXPORT DATABASE and
+// IMPORT DATABASE of DuckDB.
+//
+// Start at: ReadDatabaseCommand. Pure functions; any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+
+namespace tessera {
+
+struct DatabaseCommand {
+  enum class Kind : uint8_t {
+    kNone,  ///< another statement
+    kVacuumInto,
+    kExport,
+    kImport,
+  };
+  Kind kind = Kind::kNone;
+  std::string directory;
+  std::string options;  ///< kExport: of COPY, without the parentheses; "": none were given
+};
+
+/// What `sql`, one statement, is. Errors: it begins as such a statement and goes on otherwise.
+Result<DatabaseCommand> ReadDatabaseCommand(std::string_view sql);
+
+/// COPY t FROM 'file' ... with another file. Errors: kSql, it is something else.
+Result<std::string> CopyFromOther(std::string_view sql, const std::string& directory);
+
+/// The first word of a statement, in lower case; "": it begins with something else.
+std::string FirstWordOf(std::string_view sql);
+
+}  // namespace tessera

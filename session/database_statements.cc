@@ -1,0 +1,200 @@
+// VACUUM INTO, EXPORT DATABASE, IMPORT DATABASE.
+
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <iterator>
+#include <set>
+
+#include "base/interruptible_io.h"
+#include "compiler/parse/script.h"
+#include "compiler/query/schema_text.h"
+#include "session/settings_scope.h"
+#include "session/statements.h"
+#include "session/transaction.h"
+#include "tablet/files/directory_lock.h"
+#include "tablet/files/io_error.h"
+#include "tablet/files/new_directory.h"
+
+namespace tessera {
+namespace {
+
+constexpr char kSchemaFile[] = "schema.sql", kLoadFile[] = "load.sql";
+
+/// Of statements that are a part of another one.
+class NoResult final : public ResultWriter {
+ public:
+  Status Begin(const std::vector<vm::ResultColumn>&) override { return Status::Ok(); }
+  Status Rows(RowBatch&&) override { return Status::Ok(); }
+  Status End() override { return Status::Ok(); }
+  Status Done(const std::string&) override { return Status::Ok(); }
+  Status Text(const std::string&) override { return Status::Ok(); }
+};
+
+/// A transaction of several statements, if none is open: it is rolled back unless Commit() is called.
+class WholeTransaction {
+ public:
+  explicit WholeTransaction(SessionState* state) : state_(state), is_own_(!state->transaction.is_open) {}
+  ~WholeTransaction() {
+    if (is_own_) RollBack(state_);
+  }
+  WholeTransaction(const WholeTransaction&) = delete;
+  WholeTransaction& operator=(const WholeTransaction&) = delete;
+  /// `begin`: which one.
+  Status Begin(const char* begin) { return is_own_ ? Run(begin) : Status::Ok(); }
+  Status Commit() {
+    if (!is_own_) return Status::Ok();
+    is_own_ = false;
+    return Run("COMMIT");
+  }
+
+ private:
+  Status Run(const char* command) {
+    NoResult none;
+    return RunTransactionCommand(state_, command, &none).status();
+  }
+
+  SessionState* const state_;
+  bool is_own_;
+};
+
+Status VacuumInto(SessionState* state, const std::string& directory, ResultWriter* out) {
+  if (state->transaction.is_open)
+    return SqlError("VACUUM cannot run inside a transaction block", -1, "Enter COMMIT or ROLLBACK first.");
+  TESSERA_TRY(state->database->CopyTo(directory));
+  return out->Done("VACUUM");
+}
+
+/// A file name for the rows of a table: its own as far as any file system has such names, and unlike the others.
+std::string FileOf(const std::string& table, std::set<std::string>* taken) {
+  constexpr size_t kMostBytes = 100;
+  std::string name;
+  for (const char c : table.substr(0, kMostBytes)) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+    name += plain ? c : c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : '_';
+  }
+  std::string file = name + ".csv";
+  for (int i = 2; !taken->insert(file).second; ++i) file = fmt::format("{}_{}.csv", name, i);
+  return file;
+}
+
+/// The columns that COPY FROM takes.
+std::string ColumnsOf(const TableSchema& schema) {
+  std::string list;
+  for (const ColumnSchema& column : schema.columns) {
+    if (!column.generated_text) list += (list.empty() ? "" : ", ") + QuotedName(column.name);
+  }
+  return list;
+}
+
+Status Export(SessionState* state, const DatabaseCommand& command, const StatementRunner& run, ResultWriter* out) {
+  TESSERA_ASSIGN(NewDirectory directory, NewDirectory::Make(command.directory));
+  const SettingsScope scope(state);
+  state->settings.device = DeviceChoice::kHost;  // a GPU's rows come in any order
+  state->settings.timezone = nullptr;            // UTC: the same files, whoever writes them
+  // All tables are those of one moment.
+  WholeTransaction transaction(state);
+  TESSERA_TRY(transaction.Begin("BEGIN"));
+  TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> snapshot, SnapshotOf(state));
+  const std::string options = command.options.empty() ? "FORMAT csv, HEADER true" : command.options;
+  std::string schema, load;
+  std::set<std::string> files;
+  uint64_t rows = 0;
+  NoResult none;
+  for (const SchemaEntry& entry : WholeSchema(*snapshot)) {
+    schema += entry.text;
+    if (entry.table == nullptr) continue;
+    const std::string file = FileOf(entry.name, &files);
+    const std::string copy = fmt::format("COPY {} ({})", QuotedName(entry.name), ColumnsOf(entry.table->schema));
+    TESSERA_TRY(run(fmt::format("{} TO {} ({})", copy, QuotedText(directory.path() + "/" + file), options), &none));
+    rows += state->timing.rows;
+    load += fmt::format("{} FROM {} ({});\n", copy, QuotedText(command.directory + "/" + file), options);
+  }
+  TESSERA_TRY(directory.WriteFile(kSchemaFile, schema));
+  TESSERA_TRY(directory.WriteFile(kLoadFile, load));
+  TESSERA_TRY(transaction.Commit());
+  TESSERA_TRY(directory.Commit());
+  state->timing.rows = rows;
+  return out->Done("EXPORT DATABASE");
+}
+
+Result<std::string> ReadScript(const std::string& path) {
+  const FileDescriptor file(OpenInterruptible(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.valid()) return IoError("cannot open", path, errno);
+  std::string text, piece(size_t{1} << 16, '\0');
+  for (;;) {
+    const ssize_t bytes = ReadInterruptible(file.get(), piece.data(), piece.size());
+    if (bytes < 0) return IoError("cannot read", path, errno);
+    if (bytes == 0) return text;
+    text.append(piece, 0, static_cast<size_t>(bytes));
+  }
+}
+
+/// Such a directory may be a stranger's: statements that write files, or end the transaction, are not run.
+bool MakesSchema(std::string_view sql) {
+  static const std::set<std::string, std::less<>> words = {"create", "alter", "comment", "insert", "set", "select"};
+  return words.contains(FirstWordOf(sql));
+}
+
+Status RunScript(const std::string& directory, const char* name, bool loads, const StatementRunner& run) {
+  const std::string path = directory + "/" + name;
+  TESSERA_ASSIGN(const std::string script, ReadScript(path));
+  NoResult none;
+  for (const StatementText& statement : SplitStatements(script)) {
+    const auto runs = [&]() -> Status {
+      if (!loads && !MakesSchema(statement.sql)) {
+        return SqlError("IMPORT DATABASE does not run this statement", -1,
+                        "Such a file has CREATE, ALTER, COMMENT, INSERT, SET and SELECT.");
+      }
+      if (!loads) return run(statement.sql, &none);
+      TESSERA_ASSIGN(const std::string copy, CopyFromOther(statement.sql, directory));
+      return run(copy, &none);
+    };
+    const Status status = runs();
+    if (status.ok() || status.code() == ErrorCode::kCancelled) {
+      TESSERA_TRY(status);
+      continue;
+    }
+    return {status.code(), fmt::format("\"{}\", line {}: {}", path, statement.line, status.message()), status.hint()};
+  }
+  return Status::Ok();
+}
+
+Status Import(SessionState* state, const std::string& directory, const StatementRunner& run, ResultWriter* out) {
+  WholeTransaction transaction(state);
+  TESSERA_TRY(transaction.Begin("BEGIN IMMEDIATE"));
+  uint64_t rows = 0;
+  const auto count = [&](std::string_view sql, ResultWriter* none) {
+    state->timing.rows = 0;
+    const Status status = run(sql, none);
+    rows += state->timing.rows;
+    return status;
+  };
+  TESSERA_TRY(RunScript(directory, kSchemaFile, false, run));
+  TESSERA_TRY(RunScript(directory, kLoadFile, true, count));
+  TESSERA_TRY(transaction.Commit());
+  state->timing.rows = rows;
+  return out->Done("IMPORT DATABASE");
+}
+
+}  // namespace
+
+Status RunDatabaseCommand(SessionState* state, const DatabaseCommand& command, const StatementRunner& run,
+                          ResultWriter* out) {
+  TESSERA_TRY(StoreWaiting(state));
+  switch (command.kind) {
+    case DatabaseCommand::Kind::kVacuumInto:
+      return VacuumInto(state, command.directory, out);
+    case DatabaseCommand::Kind::kExport:
+      return Export(state, command, run, out);
+    case DatabaseCommand::Kind::kImport:
+      return Import(state, command.directory, run, out);
+    case DatabaseCommand::Kind::kNone:
+      break;
+  }
+  return {ErrorCode::kInternal, "no statement about the database"};
+}
+
+}  // namespace tessera
