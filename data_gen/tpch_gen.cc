@@ -1,6 +1,7 @@
 // tpch_gen: the eight tables of TPC-H as text files.
 //
 //     tpch_gen --scale S --out DIR [--jobs N] [--text MB]
+//     tpch_gen --scale S --out DIR --updates N [...]
 //
 // After the specification, TPC Benchmark H, version 3, clause 4.2. Rows at scale factor S (0.01 to 300):
 //
@@ -18,10 +19,16 @@
 // same for any number of threads. The rows are not those of the TPC's generator, but each column has the same
 // distribution: bench/tpch_check.py compares them.
 //
+// With --updates it writes the rows of N pairs of refresh functions instead (clause 2.5), for n = 1 to N:
+//
+//     orders.tbl.un, lineitem.tbl.un   S * 1,500 new orders, for RF1; their keys are not in the tables
+//     delete.n                         the keys of as many orders of the tables, for RF2: one a line
+//
 // Where the specification leaves a choice:
 // - Of order keys, those are used whose place in their 32 is 0 to 7; the first is 1. An order's customer is uniform over
 //   all keys, and the next one if it is a multiple of 3: so the customers after a multiple order twice as much as the
-//   others, which q13 shows, and a third never orders.
+//   others, which q13 shows, and a third never orders. New orders have the keys whose place is 8 to 15, from the least on,
+//   and the first orders of the tables go first.
 // - The specification takes comments from 300 MB of text, DuckDB's dbgen from 10 MiB, so that at scale 10 some 8 of the 15
 //   million comments of orders are different, not 14. So is it here, and --text 300 is the specification's.
 // - S * 5 suppliers have complaints and as many recommendations (0 below scale 0.1); the words replace characters of the
@@ -33,6 +40,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <iterator>
 #include <numeric>
 #include <optional>
 #include <string>
@@ -266,7 +274,19 @@ class Generator {
     return PutComment(random, 49, 198, rows);
   }
 
-  uint64_t Orders(uint64_t row, RowBuffer& rows) const {
+  uint64_t Orders(uint64_t row, RowBuffer& rows) const { return PutOrder(row, OrderKey(row), rows); }
+  uint64_t Lineitem(uint64_t row, RowBuffer& rows) const { return PutLines(row, OrderKey(row), rows); }
+  // Of the order that is the `row`th to be added and removed.
+  uint64_t NewOrder(uint64_t row, RowBuffer& rows) const { return PutOrder(sizes_.orders + row, NewKey(row), rows); }
+  uint64_t NewLines(uint64_t row, RowBuffer& rows) const { return PutLines(sizes_.orders + row, NewKey(row), rows); }
+  uint64_t RemovedOrder(uint64_t row, RowBuffer& rows) const {
+    rows.Put(OrderKey(row), '|');
+    rows.Put('\n');
+    return 1;
+  }
+
+ private:
+  uint64_t PutOrder(uint64_t row, uint64_t key, RowBuffer& rows) const {
     Order order = MakeOrder(row);
     uint64_t total = 0, shipped = 0;
     for (uint64_t i = 0; i < order.lines; ++i) {
@@ -274,7 +294,7 @@ class Generator {
       total += line.charge();
       shipped += line.shipped() ? 1 : 0;
     }
-    rows.Put(OrderKey(row), '|');
+    rows.Put(key, '|');
     rows.Put(order.customer, '|');
     rows.Put(shipped == order.lines ? "F" : shipped == 0 ? "O" : "P", '|');
     PutCents(total, rows);
@@ -286,11 +306,11 @@ class Generator {
   }
 
   /// All lines of an order.
-  uint64_t Lineitem(uint64_t row, RowBuffer& rows) const {
+  uint64_t PutLines(uint64_t row, uint64_t key, RowBuffer& rows) const {
     const Order order = MakeOrder(row);
     for (uint64_t i = 0; i < order.lines; ++i) {
       Line line = MakeLine(row, order, i);
-      rows.Put(OrderKey(row), '|');
+      rows.Put(key, '|');
       rows.Put(line.part, '|');
       rows.Put(line.supplier, '|');
       rows.Put(i + 1, '|');
@@ -310,7 +330,6 @@ class Generator {
     return order.lines;
   }
 
- private:
   uint64_t PutComment(RandomRow& random, size_t least, size_t most, RowBuffer& rows) const {
     rows.Put(text_.Piece(random, least, most), '|');
     rows.Put('\n');
@@ -324,6 +343,7 @@ class Generator {
   }
 
   static uint64_t OrderKey(uint64_t row) { return (row + 1) / 8 * 32 + (row + 1) % 8; }
+  static uint64_t NewKey(uint64_t row) { return OrderKey(row) + 8; }
 
   Order MakeOrder(uint64_t row) const {
     RandomRow random(kSeed, kOrders, row);
@@ -362,6 +382,8 @@ class Generator {
 
 /// Orders or rows of a block: 1024 orders are half a megabyte of lines.
 constexpr uint64_t kBlock = 1024;
+/// After as many pairs of refresh functions all orders are new.
+constexpr uint64_t kPairs = 1000;
 constexpr size_t kLongestRow = 512;  // the longest row, of partsupp, has 230 characters
 
 std::vector<TableFile> Tables(const Generator& generator) {
@@ -385,10 +407,28 @@ std::vector<TableFile> Tables(const Generator& generator) {
   };
 }
 
+/// The files of a pair of refresh functions, from 0.
+std::vector<TableFile> Updates(const Generator& generator, uint64_t pair) {
+  const uint64_t orders = generator.sizes().orders / kPairs, first = pair * orders;
+  using Make = uint64_t (Generator::*)(uint64_t, RowBuffer&) const;
+  const auto file = [&](const std::string& name, uint64_t expected_rows, Make make) {
+    return TableFile{name, "", orders, kBlock, expected_rows, [&generator, make, first](uint64_t row, RowBuffer& rows) {
+                       rows.Reserve(kMostLines * kLongestRow);
+                       return (generator.*make)(first + row, rows);
+                     }};
+  };
+  const std::string number = std::to_string(pair + 1);
+  return {
+      file("orders.tbl.u" + number, orders, &Generator::NewOrder),
+      file("lineitem.tbl.u" + number, 4 * orders, &Generator::NewLines),
+      file("delete." + number, orders, &Generator::RemovedOrder),
+  };
+}
+
 // ---- Command line ---------------------------------------------------------------------------------------------------
 
 constexpr char kHelp[] =
-    "Usage: tpch_gen --scale S --out DIR [--jobs N] [--text MB]\n"
+    "Usage: tpch_gen --scale S --out DIR [--jobs N] [--text MB] [--updates N]\n"
     "\n"
     "Writes the tables of TPC-H to DIR: region.tbl, nation.tbl, supplier.tbl, customer.tbl,\n"
     "part.tbl, partsupp.tbl, orders.tbl and lineitem.tbl, values separated by '|', no header.\n"
@@ -398,32 +438,40 @@ constexpr char kHelp[] =
     "  --jobs N    threads, 1 to 1024; the files do not depend on it (default: one per core)\n"
     "  --text MB   comments are pieces of so much text, 1 to 1000 MiB (default: 10, as in DuckDB's\n"
     "              dbgen; 300 is what the specification says, with more different comments)\n"
+    "  --updates N instead of the tables the rows of N pairs of refresh functions, 1 to 1000:\n"
+    "              orders.tbl.u1, lineitem.tbl.u1 and the keys delete.1, and so on\n"
     "  --help      this text\n"
     "\n"
     "Exit status: 0 done, 1 a file could not be written, 2 wrong command line.\n";
 
-Status Generate(double scale, size_t text_bytes, const std::string& directory, unsigned jobs) {
+/// `updates`: 0: the tables.
+Status Generate(double scale, size_t text_bytes, uint64_t updates, const std::string& directory, unsigned jobs) {
   TESSERA_ASSIGN(TextPool text, TextPool::Make(text_bytes, kSeed, jobs));
   const Generator generator(Sizes(scale), std::move(text));
-  return WriteTables(Tables(generator), directory, jobs);
+  if (updates == 0) return WriteTables(Tables(generator), directory, jobs);
+  std::vector<TableFile> files;
+  for (uint64_t pair = 0; pair < updates; ++pair)
+    std::ranges::move(Updates(generator, pair), std::back_inserter(files));
+  return WriteTables(files, directory, jobs);
 }
 
 int Main(int argc, char** argv) {
   std::optional<double> scale;
   std::string directory;
   uint64_t jobs = DefaultJobs();
-  uint64_t text_size = 10;
+  uint64_t text_size = 10, updates = 0;
   CommandLine line(kProgram, kHelp);
   line.Scale(kLargestScale, &scale);
   line.Text("out", &directory);
   line.Jobs(&jobs);
   line.Count("text", 1, 1000, &text_size);
+  line.Count("updates", 1, kPairs, &updates);
   if (const std::optional<int> status = line.Parse(argc, argv)) return *status;
   if (!scale) return UsageError(kProgram, "--scale is missing: give the scale factor, 0.01 to 300");
   if (directory.empty()) return UsageError(kProgram, "--out is missing: give the directory for the files");
 
   CatchInterrupts();
-  const Status status = Generate(*scale, text_size << 20, directory, static_cast<unsigned>(jobs));
+  const Status status = Generate(*scale, text_size << 20, updates, directory, static_cast<unsigned>(jobs));
   return status.ok() ? 0 : Failure(kProgram, status);
 }
 

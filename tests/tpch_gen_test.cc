@@ -257,6 +257,52 @@ TEST_F(TpchGen, OrdersAndTheirLines) {
 }
 
 /// The columns that queries restrict are uniform: chi-square within five sigmas of its mean.
+/// Clause 2.5: the new orders of each pair have keys of their own, and those that go are among the tables'.
+TEST_F(TpchGen, Updates) {
+  const TemporaryDirectory updates;
+  const Outcome made = RunProgram({Program("tpch_gen"), "--scale", "0.01", "--updates", "3", "--out", updates.path()});
+  ASSERT_EQ(made.status, 0) << made.err;
+  std::set<string> names, keys, gone;
+  for (const Row& row : Table("orders")) keys.insert(row[0]);
+  const auto rows_of = [&](const string& name) {
+    names.insert(name);
+    std::vector<Row> rows;
+    std::istringstream file(ReadAll(updates / name));
+    for (string line; std::getline(file, line);) {
+      EXPECT_TRUE(line.ends_with('|')) << line;
+      std::istringstream values(line);
+      rows.emplace_back();
+      for (string value; std::getline(values, value, '|');) rows.back().push_back(value);
+    }
+    return rows;
+  };
+  for (const string number : {"1", "2", "3"}) {
+    std::set<string> added;
+    for (const Row& row : rows_of("orders.tbl.u" + number)) {
+      ASSERT_EQ(row.size(), Columns().at("orders"));
+      EXPECT_TRUE(keys.insert(row[0]).second) << row[0];
+      EXPECT_TRUE(Number(row[0]) % 32 >= 8 && Number(row[0]) % 32 < 16) << row[0];
+      EXPECT_NE(Number(row[1]) % 3, 0);
+      added.insert(row[0]);
+    }
+    EXPECT_EQ(added.size(), 15u);
+    std::map<string, int64_t> lines;
+    for (const Row& row : rows_of("lineitem.tbl.u" + number)) {
+      ASSERT_EQ(row.size(), Columns().at("lineitem"));
+      EXPECT_TRUE(added.contains(row[0])) << row[0];
+      EXPECT_EQ(Number(row[3]), ++lines[row[0]]);
+    }
+    EXPECT_EQ(lines.size(), 15u);
+    for (const Row& row : rows_of("delete." + number)) {
+      ASSERT_EQ(row.size(), 1u);
+      EXPECT_TRUE(gone.insert(row[0]).second) << row[0];
+      EXPECT_TRUE(Number(row[0]) % 32 < 8 && keys.contains(row[0])) << row[0];
+    }
+  }
+  EXPECT_EQ(gone.size(), 45u);
+  EXPECT_EQ(updates.Names(), names);
+}
+
 TEST_F(TpchGen, ColumnsAreUniform) {
   const std::vector<std::pair<string, size_t>> columns = {
       {"lineitem", 1},  {"lineitem", 2}, {"lineitem", 4}, {"lineitem", 6}, {"lineitem", 7}, {"lineitem", 13},
