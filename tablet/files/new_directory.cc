@@ -115,10 +115,12 @@ Status NewDirectory::Commit() {
   // (The name of an empty directory is taken over; another process may have put something there by now.)
   TESSERA_TRY(CheckPlace(path_));
   if (rename(temporary_.c_str(), path_.c_str()) != 0) return IoError("cannot create", path_, errno);
-  temporary_.clear();
+  temporary_ = path_;  // it goes after all if the name is not on the disk: an error leaves nothing
   // A parent that cannot be read cannot be synced either.
   const std::string parent = fs::path(path_).parent_path().string();
-  return access(parent.c_str(), R_OK) == 0 ? SyncDirectory(parent) : Status();
+  if (access(parent.c_str(), R_OK) == 0) TESSERA_TRY(SyncDirectory(parent));
+  temporary_.clear();
+  return {};
 }
 
 }  // namespace tessera

@@ -16,6 +16,7 @@
 #include "base/memory_budget.h"
 #include "shell/run_shell.h"
 #include "tests/torture/campaign.h"
+#include "tests/torture/changes.h"
 
 namespace tessera {
 namespace {
@@ -50,26 +51,19 @@ bool WatchSqlite() {
   return sqlite3_config(SQLITE_CONFIG_MALLOC, &watched) == SQLITE_OK;
 }
 
-struct Scenario {
-  const char* name;
-  const char* sql;
-  int rows_after;  ///< of table t, if it succeeds; 200 before
-};
-
-constexpr Scenario kScenarios[] = {
-    {"start", "SELECT 1", 200},
-    {"create", "CREATE TABLE fresh (a INTEGER NOT NULL, b TEXT)", 200},
-    {"load", "COPY t FROM 'rows.csv'", 400},
-    {"insert", "INSERT INTO t SELECT a + 1, b, c FROM t", 400},
-    {"join", "SELECT count(*), sum(x.c) FROM t x JOIN t y ON x.a = y.a WHERE x.b < y.b || 'z'", 200},
-    {"group", "SELECT b, count(*), sum(c), min(a), count(DISTINCT a) FROM t GROUP BY b ORDER BY 2 DESC, 1", 200},
-    {"sort", "SELECT a, b, c FROM t ORDER BY c DESC, b, a LIMIT 150 OFFSET 3", 200},
-    {"copy_to", "COPY (SELECT a, b FROM t WHERE c > 2.5) TO 'out.csv' WITH (HEADER)", 200},
+constexpr Change kFirstScenarios[] = {
+    {"start", "SELECT 1"},
+    {"create", "CREATE TABLE fresh (a INTEGER NOT NULL, b TEXT)"},
+    {"load", "COPY s FROM 'rows.csv'"},
+    {"insert", "INSERT INTO s SELECT a + 1, b, c FROM s"},
+    {"join", "SELECT count(*), sum(x.c) FROM s x JOIN s y ON x.a = y.a WHERE x.b < y.b || 'z'"},
+    {"group", "SELECT b, count(*), sum(c), min(a), count(DISTINCT a) FROM s GROUP BY b ORDER BY 2 DESC, 1"},
+    {"sort", "SELECT a, b, c FROM s ORDER BY c DESC, b, a LIMIT 150 OFFSET 3"},
+    {"copy_to", "COPY (SELECT a, b FROM s WHERE c > 2.5) TO 'out.csv' WITH (HEADER)"},
     {"subquery",
-     "WITH q AS (SELECT a, avg(c) AS m FROM t GROUP BY a) SELECT t.a FROM t JOIN q ON t.a = q.a "
-     "WHERE c > m AND t.b IN (SELECT b FROM t WHERE a > 5)",
-     200},
-    {"drop", "DROP TABLE spare", 200},
+     "WITH q AS (SELECT a, avg(c) AS m FROM s GROUP BY a) SELECT s.a FROM s JOIN q ON s.a = q.a "
+     "WHERE c > m AND s.b IN (SELECT b FROM s WHERE a > 5)"},
+    {"drop", "DROP TABLE spare"},
 };
 
 /// `watch` is told of Refuse when the program begins.
@@ -83,7 +77,13 @@ int RunSql(const std::string& database, const char* sql, void (*watch)(bool (*)(
   return RunShell(static_cast<int>(arguments.size()), pointers.data(), nullptr);
 }
 
-std::string RowsText(int rows) { return fmt::format("n\n{}\n", rows); }
+/// StateOf() in a process of its own.
+ChildEnd State(const char* database) {
+  return RunInChild(kSeconds, [&] {
+    fmt::print("{}", StateOf(database));
+    return std::fflush(stdout);
+  });
+}
 
 }  // namespace
 }  // namespace tessera
@@ -102,19 +102,23 @@ int main(int argc, char** argv) {
     std::ofstream csv("rows.csv");
     for (int i = 0; i < 200; ++i) csv << i % 17 << ",name" << i % 23 << ',' << i % 7 << ".5\n";
   }
-  const ChildEnd made = RunInChild(kSeconds, [] {
-    return RunSql("before",
-                  "CREATE TABLE t (a INTEGER, b TEXT, c DECIMAL(8,2)) WITH (tablet_rows = 64);"
-                  "CREATE TABLE spare (a INTEGER); COPY t FROM 'rows.csv'");
-  });
+  std::string make =
+      "CREATE TABLE s (a INTEGER, b TEXT, c DECIMAL(8,2)) WITH (tablet_rows = 64);"
+      "CREATE TABLE spare (a INTEGER); COPY s FROM 'rows.csv'";
+  for (const char* sql : kMakeTables) make += std::string("; ") + sql;
+  const ChildEnd made = RunInChild(kSeconds, [&] { return RunSql("before", make.c_str()); });
   if (made.status != 0) {
     fmt::print(stderr, "allocations: no database to begin with: {}\n", made.Text());
     return 2;
   }
-  // How many allocations each scenario makes.
-  constexpr size_t kCount = std::size(kScenarios);
-  std::vector<uint64_t> allocations, threads;
-  for (const Scenario& s : kScenarios) {
+  std::vector<Change> scenarios(std::begin(kFirstScenarios), std::end(kFirstScenarios));
+  scenarios.insert(scenarios.end(), std::begin(kChanges), std::end(kChanges));
+  const std::string before = State("before").output;
+  // How many allocations each scenario makes, and what it leaves.
+  const size_t count_of_all = scenarios.size();
+  std::vector<uint64_t> allocations;
+  std::vector<std::string> afters;
+  for (const Change& s : scenarios) {
     std::filesystem::copy("before", "database", std::filesystem::copy_options::recursive);
     (void)RunInChild(kSeconds, [&] {
       (void)RunSql("database", s.sql, SetAllocationFault);
@@ -126,20 +130,22 @@ int main(int argc, char** argv) {
     allocations.emplace_back();
     count >> allocations.back();
     if (allocations.back() == 0) return 2;
+    afters.push_back(State("database").output);
     std::filesystem::remove_all("database");
   }
-  const uint64_t all = kCount * 2 * kTried;
+  const uint64_t all = count_of_all * 2 * kTried;
   while (campaign.Next()) {
     // Spread over all of them, each once before any comes again: 7,919 and `all` have no common factor.
     const uint64_t number = campaign.trial() * 7919 % all;
-    const Scenario& s = kScenarios[number % kCount];
-    const bool for_ever = number / kCount % 2 == 1;
+    const size_t scenario = number % count_of_all;
+    const Change& s = scenarios[scenario];
+    const bool for_ever = number / count_of_all % 2 == 1;
     const bool of_threads = campaign.Random(20) == 0;
-    uint64_t n = number / kCount / 2 + 1;
+    uint64_t n = number / count_of_all / 2 + 1;
     if (of_threads) {
       n = n % 12 + 1;
-    } else if (n > allocations[number % kCount]) {
-      n = n % allocations[number % kCount] + 1;
+    } else if (n > allocations[scenario]) {
+      n = n % allocations[scenario] + 1;
     }
     std::filesystem::copy("before", "database", std::filesystem::copy_options::recursive);
     const std::string what = fmt::format("{}, {} {} fails{}", s.name, of_threads ? "thread" : "allocation", n,
@@ -156,9 +162,9 @@ int main(int argc, char** argv) {
                end.output.find("ERROR: ") == end.output.npos) {
       campaign.Break(what + ", without a message: " + end.Text());
     }
-    const ChildEnd after = RunInChild(kSeconds, [] { return RunSql("database", "SELECT count(*) AS n FROM t"); });
-    const bool as_after = after.output == RowsText(s.rows_after);
-    if (after.status != 0 || !(as_after || (end.status != 0 && after.output == RowsText(200)))) {
+    const ChildEnd after = State("database");
+    const bool as_after = after.output == afters[scenario];
+    if (after.status != 0 || !(as_after || (end.status != 0 && after.output == before))) {
       campaign.Break(what + ", and then: " + after.Text() + "\nIt had said: " + end.Text());
     }
     std::filesystem::remove_all("database");

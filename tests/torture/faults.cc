@@ -1,5 +1,5 @@
 // The n-th open, write, sync, rename, unlink, mkdir, truncate, mmap or thread fails, once or from then on, while a
-// database is made, loaded, changed and read. The statement must end, with a message if it fails; and afterwards the
+// database is made, loaded, changed by each kind of statement, copied and read. The statement must end, with a message if it fails; and afterwards the
 // tables are as before if it failed, and as they should be if it did not.
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -20,6 +20,7 @@
 #include "tablet/values/types.h"
 #include "tests/sample_database.h"
 #include "tests/torture/campaign.h"
+#include "tests/torture/changes.h"
 #include "tests/torture/file_layer.h"
 
 namespace tessera {
@@ -90,18 +91,28 @@ Status Insert(Database* database, const std::string& table, const RowBatch& rows
   return writer->Commit();
 }
 
+Status RunChange(const std::string& folder, const char* script) {
+  SessionOptions options;
+  options.directory = folder + "/changed";
+  options.device = DeviceChoice::kHost;
+  options.threads = 2;
+  TESSERA_ASSIGN(const std::unique_ptr<Session> session, Session::Open(options));
+  return RunStatements(session.get(), script);
+}
+
 /// What can be done to a database in `folder`/d that has the sample's tables and "n" with 40 keys in tablets of 16.
 struct Deed {
   const char* name;
   bool fresh;  ///< there is no database before
   std::function<Status(const std::string& folder)> run;
+  bool changes = false;  ///< it is one of changes.h, of the database `folder`/changed
 };
 
 Result<std::unique_ptr<Database>> Open(const std::string& folder) {
   return Database::Open(folder + "/d", OpenMode::kReadWrite);
 }
 
-const Deed kDeeds[] = {
+const Deed kFirstDeeds[] = {
     {"create a database", true,
      [](const std::string& folder) -> Status {
        TESSERA_ASSIGN(const auto database, Open(folder));
@@ -141,6 +152,24 @@ const Deed kDeeds[] = {
      }},
 };
 
+const std::vector<Deed>& Deeds() {
+  static const std::vector<Deed> all = [] {
+    std::vector<Deed> deeds(std::begin(kFirstDeeds), std::end(kFirstDeeds));
+    for (const Change& change : kChanges) {
+      deeds.push_back(
+          {change.name, false, [&change](const std::string& folder) { return RunChange(folder, change.sql); }, true});
+    }
+    deeds.push_back({"copy a database", false,
+                     [](const std::string& folder) -> Status {
+                       TESSERA_ASSIGN(const auto database, Database::Open(folder + "/changed", OpenMode::kReadWrite));
+                       return database->CopyTo(folder + "/copy");
+                     },
+                     true});
+    return deeds;
+  }();
+  return all;
+}
+
 constexpr uint32_t kAllKinds = (1u << kFileCallKinds) - 1;
 constexpr int kErrors[] = {EIO, ENOSPC, ENOMEM, EINTR, EMFILE, 0};
 
@@ -154,26 +183,29 @@ class Faults {
     Require(database.status());
     Require(CreateTable(database->get(), "n"));
     Require(Insert(database->get(), "n", Keys(0, 40)));
+    for (const char* sql : kMakeTables) Require(RunChange(base_, sql));
     std::string csv;
     for (int i = 0; i < 200; ++i) csv += fmt::format("{}\n", 1000 + i);
     WriteNewFile(base_ + "/n.csv", csv);
-    before_ = Contents(base_);
     database->reset();
-    for (size_t d = 0; d < std::size(kDeeds); ++d) {
-      Prepare(kDeeds[d]);
+    for (const bool changes : {false, true}) before_[changes] = Contents(base_, changes);
+    calls_.resize(Deeds().size());
+    after_.resize(Deeds().size());
+    for (size_t d = 0; d < Deeds().size(); ++d) {
+      Prepare(Deeds()[d]);
       FailingLayer count(folder_, kAllKinds, UINT64_MAX, EIO, false);
       SetFileLayer(&count);
-      const Status status = kDeeds[d].run(folder_);
+      const Status status = Deeds()[d].run(folder_);
       SetFileLayer(nullptr);
       Require(status);
       calls_[d] = count.calls();
-      after_[d] = Contents(folder_);
+      after_[d] = Contents(folder_, Deeds()[d].changes);
     }
   }
 
   void Trial() {
-    const size_t d = campaign_->Random(std::size(kDeeds));
-    const Deed& deed = kDeeds[d];
+    const size_t d = campaign_->Random(Deeds().size());
+    const Deed& deed = Deeds()[d];
     const int error = kErrors[campaign_->Random(std::size(kErrors))];
     const bool for_ever = campaign_->Random(3) == 0;
     // Of all calls, or of those of one kind, which come to their end sooner.
@@ -198,8 +230,8 @@ class Faults {
       campaign_->Break(what + ": " + end.Text());
       return;
     }
-    const std::string left = Contents(folder_);
-    const std::string before = deed.fresh ? "" : before_;
+    const std::string left = Contents(folder_, deed.changes);
+    const std::string before = deed.fresh ? "" : before_[deed.changes];
     const bool unknown = end.output.find("may have been made or not") != std::string::npos;
     const bool right = end.status == 0 ? left == after_[d] : left == before || (unknown && left == after_[d]);
     if (!right) {
@@ -210,6 +242,11 @@ class Faults {
       return;
     }
     // And it goes on.
+    if (deed.changes) {
+      const Status next = RunChange(folder_, "CREATE TABLE next (k INTEGER); INSERT INTO next VALUES (1), (2)");
+      if (!next.ok()) campaign_->Break(what + ": the next statement: " + next.message());
+      return;
+    }
     auto database = Open(folder_);
     Status next = database.ok() ? CreateTable(database->get(), "next") : database.status();
     if (next.ok()) next = Insert(database->get(), "next", Keys(0, 3));
@@ -222,7 +259,15 @@ class Faults {
     fmt::print(stderr, "torture_faults: {}\n", status.message());
     std::exit(2);
   }
-  static std::string Contents(const std::string& folder) {
+  /// `changes`: of the database that changes.h changes, and of a copy of it.
+  static std::string Contents(const std::string& folder, bool changes) {
+    if (changes) {
+      std::string all = StateOf(folder + "/changed");
+      if (fs::exists(folder + "/copy")) all += "\na copy:\n" + StateOf(folder + "/copy");
+      for (const auto& entry : fs::directory_iterator(folder))
+        all += entry.path().filename().string().starts_with("copy.") ? "a part of a copy\n" : "";
+      return all;
+    }
     const Result<std::string> contents = ContentsOf(folder + "/d", OpenMode::kReadWrite);
     return contents.ok() ? *contents : "error: " + contents.status().message();
   }
@@ -234,9 +279,9 @@ class Faults {
 
   Campaign* const campaign_;
   const std::string folder_;
-  std::string base_, before_;
-  uint64_t calls_[std::size(kDeeds)] = {};
-  std::string after_[std::size(kDeeds)];
+  std::string base_, before_[2];
+  std::vector<uint64_t> calls_;
+  std::vector<std::string> after_;
 };
 
 }  // namespace
