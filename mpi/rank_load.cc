@@ -138,7 +138,7 @@ Status RankLoad::Make(CsvFile csv, TabletCutter* cutter) {
     if (cutter->rows_added() != rows) {
       return {ErrorCode::kIo, "\"" + load_.file + "\" has changed while it was read"};
     }
-    return cutter->Finish();
+    return cutter->Finish(nullptr);
   }));
 }
 

@@ -22,7 +22,7 @@
 #include "tablet/catalog/catalog_transaction.h"
 #include "tablet/catalog/constraint_row.h"
 #include "tablet/catalog/schema_check.h"
-#include "tablet/chunk/stored_range.h"
+#include "tablet/catalog/statistics_check.h"
 #include "tablet/chunk/tablet_format.h"
 #include "tablet/files/regular_file.h"
 #include "tablet/values/enum_type.h"
@@ -33,11 +33,11 @@ namespace {
 
 constexpr int kApplicationId = 0x54534352;  // "TSCR"
 /// Without and with the table of defaults, with that of constraints, with types or what is computed for each row, with
-/// clustered tables, with distributed ones, with deleted rows, and with views, macros or short tablets before the last. Each
-/// is made with the first entry.
+/// clustered tables, with distributed ones, with deleted rows, with views or macros, and with a commit log or short tablets
+/// before the last. Each is made with the first entry.
 constexpr int kUserVersion = 1, kVersionWithDefaults = 2, kVersionWithConstraints = 3, kVersionWithTypes = 4,
               kVersionWithClusters = 5, kVersionWithBuckets = 6, kVersionWithDeletedRows = 7,
-              kVersionWithShortTablets = 8, kNewestVersion = 8;
+              kVersionWithShortTablets = 9, kNewestVersion = 9;  // (8: with views or macros)
 /// Of tables, tablets and versions: whoever counts on from here does not come to the end of an int64_t.
 constexpr int64_t kGreatestId = int64_t{1} << 62;
 constexpr int64_t kGreatestFileBytes = int64_t{1} << 50;
@@ -131,25 +131,6 @@ bool FromDecimal(std::string_view text, int128_t* out) {
   return !overflow;
 }
 
-/// What the statistics of a table say must be possible: plans, and on a GPU the sizes of tables, are made from them.
-Status CheckStatistics(const TableRecord& table) {
-  const uint64_t rows = table.rows();
-  for (size_t c = 0; c < table.statistics.size(); ++c) {
-    const ColumnSchema& column = table.schema.columns[c];
-    const ColumnStatistics& s = table.statistics[c];
-    const bool text = column.type.storage() == StorageClass::kText;
-    bool possible =
-        s.null_count <= rows && s.distinct <= rows - s.null_count && (!column.not_null || s.null_count == 0);
-    possible &= s.has_range == (!text && s.null_count < rows);
-    if (s.has_range) {
-      const StoredRange range = StoredRangeOf(column.type);
-      possible &= range.least <= s.min && s.min <= s.max && s.max <= range.greatest;
-    }
-    if (!possible) return {ErrorCode::kCorrupt, "impossible statistics of column " + std::to_string(c + 1)};
-  }
-  return {};
-}
-
 bool NameLess(const std::shared_ptr<const TableRecord>& a, std::string_view b) { return a->schema.name < b; }
 
 }  // namespace
@@ -216,6 +197,7 @@ Status Catalog::Connect(Access access) {
   int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE;
   flags |= access == Access::kReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
   if (access == Access::kCreate) flags |= SQLITE_OPEN_CREATE;
+  read_only_ = access == Access::kReadOnly;
   const int code = sqlite3_open_v2(path_.c_str(), &db_, flags, nullptr);
   if (code != SQLITE_OK) return Error(code);
   sqlite3_extended_result_codes(db_, 1);
@@ -308,8 +290,9 @@ Result<Catalog::State> Catalog::Check() {
                   version > kNewestVersion ? "Use the newer program that wrote it." : "");
   }
   // Another schema could make a SELECT or an INSERT run expressions of its own.
-  const std::string_view kSchemas[] = {
-      kSchema, kDefaultsSchema, kConstraintsSchema, kTypesSchema, kDeletedRowsSchema, kViewsSchema, kMacrosSchema};
+  const std::string_view kSchemas[] = {kSchema,       kDefaultsSchema,    kConstraintsSchema,
+                                       kTypesSchema,  kDeletedRowsSchema, kViewsSchema,
+                                       kMacrosSchema, kLogSchema};
   Statement query(this, "SELECT type, sql FROM sqlite_schema");
   for (;;) {
     TESSERA_ASSIGN(bool row, query.Step());
@@ -362,14 +345,30 @@ Result<bool> Catalog::Changed() {
   sqlite3_reset(data_version_);
   if (code != SQLITE_ROW) return Error(code);
   const bool changed = version != last_data_version_;
-  last_data_version_ = others_version_ = version;
-  return changed;
+  last_data_version_ = sqlite_version_ = version;
+  if (!changed && log_ != nullptr && generation_ != 0 && !is_open_ && !has_record_) {
+    TESSERA_ASSIGN(has_record_, log_->NextOfOthers());
+    if (has_record_) ++records_of_others_;
+  }
+  only_log_grew_ = !changed && has_record_;
+  others_version_ = sqlite_version_ + records_of_others_;
+  return changed || has_record_;
 }
 
 Result<CatalogContents> Catalog::Load(const CatalogContents* before) {
+  if (before != nullptr && only_log_grew_) {
+    CatalogContents contents = *before;
+    TESSERA_TRY(ApplyRecords(&contents, true));
+    return contents;
+  }
   Transaction transaction(this);
   TESSERA_TRY(transaction.Begin("BEGIN"));
   TESSERA_ASSIGN(CatalogContents contents, LoadInTransaction(before));
+  if (is_open_) {
+    ForgetLogged(contents.log_generation);
+  } else {
+    TESSERA_TRY(LoadLog(before, &contents));
+  }
   TESSERA_TRY(transaction.Commit());
   return contents;
 }
@@ -388,6 +387,13 @@ Result<CatalogContents> Catalog::LoadInTransaction(const CatalogContents* before
     contents.next_tablet_id = query.Integer(2, 1, kGreatestId);
     checksum = static_cast<uint64_t>(query.Integer(3));
     if (!query.wrong().empty()) return Corrupt("the database's own row has " + query.wrong());
+  }
+  TESSERA_ASSIGN(const bool has_log, HasTable("log"));
+  if (has_log) {
+    Statement query(this, "SELECT generation FROM log");
+    TESSERA_ASSIGN(bool row, query.Step());
+    if (row) contents.log_generation = query.Integer(0, 1, kGreatestId);
+    if (!row || !query.wrong().empty()) return Corrupt("the generation of its commit log is damaged");
   }
   // NOT INDEXED: a damaged index could hide rows that the table has.
   Statement query(this,
@@ -705,10 +711,16 @@ Status Catalog::DeleteTable(int64_t table_id) {
   return table.Bind(table_id).Run();
 }
 
-Result<Durability> Catalog::Commit(Transaction* transaction, const CatalogContents& after) {
+Result<uint64_t> Catalog::WriteDatabase(CatalogContents after) {
+  after.log_generation = changing_generation_;
   const uint64_t checksum = DatabaseChecksum(after);
   Statement update(this, "UPDATE database SET next_table_id = ?, next_tablet_id = ?, checksum = ?");
   TESSERA_TRY(update.Bind(after.next_table_id).Bind(after.next_tablet_id).Bind(checksum).Run());
+  return checksum;
+}
+
+Result<Durability> Catalog::Commit(Transaction* transaction, const CatalogContents& after) {
+  TESSERA_ASSIGN(const uint64_t checksum, WriteDatabase(after));
   last_data_version_ = -1;  // SQLite reports only the transactions of other connections
   return transaction->CommitChange(checksum);
 }
@@ -810,18 +822,13 @@ Status Catalog::InsertTablets(const TableRecord& table, size_t first) {
   return {};
 }
 
-Result<Durability> Catalog::UpdateTable(const CatalogContents& state, const TableRecord& before, TableRecord after,
-                                        const std::vector<std::string>& sketches, int64_t next_tablet_id,
-                                        CatalogContents* made) {
-  after.version = std::max(before.version, least_version_) + 1;
-  after.checksum = TableChecksum(after);
-  CatalogContents contents = state;
-  contents.next_tablet_id = next_tablet_id;
-  for (auto& table : contents.tables) {
-    if (table->id == after.id) table = std::make_shared<const TableRecord>(after);
-  }
-  Transaction transaction(this);
-  TESSERA_TRY(transaction.BeginChange("BEGIN IMMEDIATE"));
+void Catalog::SetVersion(const TableRecord& before, TableRecord* after) const {
+  after->version = std::max(before.version, least_version_) + 1;
+  after->checksum = TableChecksum(*after);
+}
+
+Status Catalog::WriteChange(const TableRecord& before, const TableRecord& after,
+                            const std::vector<std::string>& sketches) {
   TESSERA_TRY(DeleteTable(after.id));
   TESSERA_TRY(WriteTable(after, sketches));
   // Tablets before the first that differs stay: an append to a large table writes few rows.
@@ -833,16 +840,35 @@ Result<Durability> Catalog::UpdateTable(const CatalogContents& state, const Tabl
   Statement remove(this, "DELETE FROM tablets WHERE table_id = ? AND position >= ?");
   TESSERA_TRY(remove.Bind(after.id).Bind(static_cast<int64_t>(same)).Run());
   TESSERA_TRY(InsertTablets(after, same));
-  TESSERA_TRY(WriteDeletedRows(before, after));
+  return WriteDeletedRows(before, after);
+}
+
+Result<Durability> Catalog::UpdateTable(const CatalogContents& state, const TableRecord& before, TableRecord after,
+                                        const std::vector<std::string>& sketches, int64_t next_tablet_id,
+                                        bool starts_log, CatalogContents* made) {
+  SetVersion(before, &after);
+  CatalogContents contents = state;
+  contents.next_tablet_id = next_tablet_id;
+  for (auto& table : contents.tables) {
+    if (table->id == after.id) table = std::make_shared<const TableRecord>(after);
+  }
+  starts_log = starts_log && PrepareLog(state.database);
+  Transaction transaction(this);
+  TESSERA_TRY(transaction.BeginChange("BEGIN IMMEDIATE"));
+  TESSERA_TRY(WriteChange(before, after, sketches));
+  if (starts_log) TESSERA_TRY(WriteFirstGeneration());
   const Result<Durability> committed = Commit(&transaction, contents);
   if (committed.ok() && *committed == Durability::kDurable) {
+    contents.log_generation = changing_generation_;
+    if (!is_open_) ForgetLogged(changing_generation_);
     *made = std::move(contents);
-    last_data_version_ = others_version_;
+    last_data_version_ = sqlite_version_;
   }
   return committed;
 }
 
 Result<std::vector<std::string>> Catalog::Sketches(const TableRecord& table) {
+  if (const auto logged = logged_.find(table.id); logged != logged_.end()) return logged->second.sketches;
   std::vector<std::string> sketches;
   Statement query(this, "SELECT sketch FROM columns WHERE table_id = ? ORDER BY position");
   query.Bind(table.id);

@@ -3,10 +3,14 @@
 // SQLite finds most damage to its file, but not a changed digit in a row; so every table carries a checksum of all its
 // rows in the catalog, and the database one of all tables. What Load() returns has passed them.
 //
+// Small changes are records of the commit log first (tablet/files/commit_log.h), which Load() reads after SQLite's file: each
+// other change begins with taking over what is there.
+//
 // Start at: Catalog::Open, Catalog::Load. Thread-compatible: DatabaseDirectory guards the one it has with a mutex.
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -17,11 +21,13 @@
 #include <vector>
 
 #include "base/status.h"
+#include "tablet/catalog/log_record.h"
 #include "tablet/catalog/macro.h"
 #include "tablet/catalog/schema.h"
 #include "tablet/catalog/table_info.h"
 #include "tablet/catalog/table_record.h"
 #include "tablet/catalog/view.h"
+#include "tablet/files/commit_log.h"
 #include "tablet/files/live_rows.h"
 #include "tablet/files/tablet_file.h"
 #include "tablet/values/enum_type.h"
@@ -82,14 +88,19 @@ class Catalog {
   /// The views are `views` from now on.
   Result<Durability> SetViews(const CatalogContents& state, Views views);
   /// Replaces a table's record by `after` (its version and checksum are set here) and its sketches, one per column. `made` becomes what
-  /// Load() would return, if the disk has it.
+  /// Load() would return, if the disk has it. `starts_log`: later changes are small enough for the commit log.
   Result<Durability> UpdateTable(const CatalogContents& state, const TableRecord& before, TableRecord after,
-                                 const std::vector<std::string>& sketches, int64_t next_tablet_id,
+                                 const std::vector<std::string>& sketches, int64_t next_tablet_id, bool starts_log,
                                  CatalogContents* made);
+  /// The same by a record of the commit log, which is all that the disk is waited for: not for the files of new tablets. `after`
+  /// has the schema of `before`. False: the change is too large, or the log is full or not there, or a transaction is open;
+  /// nothing was done.
+  Result<bool> LogUpdate(const CatalogContents& state, const TableRecord& before, TableRecord after,
+                         const std::vector<std::string>& sketches, int64_t next_tablet_id, CatalogContents* made);
 
   // A transaction of several of these changes, which are parts of it: Load() has them, other connections do not. Readers of
   // other processes go on; a writer would wait.
-  Status BeginOpen();
+  Status BeginOpen(const CatalogContents& state);
   /// Marks the state to which ReturnToMark goes, after which the mark is still there. Numbers rise.
   Status SetMark(size_t number);
   Status ReturnToMark(size_t number);
@@ -144,7 +155,33 @@ class Catalog {
   Status WriteDeletedRows(const TableRecord& before, const TableRecord& after);
   Status DeleteTablets(int64_t table_id);
   Status DeleteTable(int64_t table_id);
+  void SetVersion(const TableRecord& before, TableRecord* after) const;
+  /// Replaces what SQLite has of a table.
+  Status WriteChange(const TableRecord& before, const TableRecord& after, const std::vector<std::string>& sketches);
+  /// The row of `database`. Returns its checksum.
+  Result<uint64_t> WriteDatabase(CatalogContents after);
   Result<Durability> Commit(Transaction* transaction, const CatalogContents& after);
+
+  // catalog_log.cc
+  static const char kLogSchema[];
+  static constexpr int kVersionWithLog = 9;
+  using DatabaseId = std::array<uint8_t, 16>;
+  std::string DirectoryPath() const;
+  Status OpenLog(const DatabaseId& database);
+  void NoteLogged(LoggedChange change);
+  /// The log has no records of this generation that are known.
+  void ForgetLogged(int64_t generation);
+  /// `of_others`: those since the last time.
+  Status ApplyRecords(CatalogContents* contents, bool of_others);
+  /// Brings what SQLite has to what the log has. REQUIRES: SQLite's lock is held since that was read: no one takes over.
+  Status LoadLog(const CatalogContents* before, CatalogContents* contents);
+  /// The tablets' files that came with records, where they are not what they were.
+  Status RestoreLoggedFiles(bool sync);
+  /// At the beginning of a transaction that changes SQLite's file.
+  Status TakeOverLog();
+  /// Makes the file of a log. False: there is one already, or none can be made.
+  bool PrepareLog(const DatabaseId& database);
+  Status WriteFirstGeneration();
 
   const std::string path_;
   const std::string name_;
@@ -153,10 +190,27 @@ class Catalog {
   std::chrono::steady_clock::time_point patience_ends_;
   std::unordered_map<std::string, sqlite3_stmt*> prepared_;  ///< by their SQL, those not in use
   sqlite3_stmt* data_version_ = nullptr;                     ///< prepared once: Changed() is called for every statement
-  int64_t last_data_version_ = -1, others_version_ = 0;
+  int64_t last_data_version_ = -1;                           ///< -1: SQLite's file is read anew
+  int64_t sqlite_version_ = 0, others_version_ = 0;
   bool has_chosen_journal_ = false;
   bool is_open_ = false;  ///< between BeginOpen() and its end
   int64_t least_version_ = 0;
+
+  bool read_only_ = false;
+  std::unique_ptr<CommitLog> log_;   ///< nullptr: none is known
+  int64_t generation_ = 0;           ///< of the log, as SQLite's file has it; 0: there is none
+  int64_t changing_generation_ = 0;  ///< as it will be after the transaction
+  bool has_record_ = false;          ///< the log's record() has not been applied yet
+  bool only_log_grew_ = false;       ///< Changed() said so because of the log alone
+  int64_t records_of_others_ = 0;
+  bool has_checked_files_ = false;
+  struct LoggedTable {
+    std::shared_ptr<const TableRecord> before;  ///< as SQLite has it
+    std::shared_ptr<const TableRecord> after;
+    std::vector<std::string> sketches;
+  };
+  std::unordered_map<int64_t, LoggedTable> logged_;       ///< tables that the log has changed, by identifier
+  std::unordered_map<int64_t, LoggedFile> logged_files_;  ///< by tablet; offsets are of the log
 };
 
 }  // namespace tessera

@@ -100,6 +100,7 @@ uint64_t DatabaseChecksum(const CatalogContents& contents) {
   bytes.Add(std::string_view(reinterpret_cast<const char*>(contents.database.data()), contents.database.size()));
   bytes.Add(contents.next_table_id);
   bytes.Add(contents.next_tablet_id);
+  if (contents.log_generation != 0) bytes.Add(contents.log_generation);
   std::vector<const TableRecord*> tables;
   for (const auto& table : contents.tables) tables.push_back(table.get());
   std::sort(tables.begin(), tables.end(), [](auto* a, auto* b) { return a->id < b->id; });

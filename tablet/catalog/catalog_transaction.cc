@@ -5,11 +5,15 @@
 
 namespace tessera {
 
-Status Catalog::BeginOpen() {
+Status Catalog::BeginOpen(const CatalogContents& state) {
   Transaction transaction(this);
   TESSERA_TRY(transaction.BeginChange("BEGIN IMMEDIATE"));
   // Pages that have no room in memory would lock out the readers of other processes before the commit.
   TESSERA_TRY(Execute("PRAGMA cache_spill = OFF"));
+  if (changing_generation_ != generation_) {
+    TESSERA_TRY(WriteDatabase(state).status());
+    ForgetLogged(changing_generation_);
+  }
   transaction.Leave();
   is_open_ = true;
   return {};

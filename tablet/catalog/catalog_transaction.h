@@ -29,7 +29,8 @@ class Catalog::Transaction {
   }
   Status BeginChange(const char* sql) {
     TESSERA_TRY(catalog_->ChooseJournal());
-    return Begin(sql);
+    TESSERA_TRY(Begin(sql));
+    return is_part_ ? Status() : catalog_->TakeOverLog();
   }
   Status Commit() {
     TESSERA_TRY(catalog_->Execute(is_part_ ? "RELEASE change" : "COMMIT"));

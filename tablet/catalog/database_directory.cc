@@ -42,6 +42,14 @@ Status SyncEntries(const std::string& path) {
   return {};
 }
 
+Status SyncFiles(const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) {
+    TESSERA_ASSIGN(const FileDescriptor file, OpenRegularFile(path, O_RDONLY));
+    if (fsync(file.get()) != 0) return IoError("cannot sync", path, errno);
+  }
+  return {};
+}
+
 /// Of a new database's directory. A slash at the end of its name means nothing.
 std::string ParentOf(std::string_view path) {
   while (path.size() > 1 && path.back() == '/') path.remove_suffix(1);
@@ -214,7 +222,20 @@ Status DatabaseDirectory::SyncCommit() const {
   const Result<FileDescriptor> file = OpenRegularFile(journal, O_RDONLY);
   if (file.ok() ? fsync(file->get()) != 0 : access(journal.c_str(), F_OK) == 0)
     return IoError("cannot sync", journal, errno);
+  const std::string log = FilePath(kCommitLogFile);
+  const Result<FileDescriptor> log_file = OpenRegularFile(log, O_RDONLY);
+  if (log_file.ok() ? fdatasync(log_file->get()) != 0 : access(log.c_str(), F_OK) == 0)
+    return IoError("cannot sync", log, errno);
   return SyncDirectory();
+}
+
+bool DatabaseDirectory::MayLog() {
+  if (!durable() || InTransaction()) return false;
+  if (!undurable_) return true;
+  if (!SyncCommit().ok()) return false;
+  undurable_ = false;
+  durable_version_ = catalog_->others_version();
+  return true;
 }
 
 std::unordered_set<int64_t> DatabaseDirectory::UsedTablets() const {
@@ -372,7 +393,7 @@ Result<DatabaseDirectory::Write> DatabaseDirectory::BeginWrite() {
 Status DatabaseDirectory::BeginTransaction() {
   TESSERA_ASSIGN(Write write, BeginWrite());
   std::lock_guard guard(mutex_);
-  TESSERA_TRY(catalog_->BeginOpen());
+  TESSERA_TRY(catalog_->BeginOpen(write.contents));
   transaction_.emplace(OpenTransaction{std::move(write.lock), {std::move(write.contents)}});
   return {};
 }
@@ -423,7 +444,7 @@ Status DatabaseDirectory::SyncTablets() const {
       any = true;
     }
   }
-  TESSERA_TRY(syncer.Finish());
+  TESSERA_TRY(syncer.Finish(nullptr));
   return any ? SyncDirectory() : Status();
 }
 
@@ -509,11 +530,22 @@ Status DatabaseDirectory::SetViews(const Write& write, Views views) {
 }
 
 Status DatabaseDirectory::UpdateTable(const Write& write, const TableRecord& before, TableRecord after,
-                                      const std::vector<std::string>& sketches, int64_t next_tablet_id) {
+                                      const std::vector<std::string>& sketches, int64_t next_tablet_id,
+                                      const std::vector<std::string>* unsynced) {
   std::lock_guard guard(mutex_);
   CatalogContents made;
-  const Result<Durability> committed =
-      catalog_->UpdateTable(write.contents, before, std::move(after), sketches, next_tablet_id, &made);
+  Result<bool> logged = false;
+  if (unsynced != nullptr && MayLog())
+    logged = catalog_->LogUpdate(write.contents, before, after, sketches, next_tablet_id, &made);
+  Result<Durability> committed = Durability::kDurable;
+  if (!logged.ok()) {
+    committed = logged.status();
+  } else if (Status synced = *logged || unsynced == nullptr ? Status() : SyncFiles(*unsynced); !synced.ok()) {
+    committed = synced;
+  } else if (!*logged) {
+    committed = catalog_->UpdateTable(write.contents, before, std::move(after), sketches, next_tablet_id,
+                                      unsynced != nullptr, &made);
+  }
   if (committed.ok() && *committed == Durability::kDurable) {
     contents_ = std::move(made);
     // (It may have another name.)

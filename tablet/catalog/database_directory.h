@@ -83,8 +83,11 @@ class DatabaseDirectory : public std::enable_shared_from_this<DatabaseDirectory>
   Status SetMacros(const Write& write, std::vector<Macro> macros);
   /// The views are `views` from now on.
   Status SetViews(const Write& write, Views views);
+  /// `unsynced`: files of new tablets for which the disk has not been waited yet, of a small change that keeps the schema;
+  /// nullptr: it is no such.
   Status UpdateTable(const Write& write, const TableRecord& before, TableRecord after,
-                     const std::vector<std::string>& sketches, int64_t next_tablet_id);
+                     const std::vector<std::string>& sketches, int64_t next_tablet_id,
+                     const std::vector<std::string>* unsynced);
   Result<std::vector<std::string>> Sketches(const TableRecord& table);
 
   /// The committed state now as a new database, while others read and change this one. Errors: there is something at that
@@ -130,6 +133,9 @@ class DatabaseDirectory : public std::enable_shared_from_this<DatabaseDirectory>
   Status SyncTablets() const;
   /// Waits until the disk has the latest commit, whichever process made it.
   Status SyncCommit() const;
+  /// Whether a change may become a record of the commit log. Such a record is of no use if SQLite's file, to which it is added,
+  /// becomes an older one.
+  bool MayLog();
   /// By the catalog, as it is and as it may become when the transaction is rolled back.
   std::unordered_set<int64_t> UsedTablets() const;
   /// Forgets the objects of all but the tablets that are `used` by the catalog. Returns the others that a

@@ -46,6 +46,7 @@ struct CatalogContents {
   DatabaseId database{};
   int64_t next_table_id = 1;
   int64_t next_tablet_id = 1;
+  int64_t log_generation = 0;                              ///< of the commit log; 0: there is none
   std::vector<std::shared_ptr<const TableRecord>> tables;  ///< by name
   std::vector<EnumType> types;                             ///< by name
   std::vector<Macro> macros;                               ///< in the order of ComesBefore

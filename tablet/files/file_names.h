@@ -6,6 +6,7 @@
 namespace tessera {
 
 inline constexpr char kCatalogFile[] = "catalog.sqlite";
+inline constexpr char kCommitLogFile[] = "commit.log";
 /// Of a temporary database, whose catalog is no file: locked as long as its process lives.
 inline constexpr char kOwnerFile[] = "owner.lock";
 

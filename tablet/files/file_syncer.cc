@@ -19,10 +19,10 @@ constexpr std::chrono::milliseconds kCancelInterval{20};
 constexpr off_t kSmallFile = off_t{1} << 20;
 }  // namespace
 
-Status FileSyncer::RenameAndSync(const File& file) const {
+Status FileSyncer::RenameAndSync(const File& file, bool sync) const {
   if (!file.final_path.empty() && rename(file.temporary_path.c_str(), file.final_path.c_str()) != 0)
     return IoError("cannot rename", file.temporary_path, errno);
-  if (durable_ && fsync(file.descriptor.get()) != 0)
+  if (sync && fsync(file.descriptor.get()) != 0)
     return IoError("cannot sync", file.final_path.empty() ? file.temporary_path : file.final_path, errno);
   return {};
 }
@@ -43,14 +43,14 @@ void FileSyncer::Add(FileDescriptor file, std::string temporary_path, std::strin
   changed_.notify_all();
 }
 
-void FileSyncer::WorkOnNext(std::unique_lock<std::mutex>* lock) {
+void FileSyncer::WorkOnNext(std::unique_lock<std::mutex>* lock, bool sync) {
   const File file = std::move(waiting_.front());
   waiting_.pop_front();
   working_ = true;
   lock->unlock();
   Status status;
   try {
-    status = RenameAndSync(file);
+    status = RenameAndSync(file, sync);
   } catch (...) {  // a thread that waits for the file must learn of it
     status = StatusOfException();
   }
@@ -66,11 +66,11 @@ Status FileSyncer::Run() {
   for (;;) {
     changed_.wait(lock, [&] { return !waiting_.empty() || finishing_; });
     if (waiting_.empty()) return {};
-    WorkOnNext(&lock);
+    WorkOnNext(&lock, durable_);
   }
 }
 
-Status FileSyncer::Finish() {
+Status FileSyncer::Finish(std::vector<std::string>* unsynced) {
   std::unique_lock lock(mutex_);
   while ((!waiting_.empty() || working_) && status_.ok()) {
     if (Cancelled()) {
@@ -80,7 +80,10 @@ Status FileSyncer::Finish() {
     if (thread_.started()) {
       changed_.wait_for(lock, kCancelInterval);
     } else {
-      WorkOnNext(&lock);
+      if (durable_ && unsynced != nullptr)
+        unsynced->push_back(waiting_.front().final_path.empty() ? waiting_.front().temporary_path
+                                                                : waiting_.front().final_path);
+      WorkOnNext(&lock, durable_ && unsynced == nullptr);
     }
   }
   return status_;

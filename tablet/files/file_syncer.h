@@ -8,6 +8,7 @@
 #include <deque>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "base/background_thread.h"
 #include "base/interrupt.h"
@@ -30,7 +31,8 @@ class FileSyncer {
   /// other has come: a thread costs as much as one.
   void Add(FileDescriptor file, std::string temporary_path, std::string final_path);
   /// Waits until all files have their names. The first error of any; kCancelled.
-  Status Finish();
+  /// `unsynced` (may be nullptr): a small file for which no thread was started is only named, and it becomes its path.
+  Status Finish(std::vector<std::string>* unsynced);
   /// Ends the thread. Files that still wait are closed without a sync or a new name.
   void Abandon();
 
@@ -42,9 +44,9 @@ class FileSyncer {
   };
   Status Run();
   bool Cancelled() const { return Interrupted() || (cancel_ != nullptr && cancel_->load(std::memory_order_relaxed)); }
-  Status RenameAndSync(const File& file) const;
+  Status RenameAndSync(const File& file, bool sync) const;
   /// Takes the next file's work. REQUIRES: lock holds mutex_, and a file waits.
-  void WorkOnNext(std::unique_lock<std::mutex>* lock);
+  void WorkOnNext(std::unique_lock<std::mutex>* lock, bool sync);
 
   const bool durable_;
   const std::atomic<bool>* const cancel_;

@@ -31,7 +31,8 @@ class DirectoryAlteration final : public TableAlteration {
       statistics.distinct = after.rows() - statistics.null_count;
     }
     TESSERA_ASSIGN(const std::vector<std::string> sketches, directory_->Sketches(*before_));
-    return directory_->UpdateTable(write_, *before_, std::move(after), sketches, write_.contents.next_tablet_id);
+    return directory_->UpdateTable(write_, *before_, std::move(after), sketches, write_.contents.next_tablet_id,
+                                   nullptr);
   }
 
   Result<std::unique_ptr<TableWriter>> Rewrite(const TableSchema& schema) override {

@@ -343,8 +343,9 @@ Status TableLoad::Commit() {
     return status;
   }
   const bool adds = rows_added() > 0;
+  std::vector<std::string> unsynced;
   if (adds) {
-    TESSERA_TRY(Finish());
+    TESSERA_TRY(Finish(is_new_ || !adopted_.empty() ? nullptr : &unsynced));
     TESSERA_TRY(NameAdopted());
   }
   TESSERA_TRY(DropEmptied());
@@ -361,7 +362,8 @@ Status TableLoad::Commit() {
   for (const Compacted& compacted : compacted_) compacted.tablets->Release();
   const Status committed =
       is_new_ ? directory_->InsertTable(*write_, std::move(after), replaced_.get(), sketches, next_tablet_id)
-              : directory_->UpdateTable(*write_, *table_, std::move(after), sketches, next_tablet_id);
+              : directory_->UpdateTable(*write_, *table_, std::move(after), sketches, next_tablet_id,
+                                        adds && unsynced.empty() ? nullptr : &unsynced);
   write_->lock = WriterLock();
   return committed;
 }

@@ -352,7 +352,7 @@ Status TabletCutter::WriteTablet(TabletJob* job) {
   return {};
 }
 
-Status TabletCutter::Finish() {
+Status TabletCutter::Finish(std::vector<std::string>* unsynced) {
   TESSERA_TRY(status());
   EndOfRows();
   for (;;) {
@@ -363,7 +363,7 @@ Status TabletCutter::Finish() {
     tablet_done_.wait(lock, [&] { return unfinished_ == 0 || !status_.ok(); });
   }
   TESSERA_TRY(status());
-  return syncer_.Finish();
+  return syncer_.Finish(unsynced);
 }
 
 }  // namespace tessera

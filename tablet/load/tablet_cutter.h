@@ -94,7 +94,8 @@ class TabletCutter {
   /// Full tablets that are not written yet, and runs of rows that are not sorted yet.
   size_t unfinished_tablets() const;
   /// Makes and syncs the tablets that are left. Call EndOfRows() only where more threads shall help.
-  Status Finish();
+  /// `unsynced` (nullptr: none): if a small file is all there is, the disk is not waited for, and it becomes its path.
+  Status Finish(std::vector<std::string>* unsynced);
   /// After Finish().
   const NewTablets& made() const { return made_; }
   /// From here on somebody else says which files are in use.

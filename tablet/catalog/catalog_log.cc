@@ -1,0 +1,234 @@
+// The catalog's side of the commit log: small changes go there, and the next change of SQLite's file takes them over.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "tablet/catalog/catalog.h"
+#include "tablet/catalog/catalog_checksum.h"
+#include "tablet/catalog/catalog_statement.h"
+#include "tablet/catalog/log_record.h"
+#include "tablet/files/commit_log.h"
+#include "tablet/files/file_names.h"
+#include "tablet/files/io_error.h"
+#include "tablet/files/regular_file.h"
+
+namespace tessera {
+namespace {
+
+/// About what a record may take of deleted rows, before they are packed.
+constexpr uint64_t kGreatestMarks = CommitLog::kGreatestRecord / 2;
+/// A packed row that was deleted among others that were not, at most about this.
+constexpr uint64_t kBytesOfMark = 4;
+
+Result<std::string> ReadWhole(const std::string& path, uint64_t bytes) {
+  TESSERA_ASSIGN(const FileDescriptor file, OpenRegularFile(path, O_RDONLY));
+  std::string out(bytes + 1, '\0');  // a longer one is another, too
+  uint64_t got = 0;
+  while (got < out.size()) {
+    const ssize_t size = pread(file.get(), out.data() + got, out.size() - got, static_cast<off_t>(got));
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0) return IoError("cannot read", path, errno);
+    if (size == 0) break;
+    got += static_cast<uint64_t>(size);
+  }
+  out.resize(got);
+  return out;
+}
+
+Status WriteWhole(const std::string& path, std::string_view bytes) {
+  TESSERA_ASSIGN(const FileDescriptor file, OpenRegularFile(path, O_WRONLY | O_CREAT | O_TRUNC));
+  while (!bytes.empty()) {
+    const ssize_t written = write(file.get(), bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return IoError("cannot write", path, written < 0 ? errno : ENOSPC);
+    bytes.remove_prefix(static_cast<size_t>(written));
+  }
+  return {};
+}
+
+/// New tablets of `after` and tablets that have lost rows: whether they are few.
+bool IsSmall(const TableRecord& before, const TableRecord& after, std::vector<const TabletRecord*>* added) {
+  std::unordered_map<int64_t, const LiveRows*> old;
+  for (const TabletRecord& tablet : before.tablets) old[tablet.id] = tablet.live.get();
+  uint64_t bytes = 0, marks = 0;
+  for (const TabletRecord& tablet : after.tablets) {
+    const auto known = old.find(tablet.id);
+    if (known == old.end()) {
+      added->push_back(&tablet);
+      bytes += tablet.file_bytes;
+    } else if (tablet.live != nullptr && tablet.live.get() != known->second) {
+      marks += std::min<uint64_t>(tablet.rows / 8, kBytesOfMark * tablet.live->deleted());
+    }
+  }
+  return bytes <= CommitLog::kGreatestRecord && marks <= kGreatestMarks;
+}
+
+}  // namespace
+
+const char Catalog::kLogSchema[] = R"(
+CREATE TABLE log (
+  one         INTEGER PRIMARY KEY CHECK (one = 1),
+  generation  INTEGER NOT NULL
+);
+)";
+
+std::string Catalog::DirectoryPath() const { return path_.substr(0, path_.size() - sizeof kCatalogFile); }
+
+Status Catalog::OpenLog(const DatabaseId& database) {
+  if (log_ != nullptr) return {};
+  const std::string path = DirectoryPath() + "/" + kCommitLogFile;
+  if (access(path.c_str(), F_OK) != 0 && errno == ENOENT) {
+    return {ErrorCode::kCorrupt, "database \"" + name_ + "\" has lost its commit log \"" + path + "\"",
+            "Restore the file from a copy."};
+  }
+  TESSERA_ASSIGN(log_, CommitLog::Open(path, database, read_only_));
+  return {};
+}
+
+void Catalog::NoteLogged(LoggedChange change) {
+  for (const LoggedFile& file : change.files)
+    logged_files_[file.tablet] = {file.tablet, log_->record_offset() + file.offset, file.bytes};
+  LoggedTable& table = logged_[change.after->id];
+  if (table.before == nullptr) table.before = std::move(change.before);
+  table.after = std::move(change.after);
+  table.sketches = std::move(change.sketches);
+}
+
+void Catalog::ForgetLogged(int64_t generation) {
+  generation_ = generation;
+  logged_.clear();
+  logged_files_.clear();
+  has_record_ = false;
+  if (log_ != nullptr) log_->Restart(static_cast<uint64_t>(generation));
+}
+
+Status Catalog::ApplyRecords(CatalogContents* contents, bool of_others) {
+  for (;;) {
+    if (!std::exchange(has_record_, false)) {
+      TESSERA_ASSIGN(const bool next, of_others ? log_->NextOfOthers() : log_->Next());
+      if (!next) return {};
+    }
+    Result<LoggedChange> change = ApplyChange(log_->record(), contents);
+    if (!change.ok()) return Corrupt(change.status().message() + ", in the commit log");
+    NoteLogged(std::move(*change));
+  }
+}
+
+Status Catalog::LoadLog(const CatalogContents* before, CatalogContents* contents) {
+  ForgetLogged(contents->log_generation);
+  if (generation_ == 0) return {};
+  TESSERA_TRY(OpenLog(contents->database));
+  log_->Restart(static_cast<uint64_t>(generation_));
+  TESSERA_TRY(ApplyRecords(contents, false));
+  // What has been made of a table stays with it.
+  for (auto& [id, logged] : logged_) {
+    const auto known = before == nullptr ? nullptr : before->Find(logged.after->schema.name);
+    if (known == nullptr || known->id != id || known->checksum != logged.after->checksum) continue;
+    *std::ranges::find(contents->tables, logged.after) = known;
+    logged.after = known;
+  }
+  // If the machine has lost power, it may have lost the files: they were not synced.
+  if (std::exchange(has_checked_files_, true)) return {};
+  Status restored = RestoreLoggedFiles(false);
+  if (!restored.ok()) has_checked_files_ = false;
+  return restored;
+}
+
+Status Catalog::RestoreLoggedFiles(bool sync) {
+  for (const auto& [id, logged] : logged_) {
+    for (const TabletRecord& tablet : logged.after->tablets) {
+      const auto file = logged_files_.find(tablet.id);
+      if (file == logged_files_.end()) continue;
+      const std::string path = DirectoryPath() + "/" + TabletFileName(tablet.id);
+      TESSERA_ASSIGN(const std::string bytes, log_->Read(file->second.offset, file->second.bytes));
+      const Result<std::string> there = ReadWhole(path, bytes.size());
+      if (!there.ok() || *there != bytes) {
+        if (read_only_) {
+          return {ErrorCode::kIo, "database \"" + name_ + "\" was left by a machine that lost power",
+                  "Open it once for writing; that restores the files of the last changes."};
+        }
+        // (Of two processes that do so the second repeats what is right already.)
+        const std::string made = DirectoryPath() + "/" + kTemporaryPrefix + "restored-" + std::to_string(getpid()) +
+                                 "-" + std::to_string(tablet.id);
+        TESSERA_TRY(WriteWhole(made, bytes));
+        if (rename(made.c_str(), path.c_str()) != 0) return IoError("cannot rename", made, errno);
+      }
+      if (!sync) continue;
+      TESSERA_ASSIGN(const FileDescriptor synced, OpenRegularFile(path, O_RDONLY));
+      if (fsync(synced.get()) != 0) return IoError("cannot sync", path, errno);
+    }
+  }
+  return {};
+}
+
+/// Before the commit (whose journal makes SQLite sync the directory) the disk has the files. Then their bytes in the log are
+/// not needed any more.
+Status Catalog::TakeOverLog() {
+  changing_generation_ = generation_;
+  if (log_ == nullptr || generation_ == 0 || (log_->IsEmpty() && !log_->failed())) return {};
+  TESSERA_TRY(RestoreLoggedFiles(true));
+  for (const auto& [id, logged] : logged_) TESSERA_TRY(WriteChange(*logged.before, *logged.after, logged.sketches));
+  Statement update(this, "UPDATE log SET generation = ?");
+  TESSERA_TRY(update.Bind(generation_ + 1).Run());
+  ++changing_generation_;
+  return {};
+}
+
+bool Catalog::PrepareLog(const DatabaseId& database) {
+  if (generation_ != 0 || is_open_ || path_ == ":memory:") return false;
+  const std::string path = DirectoryPath() + "/" + kCommitLogFile;
+  log_ = nullptr;
+  // (Without one the change is made nevertheless.)
+  return CommitLog::Create(path, database).ok() && OpenLog(database).ok();
+}
+
+Status Catalog::WriteFirstGeneration() {
+  TESSERA_TRY(Execute(kLogSchema));
+  TESSERA_TRY(Execute("INSERT INTO log VALUES (1, 1)"));
+  TESSERA_TRY(RaiseVersion(kVersionWithLog));
+  changing_generation_ = 1;
+  return {};
+}
+
+Result<bool> Catalog::LogUpdate(const CatalogContents& state, const TableRecord& before, TableRecord after,
+                                const std::vector<std::string>& sketches, int64_t next_tablet_id,
+                                CatalogContents* made) {
+  std::vector<const TabletRecord*> added;
+  if (generation_ == 0 || is_open_ || log_ == nullptr || log_->failed() || !IsSmall(before, after, &added))
+    return false;
+  std::vector<NewFile> files;
+  for (const TabletRecord* tablet : added) {
+    Result<std::string> bytes = ReadWhole(DirectoryPath() + "/" + TabletFileName(tablet->id), tablet->file_bytes);
+    if (!bytes.ok() || bytes->size() != tablet->file_bytes) return false;
+    files.push_back({tablet->id, std::move(*bytes)});
+  }
+  SetVersion(before, &after);
+  LoggedChange change;
+  const std::string record = EncodeChange(before, after, sketches, next_tablet_id, files, &change.files);
+  if (!log_->MakeRoom(record.size()).ok()) return false;
+  // Made now: after the commit nothing may fail.
+  change.sketches = sketches;
+  change.after = std::make_shared<const TableRecord>(std::move(after));
+  *made = state;
+  made->next_tablet_id = next_tablet_id;
+  for (auto& table : made->tables) {
+    if (table->id != change.after->id) continue;
+    change.before = table;
+    table = change.after;
+  }
+  logged_.try_emplace(change.after->id);
+  for (const LoggedFile& file : change.files) logged_files_.try_emplace(file.tablet);
+  Status appended = log_->Append(record, lock_timeout_ms_);
+  if (!appended.ok()) {
+    last_data_version_ = -1;
+    return appended;
+  }
+  NoteLogged(std::move(change));
+  return true;
+}
+
+}  // namespace tessera

@@ -1,0 +1,205 @@
+#include "tablet/catalog/log_record.h"
+
+#include <algorithm>
+#include <cstring>
+#include <unordered_map>
+#include <utility>
+
+#include "tablet/catalog/buckets.h"
+#include "tablet/catalog/catalog_checksum.h"
+#include "tablet/catalog/statistics_check.h"
+#include "tablet/chunk/tablet_format.h"
+
+namespace tessera {
+namespace {
+
+class RecordWriter {
+ public:
+  void Add(uint64_t v) { bytes_.append(reinterpret_cast<const char*>(&v), sizeof v); }
+  void Add(int64_t v) { Add(static_cast<uint64_t>(v)); }
+  void Add(int128_t v) {
+    Add(Low64(v));
+    Add(High64(v));
+  }
+  void Add(std::string_view text) {
+    Add(uint64_t{text.size()});
+    bytes_.append(text);
+  }
+  size_t size() const { return bytes_.size(); }
+  std::string Take() { return std::move(bytes_); }
+
+ private:
+  std::string bytes_;
+};
+
+/// Anything but what RecordWriter wrote makes ok() false, and zeros of all that follows.
+class RecordReader {
+ public:
+  explicit RecordReader(std::string_view bytes) : bytes_(bytes) {}
+
+  uint64_t Unsigned(uint64_t least = 0, uint64_t greatest = UINT64_MAX) {
+    uint64_t v = 0;
+    if (bytes_.size() - at_ < sizeof v) ok_ = false;
+    if (!ok_) return 0;
+    memcpy(&v, bytes_.data() + at_, sizeof v);
+    at_ += sizeof v;
+    ok_ = least <= v && v <= greatest;
+    return ok_ ? v : 0;
+  }
+  int64_t Id() { return static_cast<int64_t>(Unsigned(1, uint64_t{1} << 62)); }
+  int128_t Wide() {
+    const uint64_t low = Unsigned();
+    return static_cast<int128_t>(static_cast<uint128_t>(Unsigned()) << 64 | low);
+  }
+  std::string_view Text() {
+    const uint64_t size = Unsigned();
+    if (size > bytes_.size() - at_) ok_ = false;
+    if (!ok_) return {};
+    at_ += size;
+    return bytes_.substr(at_ - size, size);
+  }
+  size_t position() const { return at_; }
+  bool AtEnd() const { return at_ == bytes_.size(); }
+  bool ok() const { return ok_; }
+
+ private:
+  const std::string_view bytes_;
+  size_t at_ = 0;
+  bool ok_ = true;
+};
+
+Status Wrong(const std::string& what) { return {ErrorCode::kCorrupt, "a record has a wrong " + what}; }
+
+/// How many tablets of both are the same, deleted rows apart, from the first on.
+size_t SameTablets(const TableRecord& before, const TableRecord& after) {
+  size_t same = 0;
+  while (same < before.tablets.size() && same < after.tablets.size() &&
+         before.tablets[same].id == after.tablets[same].id)
+    ++same;
+  return same;
+}
+
+Status ReadTablets(RecordReader* reader, const TableRecord& before, int64_t next_tablet_id, TableRecord* table) {
+  std::unordered_map<int64_t, const TabletRecord*> old;
+  for (const TabletRecord& tablet : before.tablets) old[tablet.id] = &tablet;
+  table->tablets.resize(reader->Unsigned(0, before.tablets.size()));
+  const uint64_t added = reader->Unsigned();
+  for (uint64_t i = 0; i < added && reader->ok(); ++i) {
+    TabletRecord tablet;
+    tablet.id = reader->Id();
+    tablet.rows = static_cast<uint32_t>(reader->Unsigned(1, kGreatestTabletRows));
+    tablet.file_bytes = reader->Unsigned(1, uint64_t{1} << 50);
+    tablet.header_checksum = reader->Unsigned();
+    tablet.bucket = static_cast<uint8_t>(reader->Unsigned(0, kBuckets - 1));
+    if (!reader->ok() || tablet.id >= next_tablet_id || tablet.rows > table->tablet_rows) return Wrong("tablet");
+    if (const auto known = old.find(tablet.id); known != old.end()) tablet.live = known->second->live;
+    table->tablets.push_back(std::move(tablet));
+  }
+  const uint64_t marked = reader->Unsigned(0, table->tablets.size());
+  for (uint64_t i = 0; i < marked && reader->ok(); ++i) {
+    const uint64_t number = reader->Unsigned();
+    const std::string_view packed = reader->Text();
+    if (!reader->ok() || number >= table->tablets.size()) return Wrong("tablet");
+    TabletRecord& tablet = table->tablets[number];
+    tablet.live = LiveRows::Unpack(tablet.rows, packed);
+    if (tablet.live == nullptr) return Wrong("set of deleted rows");
+  }
+  return reader->ok() ? Status() : Wrong("tablet");
+}
+
+}  // namespace
+
+std::string EncodeChange(const TableRecord& before, const TableRecord& after, const std::vector<std::string>& sketches,
+                         int64_t next_tablet_id, const std::vector<NewFile>& files, std::vector<LoggedFile>* placed) {
+  RecordWriter out;
+  out.Add(after.id);
+  out.Add(before.version);
+  out.Add(after.version);
+  out.Add(next_tablet_id);
+  out.Add(uint64_t{after.tablet_rows});
+  out.Add(uint64_t{after.statistics.size()});
+  for (size_t c = 0; c < after.statistics.size(); ++c) {
+    const ColumnStatistics& s = after.statistics[c];
+    out.Add(uint64_t{s.has_range});
+    out.Add(s.has_range ? s.min : int128_t{0});
+    out.Add(s.has_range ? s.max : int128_t{0});
+    out.Add(s.null_count);
+    out.Add(s.distinct);
+    out.Add(s.encoded_bytes);
+    out.Add(std::string_view(sketches[c]));
+  }
+  const size_t same = SameTablets(before, after);
+  out.Add(uint64_t{same});
+  out.Add(uint64_t{after.tablets.size() - same});
+  for (size_t t = same; t < after.tablets.size(); ++t) {
+    const TabletRecord& tablet = after.tablets[t];
+    out.Add(tablet.id);
+    out.Add(uint64_t{tablet.rows});
+    out.Add(tablet.file_bytes);
+    out.Add(tablet.header_checksum);
+    out.Add(uint64_t{tablet.bucket});
+  }
+  std::unordered_map<int64_t, const LiveRows*> old;
+  for (const TabletRecord& tablet : before.tablets) old[tablet.id] = tablet.live.get();
+  std::vector<size_t> marked;
+  for (size_t t = 0; t < after.tablets.size(); ++t) {
+    const LiveRows* const live = after.tablets[t].live.get();
+    if (live != nullptr && live != old[after.tablets[t].id]) marked.push_back(t);
+  }
+  out.Add(uint64_t{marked.size()});
+  for (const size_t t : marked) {
+    out.Add(uint64_t{t});
+    out.Add(std::string_view(after.tablets[t].live->Pack()));
+  }
+  out.Add(uint64_t{files.size()});
+  for (const NewFile& file : files) {
+    out.Add(file.tablet);
+    out.Add(std::string_view(file.bytes));
+    placed->push_back({file.tablet, out.size() - file.bytes.size(), file.bytes.size()});
+  }
+  out.Add(after.checksum);
+  return out.Take();
+}
+
+Result<LoggedChange> ApplyChange(std::string_view record, CatalogContents* contents) {
+  RecordReader reader(record);
+  LoggedChange change;
+  const int64_t id = reader.Id();
+  const auto place = std::ranges::find_if(contents->tables, [&](const auto& table) { return table->id == id; });
+  if (place == contents->tables.end()) return Wrong("table");
+  change.before = *place;
+  TableRecord after = *change.before;
+  if (reader.Id() != after.version) return Wrong("version");
+  after.version = reader.Id();
+  const int64_t next_tablet_id = reader.Id();
+  if (after.version <= change.before->version) return Wrong("version");
+  after.tablet_rows = static_cast<uint32_t>(reader.Unsigned(0, kGreatestTabletRows));
+  if (reader.Unsigned() != after.statistics.size()) return Wrong("number of columns");
+  for (ColumnStatistics& s : after.statistics) {
+    s.has_range = reader.Unsigned(0, 1) != 0;
+    s.min = reader.Wide();
+    s.max = reader.Wide();
+    s.null_count = reader.Unsigned();
+    s.distinct = reader.Unsigned();
+    s.encoded_bytes = reader.Unsigned();
+    change.sketches.emplace_back(reader.Text());
+  }
+  TESSERA_TRY(ReadTablets(&reader, *change.before, next_tablet_id, &after));
+  const uint64_t files = reader.Unsigned(0, after.tablets.size());
+  for (uint64_t i = 0; i < files && reader.ok(); ++i) {
+    LoggedFile file;
+    file.tablet = reader.Id();
+    file.bytes = reader.Text().size();
+    file.offset = reader.position() - file.bytes;
+    change.files.push_back(file);
+  }
+  after.checksum = reader.Unsigned();
+  if (!reader.ok() || !reader.AtEnd() || after.checksum != TableChecksum(after)) return Wrong("checksum");
+  TESSERA_TRY(CheckStatistics(after));
+  change.after = std::make_shared<const TableRecord>(std::move(after));
+  *place = change.after;
+  contents->next_tablet_id = next_tablet_id;
+  return change;
+}
+
+}  // namespace tessera
