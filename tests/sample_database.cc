@@ -209,6 +209,8 @@ void CorrectChecksums(sqlite3* catalog) {
     covered.Text(database[0][0]);
     covered.Integer(Number(database[0][1]));
     covered.Integer(Number(database[0][2]));
+    for (const auto& log : Rows(catalog, "SELECT CAST(generation AS INTEGER) FROM log"))
+      covered.Integer(Number(log[0]));
   }
   for (const auto& table : Rows(catalog, kTables)) {
     const int64_t checksum = TableChecksum(catalog, table);

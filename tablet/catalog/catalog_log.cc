@@ -165,11 +165,12 @@ Status Catalog::RestoreLoggedFiles(bool sync) {
   return {};
 }
 
+/// Also without records: one may be left that a failing disk has not forgotten.
 /// Before the commit (whose journal makes SQLite sync the directory) the disk has the files. Then their bytes in the log are
 /// not needed any more.
 Status Catalog::TakeOverLog() {
   changing_generation_ = generation_;
-  if (log_ == nullptr || generation_ == 0 || (log_->IsEmpty() && !log_->failed())) return {};
+  if (generation_ == 0) return {};
   TESSERA_TRY(RestoreLoggedFiles(true));
   for (const auto& [id, logged] : logged_) TESSERA_TRY(WriteChange(*logged.before, *logged.after, logged.sketches));
   Statement update(this, "UPDATE log SET generation = ?");

@@ -139,6 +139,9 @@ Result<std::unique_ptr<CommitLog>> CommitLog::Open(const std::string& path, cons
       header.checksum != XXH3_64bits(&header, offsetof(FileHeader, checksum)))
     return log->Damaged("it does not begin as one");
   if (header.version != kVersion) return log->Damaged("version " + std::to_string(header.version) + " is not known");
+  struct stat info;
+  if (fstat(log->file_.get(), &info) != 0) return IoError("cannot read", path, errno);
+  if (static_cast<uint64_t>(info.st_size) < kStep) return log->Damaged("it has been cut off");
   if (header.database != database) return log->Damaged("it is another database's");
   return log;
 }
@@ -164,11 +167,11 @@ Result<std::string> CommitLog::Read(uint64_t offset, uint64_t bytes) const {
 }
 
 void CommitLog::Restart(uint64_t generation) {
+  failed_ = failed_ && generation == generation_;
   generation_ = generation;
   number_ = 0;
   end_ = kPage;
   previous_ = 0;
-  failed_ = false;
 }
 
 Result<bool> CommitLog::IsNext(uint64_t offset, RecordHeader* header) const {

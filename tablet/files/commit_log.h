@@ -50,9 +50,8 @@ class CommitLog {
   /// After an error it is not there, unless the message says that this cannot be known; nothing is added to this generation
   /// any more then. Errors: kBusy, where a reader of another process has the file locked for `timeout_ms`.
   Status Append(std::string_view record, int timeout_ms);
-  /// Whether Append() is of use no more before the next Restart().
+  /// Whether nothing is added to this generation any more.
   bool failed() const { return failed_; }
-  bool IsEmpty() const { return number_ == 0; }
 
  private:
   struct RecordHeader;

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "tests/torture/answers.h"
 #include "tests/torture/campaign.h"
@@ -15,7 +16,9 @@
 namespace tessera {
 namespace {
 
-constexpr int kRows = 4000;  ///< of a batch: several tablets of 1,024
+/// Of a batch: several tablets of 1,024, or a part of one, which goes to the commit log.
+constexpr int kManyRows = 4000, kFewRows = 20;
+int batch_rows = kManyRows;
 constexpr int kTrialsOfADatabase = 25;
 
 /// Writes batches from `first` on until it is killed. Each is one statement; its number is printed when it is done.
@@ -25,14 +28,18 @@ int WriteBatches(int first) {
     std::string sql;
     if (batch % 3 == 0) {
       FILE* file = std::fopen("batch.csv", "w");
-      for (int i = 0; i < kRows; ++i) fmt::print(file, "{},{},text of row {}\n", batch, i, i);
+      for (int i = 0; i < batch_rows; ++i) fmt::print(file, "{},{},text of row {}\n", batch, i, i);
       std::fclose(file);
       sql = "COPY t FROM 'batch.csv'";
     } else {
       sql = fmt::format("INSERT INTO t SELECT {}, i, s FROM source", batch);
     }
-    for (const std::string& statement :
-         {sql, fmt::format("CREATE TABLE extra_{} (a INTEGER)", batch), fmt::format("DROP TABLE extra_{}", batch)}) {
+    std::vector<std::string> statements{sql};
+    if (batch_rows == kManyRows || batch % 16 == 0) {
+      statements.push_back(fmt::format("CREATE TABLE extra_{} (a INTEGER)", batch));
+      statements.push_back(fmt::format("DROP TABLE extra_{}", batch));
+    }
+    for (const std::string& statement : statements) {
       if (const Result<std::string> done = Ask(session.get(), statement); !done.ok()) {
         fmt::print("{}: {}\n", statement, done.status().message());
         std::fflush(stdout);
@@ -53,7 +60,7 @@ int CountBatches() {
   std::string expected = "batch,n,i,s\n";
   int batches = 0;
   for (; answer.ok() && expected.size() < answer->size(); ++batches)
-    expected += fmt::format("{},{},{},{}\n", batches, kRows, kRows / 2 * (kRows - 1), kRows);
+    expected += fmt::format("{},{},{},{}\n", batches, batch_rows, batch_rows / 2 * (batch_rows - 1), batch_rows);
   if (answer.ok() && *answer == expected) {
     fmt::print("batches {}\n", batches);
     return std::fflush(stdout);
@@ -66,7 +73,7 @@ int CountBatches() {
 int MakeDatabase() {
   const std::unique_ptr<Session> session = OpenSession("database");
   FILE* file = std::fopen("source.csv", "w");
-  for (int i = 0; i < kRows; ++i) fmt::print(file, "{},text of row {}\n", i, i);
+  for (int i = 0; i < batch_rows; ++i) fmt::print(file, "{},text of row {}\n", i, i);
   std::fclose(file);
   for (const char* sql : {"CREATE TABLE t (batch INTEGER, i INTEGER, s TEXT) WITH (tablet_rows = 1024)",
                           "CREATE TABLE source (i INTEGER, s TEXT)", "COPY source FROM 'source.csv'"}) {
@@ -94,6 +101,7 @@ int main(int argc, char** argv) {
     if (first || campaign.trial() % kTrialsOfADatabase == 0) {
       std::filesystem::remove_all("database");
       batches = 0;
+      batch_rows = campaign.Random(2) == 0 ? kManyRows : kFewRows;
       if (const ChildEnd made = RunInChild(60, MakeDatabase); made.status != 0) campaign.Break(made.Text());
     }
     // "No end within": the kill.

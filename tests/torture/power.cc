@@ -241,6 +241,28 @@ Status Insert(Database* database, const std::string& table, int64_t first, size_
   return writer->Commit();
 }
 
+/// Some rows of the first tablet, if there is one.
+Status Delete(Database* database, const std::string& table, uint64_t which) {
+  TESSERA_ASSIGN(const auto snapshot, database->Read());
+  const std::shared_ptr<const TableInfo> info = snapshot->Find(table);
+  if (info->tablets.empty()) return {};
+  TESSERA_ASSIGN(const std::unique_ptr<TableWriter> writer, database->Write(table));
+  const auto row = static_cast<int64_t>(which % info->tablets[0]->rows());
+  std::vector<bool> fresh;
+  TESSERA_TRY(writer->Delete(std::vector<int64_t>{0, row}, &fresh));
+  return writer->Commit();
+}
+
+/// Some changes in one transaction, which ends in one way or the other.
+Status Together(Database* database, const std::string& table, int64_t first, bool commits) {
+  TESSERA_TRY(database->BeginTransaction());
+  Status status = Insert(database, table, first, 2);
+  if (status.ok()) status = Insert(database, table, first + 100, 1);
+  if (status.ok() && commits) return database->CommitTransaction();
+  database->RollBackTransaction();
+  return status;
+}
+
 Status CreateTable(Database* database, const std::string& name) {
   TableSchema schema;
   schema.name = name;
@@ -305,22 +327,28 @@ class Power {
   }
 
   Status Statements(const std::string& folder, std::mt19937_64* random) {
-    constexpr int kStatements = 12;
+    // Of small changes there are many in the commit log before another one takes them over.
+    const bool small = (*random)() % 2 == 0;
+    const int statements = small ? 30 : 12;
     std::unique_ptr<Database> database;
-    for (int i = 0; i < kStatements; ++i) {
+    for (int i = 0; i < statements; ++i) {
       // Other statements find a cached catalog, or one that they read anew.
-      if (database == nullptr || (*random)() % 3 == 0) {
+      if (database == nullptr || (*random)() % (small ? 6 : 3) == 0) {
         database.reset();
         TESSERA_ASSIGN(database, Database::Open(folder + "/d", OpenMode::kReadWrite));
       }
       const std::string table = fmt::format("t{}", (*random)() % 2);
-      const size_t rows = 1 + (*random)() % 50;
+      const size_t rows = 1 + (*random)() % (small ? 3 : 50);
       TESSERA_ASSIGN(const auto snapshot, database->Read());
       if (snapshot->Find(table) == nullptr) {
         TESSERA_TRY(CreateTable(database.get(), table));
-      } else if ((*random)() % 8 == 0) {
+      } else if ((*random)() % (small ? 20 : 8) == 0) {
         TESSERA_TRY(database->DropTable(table, false));
-      } else if ((*random)() % 3 == 0) {
+      } else if ((*random)() % 6 == 0) {
+        TESSERA_TRY(Delete(database.get(), table, (*random)()));
+      } else if ((*random)() % 10 == 0) {
+        TESSERA_TRY(Together(database.get(), table, 1000 * i, (*random)() % 2 == 0));
+      } else if ((*random)() % (small ? 8 : 3) == 0) {
         std::string csv;
         for (size_t r = 0; r < rows; ++r) csv += fmt::format("{}\n", 1000 * i + static_cast<int>(r));
         const std::string file = scratch_ / "rows.csv";
