@@ -22,6 +22,9 @@ constexpr uint64_t kBufferedBytes = uint64_t{256} << 20;
 /// Smaller batches are collected into one of this many rows: kept one by one they would take kilobytes a row.
 constexpr size_t kSmallBatchRows = 4096;
 
+/// On disk a tablet that grows row by row is packed from this size on: its bytes go to the commit log each time.
+constexpr uint64_t kUnpackedRows = 2048;
+
 /// Pieces with fewer rows than this on average are copied together before they are encoded.
 constexpr size_t kShortPiece = 64;
 
@@ -188,9 +191,10 @@ Status TabletCutter::Add(RowBatch batch) {
 }
 
 void TabletCutter::CutTablets(bool all) {
-  // A small tablet that is written anew for a few rows more will be so again: where no disk is waited for, to pack it would
-  // be half of the work of such an INSERT. (No task reads the goal yet.)
-  if (all && tablets_cut_ == 0 && !target_.durable && rows_again_ > rows_added() && pending_rows_ < kLeastTabletRows)
+  // A small tablet that is written anew for a few rows more will be so again: to pack it would be half of the work of such an
+  // INSERT. (No task reads the goal yet.)
+  const uint64_t unpacked = target_.durable ? kUnpackedRows : kLeastTabletRows;
+  if (all && tablets_cut_ == 0 && rows_again_ > rows_added() && pending_rows_ < unpacked)
     target_.compression = CompressionGoal::kNone;
   while (pending_rows_ >= tablet_rows_ || (all && pending_rows_ > 0)) {
     auto job = std::make_shared<TabletJob>();
