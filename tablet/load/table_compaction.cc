@@ -14,14 +14,14 @@ constexpr unsigned kGreatestThreads = 8;
 
 Status RunTasks(TabletCutter* tablets) {
   tablets->EndOfRows();
-  if (tablets->rows_added() <= kRowsOfOneThread) return tablets->Finish();
+  if (tablets->rows_added() <= kRowsOfOneThread) return tablets->Finish(nullptr);
   ThreadPool pool(static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, kGreatestThreads)));
   TESSERA_TRY(pool.Run(pool.threads(), [&](int) {
     while (tablets->RunTask()) {
     }
     return Status::Ok();
   }));
-  return tablets->Finish();
+  return tablets->Finish(nullptr);
 }
 
 }  // namespace
