@@ -19,6 +19,7 @@
 #include "compiler/rewrite/simplify.h"
 #include "compiler/rewrite/unnest.h"
 #include "compiler/rewrite/unread_columns.h"
+#include "tablet/catalog/qualified_name.h"
 
 namespace tessera {
 
@@ -104,8 +105,11 @@ Result<Compiled> Compile(std::string_view sql, const Snapshot& snapshot, const P
   if (c.statement.query == nullptr) return c;
   // Rows that a statement changes are found by the process that changes them.
   PlanOptions alone = options;
-  if (ChangesRows(c.statement) || c.statement.kind == Statement::Kind::kAlterTable) {
-    alone.ranks = 1;
+  const bool changes = ChangesRows(c.statement) || c.statement.kind == Statement::Kind::kAlterTable;
+  // Temporary tables are seen by this process alone.
+  const auto temporary = [](const Dependencies::Table& table) { return IsTemporaryName(table.name); };
+  if (changes || std::ranges::any_of(c.dependencies.tables, temporary)) alone.ranks = 1;
+  if (changes) {
     alone.read_runs = false;  // the target gets numbers of its rows, also where a subquery reads it
   }
   TESSERA_TRY(Translate(c.statement.query.get(), snapshot, alone, random, &c));

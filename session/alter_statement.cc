@@ -9,6 +9,7 @@
 #include "session/same_snapshot.h"
 #include "session/settings_scope.h"
 #include "session/statements.h"
+#include "session/temporary_tables.h"
 #include "tablet/catalog/live_tablet.h"
 #include "tablet/load/table_alteration.h"
 
@@ -89,9 +90,11 @@ Status Alter(SessionState* state, std::string_view sql, const Compiled& compiled
              const std::shared_ptr<const Snapshot>& snapshot, ResultWriter* out) {
   const SettingsScope scope(state);
   state->settings.device = DeviceChoice::kHost;  // a GPU's rows come in any order
-  TESSERA_ASSIGN(const std::unique_ptr<TableAlteration> alteration, state->database->Alter(compiled.statement.table));
+  TESSERA_ASSIGN(Database* const database, DatabaseOf(state, compiled.statement.table));
+  TESSERA_TRY(CopyTypes(state, compiled.statement.schema));
+  TESSERA_ASSIGN(const std::unique_ptr<TableAlteration> alteration, database->Alter(compiled.statement.table));
   // The table is that of this moment: no other process changes it until the commit.
-  TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> now, state->database->Read());
+  TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> now, SnapshotOf(state));
   if (IsSame(*now, *snapshot)) return AlterRows(state, compiled, *now, alteration.get(), out);
   TESSERA_ASSIGN(const Compiled anew, Compile(sql, *now, PlanOptionsOf(*state), &state->random));
   if (anew.statement.kind == Statement::Kind::kNotice) return out->Done(anew.statement.notice);

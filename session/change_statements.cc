@@ -13,6 +13,7 @@
 #include "session/returned_rows.h"
 #include "session/same_snapshot.h"
 #include "session/statements.h"
+#include "session/temporary_tables.h"
 
 namespace tessera {
 
@@ -151,9 +152,10 @@ Status Change(SessionState* state, std::string_view sql, const Compiled& compile
               const std::shared_ptr<const Snapshot>& snapshot, ResultWriter* out) {
   const Statement& s = compiled.statement;
   if (s.explain) return Explain(state, compiled, WithNumbers(*snapshot, s.target), out);
-  TESSERA_ASSIGN(const std::unique_ptr<TableWriter> writer, state->database->Write(s.table));
+  TESSERA_ASSIGN(Database* const database, DatabaseOf(state, s.table));
+  TESSERA_ASSIGN(const std::unique_ptr<TableWriter> writer, database->Write(s.table));
   // The rows are those of this moment: no other process changes them until the commit.
-  TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> now, state->Read());
+  TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> now, SnapshotOf(state));
   if (IsSame(*now, *snapshot)) return ChangeRows(state, compiled, *now, writer.get(), out);
   TESSERA_ASSIGN(const Compiled anew, Compile(sql, *now, PlanOptionsOf(*state), &state->random));
   return ChangeRows(state, anew, *now, writer.get(), out);

@@ -6,6 +6,8 @@
 #include "session/program_run.h"
 #include "session/standard_streams.h"
 #include "session/statements.h"
+#include "session/temporary_tables.h"
+#include "tablet/catalog/qualified_name.h"
 #include "tablet/csv/csv_header.h"
 #include "tablet/csv/csv_writer.h"
 #include "tablet/csv/shared_load.h"
@@ -84,15 +86,17 @@ Status CopyFrom(SessionState* state, const Statement& statement, ResultWriter* o
     state->warning = source.name.empty() ? warning : NameSource(warning, source.file, source.name);
   }
   if (state->progress) {
-    options.progress = [state, what = statement.table](uint64_t done, uint64_t all) {
+    options.progress = [state, what = ShownName(statement.table)](uint64_t done, uint64_t all) {
       state->progress({what.c_str(), done, all, ProgressUnit::kBytes});
     };
   }
   SessionRanks ranks(*state);
-  if (state->cluster != nullptr && source.name.empty()) options.ranks = &ranks;
+  TESSERA_ASSIGN(Database* const database, DatabaseOf(state, statement.table));
+  const bool shared = state->cluster != nullptr && !IsTemporaryName(statement.table);
+  if (shared && source.name.empty()) options.ranks = &ranks;
   std::string tag;
   tag.reserve(kTagBytes);
-  Result<uint64_t> rows = state->database->CopyFrom(statement.table, source.file, options);
+  Result<uint64_t> rows = database->CopyFrom(statement.table, source.file, options);
   if (!rows.ok()) return named(rows.status());
   state->timing.rows = *rows;
   fmt::format_to(std::back_inserter(tag), "COPY {}", *rows);

@@ -1,8 +1,10 @@
 #include "session/program_cache.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "session/same_snapshot.h"
+#include "tablet/catalog/qualified_name.h"
 
 namespace tessera {
 namespace {
@@ -43,6 +45,17 @@ bool ChooseAlike(const PlanOptions& x, const PlanOptions& y) {
          on_device == y.on_device;
 }
 
+/// Their names: a table of the session hides another of its name.
+std::vector<std::string> TemporaryTables(const Snapshot& snapshot) {
+  std::vector<std::string> names;
+  const std::string first = QualifiedName(kTemporarySchema, "");
+  const auto before = [](const auto& table, const std::string& name) { return table->schema.name < name; };
+  for (auto at = std::lower_bound(snapshot.tables.begin(), snapshot.tables.end(), first, before);
+       at != snapshot.tables.end() && IsTemporaryName((*at)->schema.name); ++at)
+    names.push_back((*at)->schema.name);
+  return names;
+}
+
 }  // namespace
 
 void ProgramCache::SetLimit(uint64_t bytes) {
@@ -57,7 +70,7 @@ std::shared_ptr<const vm::Program> ProgramCache::Find(std::string_view key, cons
   if (found == by_key_.end()) return nullptr;
   const auto entry = found->second;
   if (!ChooseAlike(entry->options, options) || !IsSameBesideTables(snapshot, entry->names) ||
-      !entry->dependencies.HoldIn(snapshot)) {
+      entry->temporary != TemporaryTables(snapshot) || !entry->dependencies.HoldIn(snapshot)) {
     Drop(entry);
     return nullptr;
   }
@@ -74,8 +87,8 @@ void ProgramCache::Keep(std::string_view key, std::shared_ptr<const vm::Program>
   DropDownTo(limit_ - bytes, kMostPrograms - 1);
   Snapshot names = snapshot;
   names.tables.clear();  // Dependencies::HoldIn
-  entries_.push_front(
-      {std::string(key), std::move(program), std::move(dependencies), std::move(names), options, bytes});
+  entries_.push_front({std::string(key), std::move(program), std::move(dependencies), std::move(names),
+                       TemporaryTables(snapshot), options, bytes});
   PlanOptions& kept = entries_.front().options;
   kept.caches = {};
   kept.variables = nullptr;

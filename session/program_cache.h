@@ -45,8 +45,9 @@ class ProgramCache {
     std::string key;
     std::shared_ptr<const vm::Program> program;
     Dependencies dependencies;
-    Snapshot names;       ///< types, macros and views: without its tables
-    PlanOptions options;  ///< without what refers to the session
+    Snapshot names;                      ///< types, macros and views: without its tables
+    std::vector<std::string> temporary;  ///< the session's tables
+    PlanOptions options;                 ///< without what refers to the session
     uint64_t bytes = 0;
   };
   void Drop(std::list<Entry>::iterator entry);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "session/temporary_tables.h"
 #include "tablet/files/unpacked_chunks.h"
 #include "vm/program/section_traits.h"
 
@@ -164,7 +165,7 @@ Status RunProgram(SessionState* state, const vm::Program& program, const Snapsho
     return consume(std::move(batch));
   };
   vm::RunStatistics* const statistics = &state->statistics;
-  Status status = state->cluster != nullptr && ReadsTables(program) && !alone
+  Status status = state->cluster != nullptr && ReadsTables(program) && !ReadsTemporary(program) && !alone
                       ? RunOnRanks(state, program, snapshot, options, consume_in_zone)
                       : state->executor->Run(program, snapshot, options, consume_in_zone, statistics);
   for (const vm::SectionStatistics& section : statistics->sections) {

@@ -9,7 +9,9 @@
 #include "session/program_run.h"
 #include "session/returned_rows.h"
 #include "session/statements.h"
+#include "session/temporary_tables.h"
 #include "session/transaction.h"
+#include "tablet/catalog/qualified_name.h"
 #include "tablet/catalog/schema_check.h"
 
 namespace tessera {
@@ -106,9 +108,10 @@ Status Insert(SessionState* state, const Compiled& compiled, const Snapshot& sna
     fmt::format_to(std::back_inserter(tag), "INSERT 0 {}", state->timing.rows);
     return out->Done(tag);
   }
-  TESSERA_ASSIGN(std::unique_ptr<TableWriter> writer, state->database->Write(s.table));
+  TESSERA_ASSIGN(Database* const database, DatabaseOf(state, s.table));
+  TESSERA_ASSIGN(std::unique_ptr<TableWriter> writer, database->Write(s.table));
   // The snapshot is older than the lock: the table may have become another one in between.
-  TESSERA_ASSIGN(std::shared_ptr<const Snapshot> now, state->Read());
+  TESSERA_ASSIGN(std::shared_ptr<const Snapshot> now, database->Read());
   const std::shared_ptr<const TableInfo> table = now->Find(s.table);
   if (table == nullptr || table->id != s.target->id) {
     return {ErrorCode::kBusy, "table \"" + s.table + "\" was replaced by another process", "Run the statement again."};
@@ -124,11 +127,17 @@ Status CreateTable(SessionState* state, const Compiled& compiled, const Snapshot
   const Statement& s = compiled.statement;
   TableSchema schema = s.schema;
   if (schema.tablet_rows == 0) schema.tablet_rows = static_cast<uint32_t>(state->settings.tablet_rows);
-  if (compiled.program == nullptr)
-    return s.or_replace ? state->database->ReplaceTable(schema) : state->database->CreateTable(schema, s.if_exists);
-  TESSERA_ASSIGN(std::unique_ptr<TableWriter> writer, state->database->WriteNew(schema, s.or_replace));
+  TESSERA_ASSIGN(Database* const database, DatabaseOf(state, schema.name));
+  const bool was_there = s.if_exists && snapshot.Find(schema.name) != nullptr;
+  TESSERA_TRY(CopyTypes(state, schema));
+  if (compiled.program == nullptr) {
+    TESSERA_TRY(s.or_replace ? database->ReplaceTable(schema) : database->CreateTable(schema, s.if_exists));
+    return was_there ? Status::Ok() : NoteOnCommit(state, s);
+  }
+  TESSERA_ASSIGN(std::unique_ptr<TableWriter> writer, database->WriteNew(schema, s.or_replace));
   ReturnedRows none(state, s);
-  return WriteRows(state, compiled, snapshot, writer.get(), &none);
+  TESSERA_TRY(WriteRows(state, compiled, snapshot, writer.get(), &none));
+  return was_there ? Status::Ok() : NoteOnCommit(state, s);
 }
 
 Result<std::vector<std::string>> FirstColumn(SessionState* state, const std::string& sql, const Snapshot& snapshot) {
@@ -193,13 +202,14 @@ Status SetVariable(SessionState* state, const Compiled& compiled, const Snapshot
 }
 
 Status Explain(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, ResultWriter* out) {
-  std::string text = compiled.plan;
+  std::string text = ShownName(compiled.plan);
   if (!text.empty() && text.back() != '\n') text += '\n';
   if (compiled.program != nullptr) {
-    text += "\n" + vm::Listing(*compiled.program);
+    text += "\n" + ShownName(vm::Listing(*compiled.program));
     if (const std::string depths = DecodeDepths(*compiled.program, snapshot); !depths.empty()) text += "\n" + depths;
   }
-  if (compiled.program != nullptr && state->cluster != nullptr && ReadsTables(*compiled.program)) {
+  if (compiled.program != nullptr && state->cluster != nullptr && ReadsTables(*compiled.program) &&
+      !ReadsTemporary(*compiled.program)) {
     text += "\n" + RanksText(*compiled.program, snapshot, state->cluster->nodes(), ClusterSettingsOf(state->settings));
   }
   if (!compiled.statement.explain_analyze) return out->Text(text);

@@ -21,8 +21,10 @@
 #include "session/session_state.h"
 #include "session/statement_timer.h"
 #include "session/statements.h"
+#include "session/temporary_tables.h"
 #include "session/transaction.h"
 #include "tablet/catalog/database_directory.h"
+#include "tablet/catalog/qualified_name.h"
 #include "tablet/files/unpacked_chunks.h"
 
 namespace tessera {
@@ -118,6 +120,9 @@ class Session::Impl {
     state_.timing.total = MillisecondsSince(start);
     if (!state_.statistics.ranks.empty()) state_.statistics.ranks[0].total = state_.timing.total;
     running_ = false;
+    state_.warning = ShownName(state_.warning);
+    if (!status.ok())
+      status = {status.code(), ShownName(status.message()), ShownName(status.hint()), status.position()};
     if (status.ok() || status.code() != ErrorCode::kCancelled) return status;
     // One text, whoever noticed the flag.
     return timed_out ? TimedOut() : Cancelled();
@@ -182,7 +187,8 @@ class Session::Impl {
     // Rows that wait are stored before what may read them.
     if (!MayAddToWaiting(sql)) TESSERA_TRY(StoreWaiting(&state_));
     TESSERA_ASSIGN(std::shared_ptr<const Snapshot> snapshot, SnapshotOf(&state_));
-    return RunText(sql, snapshot, Clock::now(), out);
+    TESSERA_TRY(RunText(sql, snapshot, Clock::now(), out));
+    return state_.transaction.is_open ? Status::Ok() : RunOnCommit(&state_);
   }
 
   /// `start`: when its compilation began.
@@ -250,10 +256,10 @@ class Session::Impl {
   Status RunCompiled(std::string_view sql, Compiled compiled, std::shared_ptr<const Snapshot> snapshot,
                      ResultWriter* out) {
     if (Changes(compiled.statement)) {
-      TESSERA_ASSIGN(std::shared_ptr<const Snapshot> now, BeginChange(&state_, snapshot));
+      TESSERA_ASSIGN(std::shared_ptr<const Snapshot> now, BeginChange(&state_, &compiled.statement, snapshot));
       if (state_.transaction.is_open && !MayWait(state_, compiled)) {
         TESSERA_TRY(StoreWaiting(&state_));
-        TESSERA_ASSIGN(now, state_.Read());
+        TESSERA_ASSIGN(now, SnapshotOf(&state_));
       }
       if (!IsSame(*now, *snapshot)) {
         snapshot = std::move(now);
@@ -298,12 +304,16 @@ Status RunStatement(SessionState* state, const Compiled& compiled, const Snapsho
       if (compiled.program != nullptr) tag = fmt::format("SELECT {}", state->timing.rows);
       return out->Done(tag);
     }
-    case Statement::Kind::kDropTable:
-      TESSERA_TRY(state->database->DropTable(s.table, s.if_exists));
+    case Statement::Kind::kDropTable: {
+      TESSERA_ASSIGN(Database* const database, ChangedDatabase(state, s));
+      TESSERA_TRY(database->DropTable(s.table, s.if_exists));
       return out->Done("DROP TABLE");
-    case Statement::Kind::kTruncate:
-      TESSERA_TRY(state->database->Truncate(s.tables));
+    }
+    case Statement::Kind::kTruncate: {
+      TESSERA_ASSIGN(Database* const database, ChangedDatabase(state, s));
+      TESSERA_TRY(database->Truncate(s.tables));
       return out->Done("TRUNCATE TABLE");
+    }
     case Statement::Kind::kCreateType:
       TESSERA_TRY(state->database->CreateType(s.type));
       return out->Done("CREATE TYPE");

@@ -3,6 +3,8 @@
 #include "session/session_state.h"
 
 #include <algorithm>
+#include <string_view>
+#include <utility>
 
 #include "base/memory_budget.h"
 #include "base/temporary_memory.h"
@@ -14,11 +16,24 @@ Status SessionState::OpenGpu() { return gpu.Open(cluster != nullptr ? cluster->l
 
 Result<std::shared_ptr<const Snapshot>> SessionState::Read() {
   TESSERA_ASSIGN(std::shared_ptr<const Snapshot> snapshot, database->Read());
-  if (temporary_views.empty()) return snapshot;
-  auto with_views = std::make_shared<Snapshot>(*snapshot);
-  with_views->views.insert(with_views->views.end(), temporary_views.begin(), temporary_views.end());
-  std::sort(with_views->views.begin(), with_views->views.end(), ViewLess);
-  return std::shared_ptr<const Snapshot>(std::move(with_views));
+  return WithTemporary(std::move(snapshot));
+}
+
+Result<std::shared_ptr<const Snapshot>> SessionState::WithTemporary(std::shared_ptr<const Snapshot> snapshot) {
+  std::shared_ptr<const Snapshot> of_session;
+  if (temporary != nullptr) {
+    TESSERA_ASSIGN(of_session, temporary->Read());
+  }
+  const bool has_tables = of_session != nullptr && !of_session->tables.empty();
+  if (temporary_views.empty() && !has_tables) return snapshot;
+  auto all = std::make_shared<Snapshot>(*snapshot);
+  all->views.insert(all->views.end(), temporary_views.begin(), temporary_views.end());
+  std::sort(all->views.begin(), all->views.end(), ViewLess);
+  if (has_tables) {
+    all->tables.insert(all->tables.end(), of_session->tables.begin(), of_session->tables.end());
+    std::ranges::sort(all->tables, {}, [](const auto& table) { return std::string_view(table->schema.name); });
+  }
+  return std::shared_ptr<const Snapshot>(std::move(all));
 }
 
 Status SessionState::ChangeSettings(const Settings& changed) {
@@ -28,6 +43,7 @@ Status SessionState::ChangeSettings(const Settings& changed) {
   SetTemporaryLimit(static_cast<uint64_t>(settings.temp_file_limit));
   database->SetLockTimeout(static_cast<int>(settings.lock_timeout));
   database->SetCompression(settings.compression);
+  if (temporary != nullptr) temporary->SetCompression(settings.compression);
   programs.SetLimit(static_cast<uint64_t>(settings.program_cache));
   return Status::Ok();
 }

@@ -32,14 +32,19 @@ struct SessionState {
     return settings.memory_limit > 0 ? static_cast<uint64_t>(settings.memory_limit) : default_memory_limit;
   }
   Status OpenGpu();
-  /// The committed state now, and the temporary views.
+  /// The committed state now, and what is temporary.
   Result<std::shared_ptr<const Snapshot>> Read();
+  /// A state of the database, and what is temporary now.
+  Result<std::shared_ptr<const Snapshot>> WithTemporary(std::shared_ptr<const Snapshot> snapshot);
   /// Takes the settings and does what follows from them. Errors: kDevice, there is no GPU although they ask for one; then
   /// nothing changes.
   Status ChangeSettings(const Settings& changed);
 
   SessionOptions options;
   std::unique_ptr<Database> database;
+  std::unique_ptr<Database> temporary;  ///< of the temporary tables; nullptr: there has been none
+  /// By the identifiers of tables with ON COMMIT: whether they are dropped, and not only emptied.
+  std::map<int64_t, bool> on_commit;
   Cluster* cluster = nullptr;  ///< nullptr if there are no other ranks, or they have not been told the database yet
   Settings settings;
   uint64_t default_memory_limit = UINT64_MAX;  ///< bytes

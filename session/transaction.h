@@ -33,8 +33,9 @@ struct SessionTransaction {
   bool is_open = false;
   bool has_failed = false;  ///< all is refused up to its end, or up to ROLLBACK TO
   bool reads_only = false;
-  std::shared_ptr<const Snapshot> snapshot;  ///< of its first statement, until its first change; nullptr: none yet
-  bool has_read = false;                     ///< a statement has seen the snapshot
+  /// Of the database at its first statement, until its first change; nullptr: none yet.
+  std::shared_ptr<const Snapshot> snapshot;
+  bool has_read = false;  ///< a statement has seen the snapshot
   struct Savepoint {
     std::string name;
     Views temporary_views;  ///< of the session then
@@ -51,9 +52,10 @@ Result<bool> RunTransactionCommand(SessionState* state, std::string_view sql, Re
 /// What a statement sees.
 Result<std::shared_ptr<const Snapshot>> SnapshotOf(SessionState* state);
 
-/// Before the change by a statement that was compiled against `seen`, within a transaction or not. Returns what the
-/// statement sees now: if that is another snapshot, it is to be compiled anew. Errors: kBusy; READ ONLY.
-Result<std::shared_ptr<const Snapshot>> BeginChange(SessionState* state, const std::shared_ptr<const Snapshot>& seen);
+/// Before the change by a statement (nullptr: one that is to come) that was compiled against `seen`, within a transaction or
+/// not. Returns what the statement sees now: if that is another snapshot, it is to be compiled anew. Errors: kBusy; READ ONLY.
+Result<std::shared_ptr<const Snapshot>> BeginChange(SessionState* state, const Statement* statement,
+                                                    const std::shared_ptr<const Snapshot>& seen);
 
 /// Whether `sql` begins with INSERT, or EXECUTE of what may be one: no other statement adds to the rows that wait.
 bool MayAddToWaiting(std::string_view sql);

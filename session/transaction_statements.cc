@@ -8,6 +8,7 @@
 #include "session/same_snapshot.h"
 #include "session/session_state.h"
 #include "session/statements.h"
+#include "session/temporary_tables.h"
 #include "session/transaction.h"
 #include "tablet/load/table_writer.h"
 
@@ -31,14 +32,30 @@ Status Begin(SessionState* state, const TransactionCommand& command) {
   t.is_open = true;
   t.reads_only = command.reads_only;
   t.temporary_views = state->temporary_views;
-  return command.locks_now ? BeginChange(state, nullptr).status() : Status::Ok();
+  return command.locks_now ? BeginChange(state, nullptr, nullptr).status() : Status::Ok();
 }
 
+/// Calls f(database) for the session's databases that are in a transaction.
+template <class F>
+Status ForEachChanged(SessionState* state, F f) {
+  for (Database* const database : {state->database.get(), state->temporary.get()}) {
+    if (database != nullptr && database->InTransaction()) TESSERA_TRY(f(database));
+  }
+  return Status::Ok();
+}
+
+/// Of the database first: that of the session is in memory, and what it loses is gone with the process anyway.
 Status Commit(SessionState* state) {
+  const Status prepared = RunOnCommit(state);
+  const Status status = prepared.ok()
+                            ? ForEachChanged(state, [](Database* database) { return database->CommitTransaction(); })
+                            : prepared;
+  if (!status.ok()) {
+    RollBack(state);
+    return status;
+  }
   state->transaction = {};
-  Database& database = *state->database;
-  if (!database.InTransaction()) return Status::Ok();
-  return database.CommitTransaction();
+  return Status::Ok();
 }
 
 /// COMMIT and ROLLBACK. A transaction that has failed is rolled back by either.
@@ -77,21 +94,20 @@ Result<size_t> MarkOf(const SessionTransaction& t, const std::string& name) {
 
 Status Divide(SessionState* state, const TransactionCommand& command) {
   SessionTransaction& t = state->transaction;
-  Database& database = *state->database;
   if (command.kind == Kind::kSavepoint) {
     TESSERA_TRY(StoreWaiting(state));
-    if (database.InTransaction()) TESSERA_TRY(database.PushMark());
+    TESSERA_TRY(ForEachChanged(state, [](Database* database) { return database->PushMark(); }));
     t.savepoints.push_back({command.savepoint, state->temporary_views});
     return Status::Ok();
   }
   TESSERA_ASSIGN(const size_t mark, MarkOf(t, command.savepoint));
   if (command.kind == Kind::kRelease) {
-    if (database.InTransaction()) TESSERA_TRY(database.DropMark(mark));
+    TESSERA_TRY(ForEachChanged(state, [&](Database* database) { return database->DropMark(mark); }));
     t.savepoints.resize(mark - 1);
     return Status::Ok();
   }
   t.waiting = {};
-  if (database.InTransaction()) TESSERA_TRY(database.ReturnToMark(mark));
+  TESSERA_TRY(ForEachChanged(state, [&](Database* database) { return database->ReturnToMark(mark); }));
   t.savepoints.resize(mark);
   state->temporary_views = t.savepoints.back().temporary_views;
   t.has_failed = false;
@@ -138,10 +154,16 @@ Status RunCommand(SessionState* state, const TransactionCommand& command) {
   return Divide(state, command);
 }
 
+/// INSERT, UPDATE, DELETE, MERGE and COPY FROM, which a read-only transaction may do with temporary tables.
+bool ChangesRowsAlone(const Statement& s) {
+  return ChangesRows(s) || s.kind == Statement::Kind::kInsert || s.kind == Statement::Kind::kCopyFrom;
+}
+
 /// Rows that wait become tablets.
 Status Store(SessionState* state) {
   const WaitingRows waiting = std::exchange(state->transaction.waiting, {});
-  TESSERA_ASSIGN(const std::unique_ptr<TableWriter> writer, state->database->Write(waiting.table));
+  TESSERA_ASSIGN(Database* const database, DatabaseOf(state, waiting.table));
+  TESSERA_ASSIGN(const std::unique_ptr<TableWriter> writer, database->Write(waiting.table));
   TESSERA_TRY(writer->Append(waiting.rows, 1));
   return writer->Commit();
 }
@@ -171,19 +193,30 @@ Result<std::shared_ptr<const Snapshot>> SnapshotOf(SessionState* state) {
   SessionTransaction& t = state->transaction;
   if (!t.is_open || state->database->InTransaction()) return state->Read();
   if (t.snapshot == nullptr) {
-    TESSERA_ASSIGN(t.snapshot, state->Read());
+    TESSERA_ASSIGN(t.snapshot, state->database->Read());
   }
-  return t.snapshot;
+  return state->WithTemporary(t.snapshot);
 }
 
-Result<std::shared_ptr<const Snapshot>> BeginChange(SessionState* state, const std::shared_ptr<const Snapshot>& seen) {
+Result<std::shared_ptr<const Snapshot>> BeginChange(SessionState* state, const Statement* statement,
+                                                    const std::shared_ptr<const Snapshot>& seen) {
   SessionTransaction& t = state->transaction;
-  Database& database = *state->database;
   if (!t.is_open) return seen;
-  if (t.reads_only) return SqlError("cannot change anything in a read-only transaction", -1, "Enter COMMIT first.");
+  Database* changed = state->database.get();
+  if (statement != nullptr) {
+    TESSERA_ASSIGN(changed, ChangedDatabase(state, *statement));
+  }
+  Database& database = *changed;
+  const bool temporary = changed != state->database.get();
+  if (t.reads_only && !(temporary && ChangesRowsAlone(*statement)))
+    return SqlError("cannot change anything in a read-only transaction", -1, "Enter COMMIT first.");
   if (database.InTransaction()) return seen;
   TESSERA_TRY(database.BeginTransaction());
-  TESSERA_ASSIGN(std::shared_ptr<const Snapshot> now, state->Read());
+  if (temporary) {
+    for (size_t i = 0; i < t.savepoints.size(); ++i) TESSERA_TRY(database.PushMark());
+    return seen;
+  }
+  TESSERA_ASSIGN(std::shared_ptr<const Snapshot> now, database.Read());
   if (t.has_read && !IsSame(*now, *t.snapshot)) {
     database.RollBackTransaction();
     return Status(ErrorCode::kBusy,
@@ -193,7 +226,7 @@ Result<std::shared_ptr<const Snapshot>> BeginChange(SessionState* state, const s
   }
   t.snapshot.reset();
   for (size_t i = 0; i < t.savepoints.size(); ++i) TESSERA_TRY(database.PushMark());
-  return now;
+  return state->WithTemporary(std::move(now));
 }
 
 bool MayAddToWaiting(std::string_view sql) {
@@ -237,7 +270,9 @@ Status StoreWaiting(SessionState* state) {
 void RollBack(SessionState* state) noexcept {
   if (state->transaction.is_open) state->temporary_views.swap(state->transaction.temporary_views);
   state->transaction = {};
-  if (state->database != nullptr && state->database->InTransaction()) state->database->RollBackTransaction();
+  for (Database* const database : {state->database.get(), state->temporary.get()}) {
+    if (database != nullptr && database->InTransaction()) database->RollBackTransaction();
+  }
 }
 
 }  // namespace tessera

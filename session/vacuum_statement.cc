@@ -3,6 +3,8 @@
 #include "session/program_run.h"
 #include "session/settings_scope.h"
 #include "session/statements.h"
+#include "session/temporary_tables.h"
+#include "tablet/catalog/qualified_name.h"
 #include "tablet/load/table_alteration.h"
 
 namespace tessera {
@@ -14,14 +16,21 @@ std::string Quoted(const std::string& name) {
   return out + '"';
 }
 
+/// As a query names the table.
+std::string SpelledName(const std::string& name) {
+  const std::string_view schema = SchemaOfName(name);
+  return Quoted(std::string(schema.empty() ? "public" : schema)) + "." + Quoted(BaseName(name));
+}
+
 Status VacuumTable(SessionState* state, const std::string& name) {
-  TESSERA_ASSIGN(const std::unique_ptr<TableAlteration> alteration, state->database->Alter(name));
+  TESSERA_ASSIGN(Database* const database, DatabaseOf(state, name));
+  TESSERA_ASSIGN(const std::unique_ptr<TableAlteration> alteration, database->Alter(name));
   // The lock is held from here on: these are the rows that are replaced.
-  TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> now, state->database->Read());
+  TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> now, state->Read());
   const std::shared_ptr<const TableInfo> table = now->Find(name);
   if (table == nullptr) return {ErrorCode::kInternal, "a table changed under its lock"};
   TESSERA_ASSIGN(const std::unique_ptr<TableWriter> writer, alteration->Rewrite(table->schema));
-  TESSERA_ASSIGN(const Compiled rows, Compile("SELECT * FROM " + Quoted(name), *now, PlanOptionsOf(*state)));
+  TESSERA_ASSIGN(const Compiled rows, Compile("SELECT * FROM " + SpelledName(name), *now, PlanOptionsOf(*state)));
   uint64_t written = 0;
   const auto append = [&](RowBatch&& batch) -> Status {
     TESSERA_TRY(writer->Append(batch, written + 1));

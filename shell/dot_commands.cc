@@ -12,6 +12,7 @@
 #include "compiler/query/nearest_name.h"
 #include "compiler/query/schema_text.h"
 #include "shell/statistics_text.h"
+#include "tablet/catalog/qualified_name.h"
 
 namespace tessera {
 namespace {
@@ -268,7 +269,7 @@ Status DotCommands::Memory(const Arguments&) {
   for (const std::shared_ptr<const TableInfo>& table : snapshot->tables) {
     uint64_t bytes = 0;
     for (const ColumnStatistics& column : table->statistics) bytes += column.encoded_bytes;
-    out += fmt::format("table {}: {} rows, {} in {} tablets\n", table->schema.name, table->rows,
+    out += fmt::format("table {}: {} rows, {} in {} tablets\n", ShownName(table->schema.name), table->rows,
                        BytesText(static_cast<double>(bytes)), table->tablets.size());
   }
   const std::string gpu = shell_->session_->GpuMemoryDescription();
@@ -320,8 +321,9 @@ Status DotCommands::Schema(const Arguments& arguments) {
   std::string out;
   std::vector<std::string_view> names;
   for (const std::shared_ptr<const TableInfo>& table : snapshot->tables) {
-    names.emplace_back(table->schema.name);
-    if (arguments.empty() || Matches(arguments[0], table->schema.name)) out += CreateTableText(table->schema);
+    const size_t schema = SchemaOfName(table->schema.name).size();
+    names.push_back(std::string_view(table->schema.name).substr(schema > 0 ? schema + 1 : 0));
+    if (arguments.empty() || Matches(arguments[0], std::string(names.back()))) out += CreateTableText(table->schema);
   }
   const std::vector<SchemaEntry> entries = InOrderOfUse(snapshot->views, snapshot->macros);
   for (const SchemaEntry& entry : entries) {
@@ -346,7 +348,7 @@ Status DotCommands::Separator(const Arguments& arguments) {
 Status DotCommands::Tables(const Arguments& arguments) {
   TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> snapshot, shell_->session_->Tables());
   std::set<std::string> names;
-  for (const std::shared_ptr<const TableInfo>& table : snapshot->tables) names.insert(table->schema.name);
+  for (const std::shared_ptr<const TableInfo>& table : snapshot->tables) names.insert(BaseName(table->schema.name));
   for (const std::shared_ptr<const ViewSchema>& view : snapshot->views) names.insert(view->name);
   std::string out;
   for (const std::string& name : names) {

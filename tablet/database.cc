@@ -22,6 +22,9 @@
 namespace tessera {
 namespace {
 
+/// Of the tables and tablets of a session: no other database comes so far.
+constexpr int64_t kFirstOfSession = int64_t{1} << 40;
+
 bool TypeLess(const EnumType& type, const std::string& name) { return type.name < name; }
 
 class DirectoryDatabase final : public Database {
@@ -217,6 +220,12 @@ std::shared_ptr<const TableInfo> Snapshot::Find(std::string_view name) const {
 
 Result<std::unique_ptr<Database>> Database::Open(const std::string& directory, OpenMode mode) {
   TESSERA_ASSIGN(std::shared_ptr<DatabaseDirectory> opened, DatabaseDirectory::Open(directory, mode));
+  return std::unique_ptr<Database>(std::make_unique<DirectoryDatabase>(std::move(opened)));
+}
+
+Result<std::unique_ptr<Database>> Database::OpenForSession() {
+  TESSERA_ASSIGN(std::shared_ptr<DatabaseDirectory> opened, DatabaseDirectory::Open("", OpenMode::kReadWrite));
+  opened->RaiseIdentifiers(kFirstOfSession);
   return std::unique_ptr<Database>(std::make_unique<DirectoryDatabase>(std::move(opened)));
 }
 

@@ -35,6 +35,9 @@ class Database {
   /// database in a temporary directory that is removed when the object dies. Errors: kIo, kCorrupt (not a database,
   /// newer version).
   static Result<std::unique_ptr<Database>> Open(const std::string& directory, OpenMode mode);
+  /// One for the temporary tables of a session that has another database, in a directory of its own: their identifiers are
+  /// none that the other gives. Errors: kIo, kResource.
+  static Result<std::unique_ptr<Database>> OpenForSession();
   virtual ~Database() = default;
 
   virtual const std::string& directory() const = 0;

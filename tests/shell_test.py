@@ -553,6 +553,20 @@ def test_a_closed_terminal_leaves_nothing():
         equal(os.listdir("tmp"), [], (again, query))
 
 
+def test_temporary_tables_are_of_one_session():
+    make_and_leave = "CREATE TABLE t (x INTEGER); INSERT INTO t VALUES (1); CREATE TEMP TABLE t AS SELECT 2 AS x;"
+    equal(run("db", "-c", make_and_leave + "SELECT x FROM t", "-c", ".tables", status=0).out, "x\n2\nt\n")
+    equal(run("db", "-c", "SELECT x FROM t", status=0).out, "x\n1\n")
+    # A database that cannot be written, and a table whose rows come from a file.
+    write("rows.csv", "5\n6\n")
+    script = "CREATE TEMP TABLE u (x INTEGER PRIMARY KEY); COPY u FROM 'rows.csv'; UPDATE u SET x = x + 1 WHERE x = 6;"
+    equal(run("-readonly", "db", "-c", script + "SELECT u.x + t.x AS s FROM u, t ORDER BY s", "-c", ".schema u", status=0).out,
+          "s\n6\n8\nCREATE TEMP TABLE u (\n  x INTEGER NOT NULL,\n  PRIMARY KEY (x)\n);\n")
+    answer = run("-readonly", "db", "-c", "CREATE TEMP TABLE u (x INTEGER); INSERT INTO u VALUES ('a')", status=1)
+    holds("pg_temp" not in answer.err, answer.err)
+    equal([name for name in os.listdir("db") if "tmp" in name], [])
+
+
 def test_read_only():
     run("db", "-c", "CREATE TABLE t (x INTEGER); INSERT INTO t VALUES (7)", status=0)
     before = sorted(os.listdir("db"))

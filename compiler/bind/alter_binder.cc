@@ -10,6 +10,7 @@
 #include "compiler/bind/expression_binder.h"
 #include "compiler/bind/from_binder.h"
 #include "compiler/bind/query_block.h"
+#include "compiler/bind/relation_name.h"
 #include "compiler/bind/renamed_expression.h"
 #include "compiler/bind/row_rules.h"
 #include "compiler/bind/table_binder.h"
@@ -18,6 +19,7 @@
 #include "compiler/query/nearest_name.h"
 #include "compiler/query/query_walk.h"
 #include "tablet/catalog/live_tablet.h"
+#include "tablet/catalog/qualified_name.h"
 #include "tablet/catalog/schema_check.h"
 #include "tablet/values/value_parser.h"
 
@@ -29,7 +31,7 @@ const SqlType kBoolean = SqlType::Of(TypeId::kBoolean);
 std::string Quoted(const std::string& name) { return "\"" + name + "\""; }
 
 /// The name of the primary key, which is stored without one.
-std::string KeyName(const TableSchema& schema) { return schema.name + "_pkey"; }
+std::string KeyName(const TableSchema& schema) { return BaseName(schema.name) + "_pkey"; }
 
 /// Calls f(text, type, what): for the expressions of a schema that name columns, until one is an error.
 template <class F>
@@ -55,7 +57,7 @@ Result<std::shared_ptr<const TableInfo>> FindTarget(const ParseNode& statement, 
                                                     const Snapshot& snapshot, Statement* out) {
   const ParseNode& relation = *statement.Get(Field::k_relation);
   Result<std::shared_ptr<const TableInfo>> table = FindTable(relation, snapshot);
-  const std::string name(relation.Text(Field::k_relname));
+  TESSERA_ASSIGN(const std::string name, RelationName(relation, snapshot));
   if (table.ok() || statement.Get(Field::k_missing_ok) == nullptr || snapshot.Find(name) != nullptr) return table;
   out->kind = Statement::Kind::kNotice;
   out->notice = std::string(command) + ": no effect, table " + Quoted(name) + " does not exist";
@@ -581,7 +583,7 @@ Status BindRename(const ParseNode& rename, int position, const Snapshot& snapsho
   }
   if (type == "OBJECT_COLUMN") TESSERA_TRY(RenameColumn(rename, *table, position, &schema));
   if (type == "OBJECT_TABLE") {
-    schema.name = rename.Text(Field::k_newname);
+    schema.name = QualifiedName(SchemaOfName(schema.name), rename.Text(Field::k_newname));
     if (snapshot.Find(schema.name) != nullptr)
       return SqlError("table " + Quoted(schema.name) + " already exists", position);
   }
@@ -610,7 +612,7 @@ namespace {
 
 /// As PostgreSQL calls it: table_column_idx, with a number if that is taken.
 std::string IndexName(const TableSchema& schema, const std::vector<int>& columns, const Snapshot& snapshot) {
-  std::string base = schema.name;
+  std::string base = BaseName(schema.name);
   for (const int c : columns) base += "_" + schema.columns[static_cast<size_t>(c)].name;
   base += "_idx";
   const auto taken = [&](const std::string& name) {

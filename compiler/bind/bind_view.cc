@@ -10,6 +10,7 @@
 #include "compiler/bind/from_binder.h"
 #include "compiler/bind/query_binder.h"
 #include "compiler/bind/query_block.h"
+#include "compiler/bind/relation_name.h"
 #include "compiler/bind/table_binder.h"
 #include "compiler/parse/parser.h"
 #include "compiler/parse/sql_scanner.h"
@@ -17,6 +18,7 @@
 #include "compiler/query/nearest_name.h"
 #include "compiler/query/query_copy.h"
 #include "compiler/query/query_walk.h"
+#include "tablet/catalog/qualified_name.h"
 #include "tablet/chunk/tablet_format.h"
 
 namespace tessera {
@@ -141,9 +143,9 @@ Status BindNewView(const ParseNode& create, std::string_view sql, const Dialect&
   const ParseNode& relation = *create.Get(Field::k_view);
   const int position = relation.location();
   out->kind = Statement::Kind::kCreateView;
-  TESSERA_TRY(CheckSchemaName(relation));
-  view->name = relation.Text(Field::k_relname);
-  view->temporary = relation.Text(Field::k_relpersistence) == "t";
+  TESSERA_ASSIGN(const std::string name, NewRelationName(relation));
+  view->name = BaseName(name);
+  view->temporary = IsTemporaryName(name);
   out->or_replace = create.Get(Field::k_replace) != nullptr;
   out->if_exists = dialect.if_not_exists;
   const int recursive = FindKeyword(sql, 0, "recursive");
@@ -157,7 +159,8 @@ Status BindNewView(const ParseNode& create, std::string_view sql, const Dialect&
     return Unsupported("WITH CHECK OPTION is not supported", position, "Leave it out: views are read only.");
   if (out->or_replace && out->if_exists)
     return SqlError("CREATE OR REPLACE VIEW with IF NOT EXISTS is not valid", position, "Leave out one of them.");
-  if (!view->temporary && snapshot.Find(view->name) != nullptr) {
+  const std::string_view schema = view->temporary ? kTemporarySchema : std::string_view();
+  if (snapshot.Find(QualifiedName(schema, view->name)) != nullptr) {
     return SqlError("table " + Quoted(view->name) + " already exists", position,
                     "A view and a table cannot have the same name.");
   }
@@ -226,7 +229,7 @@ Status BindDropView(const ParseNode& drop, const Snapshot& snapshot, Statement* 
   out->kind = Statement::Kind::kDropView;
   out->if_exists = drop.Get(Field::k_missing_ok) != nullptr;
   for (const ParseNode& object : *drop.Get(Field::k_objects)) {
-    TESSERA_ASSIGN(const std::string name, NameOfDropped(object));
+    TESSERA_ASSIGN(const std::string name, NameOfDropped(object, snapshot));
     if (std::ranges::count(out->tables, name) > 0) continue;
     out->tables.push_back(name);
     if (FindView(snapshot.views, name) != nullptr) continue;

@@ -12,6 +12,7 @@
 #include "compiler/query/expr_builder.h"
 #include "compiler/query/query_copy.h"
 #include "compiler/query/subquery_expr.h"
+#include "tablet/catalog/qualified_name.h"
 
 namespace tessera {
 namespace {
@@ -189,7 +190,7 @@ std::unique_ptr<Query> CacheQuery(const Snapshot& snapshot, const std::vector<Ca
     }
     for (const auto& [column, held] : columns) {
       const TableSchema& schema = snapshot.Find(column.first)->schema;
-      rows.push_back({name, Value::Text(column.first),
+      rows.push_back({name, Value::Text(ShownName(column.first)),
                       Value::Text(schema.columns[static_cast<size_t>(column.second)].name), number(held.bytes),
                       number(held.hits), no_number, no_number, no_number, no_number, no_number});
     }
@@ -201,7 +202,7 @@ std::unique_ptr<Query> CacheQuery(const Snapshot& snapshot, const std::vector<Ca
 
 std::unique_ptr<Query> TablesQuery(const Snapshot& snapshot) {
   std::vector<TextRow> rows;
-  for (const auto& table : snapshot.tables) rows.push_back({table->schema.name});
+  for (const auto& table : snapshot.tables) rows.push_back({BaseName(table->schema.name)});
   for (const auto& view : snapshot.views) rows.push_back({view->name});
   std::sort(rows.begin(), rows.end());
   rows.erase(std::unique(rows.begin(), rows.end()), rows.end());  // a temporary view hides what has its name

@@ -76,7 +76,8 @@ int64_t OidOfName(std::string_view text, const Snapshot& snapshot) {
   for (size_t v = 0; v < snapshot.views.size(); ++v) {
     if (snapshot.views[v]->name == name) return OidOfView(v);
   }
-  const std::shared_ptr<const TableInfo> table = snapshot.Find(name);
+  std::shared_ptr<const TableInfo> table = snapshot.Find(QualifiedName(kTemporarySchema, name));
+  if (table == nullptr) table = snapshot.Find(name);
   return table != nullptr ? OidOf(*table) : -1;
 }
 
@@ -113,7 +114,8 @@ std::vector<CatalogColumnOf> CatalogColumnsOf(const Snapshot& snapshot) {
     int64_t number = 0;
     for (const ColumnSchema& schema : table->schema.columns) {
       CatalogColumnOf& column = columns.emplace_back();
-      column.relation = table->schema.name;
+      column.relation = BaseName(table->schema.name);
+      column.temporary = IsTemporaryName(table->schema.name);
       column.relation_oid = OidOf(*table);
       column.number = ++number;
       column.name = schema.name;
@@ -146,7 +148,7 @@ std::vector<CatalogConstraint> CatalogConstraintsOf(const Snapshot& snapshot) {
       const int64_t oid = kFirstConstraint + table->id * kConstraintsOfTable + number++;
       constraints.push_back({table.get(), std::move(name), kind, std::move(columns), std::move(check), oid});
     };
-    if (!schema.primary_key.empty()) add(schema.name + "_pkey", 'p', schema.primary_key, "");
+    if (!schema.primary_key.empty()) add(BaseName(schema.name) + "_pkey", 'p', schema.primary_key, "");
     for (const UniqueKey& key : schema.unique_keys) add(key.name, 'u', key.columns, "");
     for (const CheckConstraint& check : schema.checks) add(check.name, 'c', {}, check.text);
   }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "compiler/query/bound_query.h"
+#include "tablet/catalog/qualified_name.h"
 #include "tablet/catalog/table_info.h"
 #include "tablet/values/row_batch.h"
 
@@ -104,5 +105,8 @@ inline Value NoNumber() { return Value::Null(SqlType::Of(TypeId::kBigint)); }
 /// NULL if it is below 0.
 inline Value NumberOrNull(int64_t n) { return n < 0 ? NoNumber() : CatalogNumber(n); }
 inline const char* SchemaOf(const ViewSchema& view) { return view.temporary ? "pg_temp" : kTheSchema; }
+inline const char* SchemaOf(const TableInfo& table) {
+  return IsTemporaryName(table.schema.name) ? "pg_temp" : kTheSchema;
+}
 
 }  // namespace tessera

@@ -15,6 +15,7 @@
 #include "compiler/parse/parser.h"
 #include "compiler/query/expr_builder.h"
 #include "tablet/catalog/live_tablet.h"
+#include "tablet/catalog/qualified_name.h"
 
 namespace tessera {
 namespace {
@@ -53,7 +54,7 @@ std::string KeysText(const TableSchema& schema) {
   };
   std::string text;
   if (!schema.primary_key.empty())
-    text = "PRIMARY KEY " + columns(schema.primary_key) + " named " + schema.name + "_pkey";
+    text = "PRIMARY KEY " + columns(schema.primary_key) + " named " + BaseName(schema.name) + "_pkey";
   for (const UniqueKey& unique : schema.unique_keys)
     text += (text.empty() ? "" : ", ") + ("UNIQUE " + columns(unique.columns) + " named " + unique.name);
   return text.empty() ? "It has no PRIMARY KEY and no UNIQUE." : "Its keys are " + text + ".";
@@ -64,7 +65,7 @@ Result<Key> NamedKey(std::string_view name, const TableSchema& schema, int posit
   for (const UniqueKey& unique : schema.unique_keys) {
     if (unique.name == name) return unique.columns;
   }
-  if (!schema.primary_key.empty() && name == schema.name + "_pkey") return schema.primary_key;
+  if (!schema.primary_key.empty() && name == BaseName(schema.name) + "_pkey") return schema.primary_key;
   return SqlError("key \"" + std::string(name) + "\" for table \"" + schema.name + "\" does not exist", position,
                   KeysText(schema));
 }

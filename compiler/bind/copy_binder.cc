@@ -8,10 +8,12 @@
 #include "compiler/bind/bind_view.h"
 #include "compiler/bind/expression_binder.h"
 #include "compiler/bind/query_binder.h"
+#include "compiler/bind/relation_name.h"
 #include "compiler/bind/row_rules.h"
 #include "compiler/bind/table_binder.h"
 #include "compiler/parse/sql_scanner.h"
 #include "compiler/parse/statement_option.h"
+#include "tablet/catalog/qualified_name.h"
 #include "tablet/csv/file_signature.h"
 #include "tablet/values/utf8.h"
 
@@ -124,7 +126,7 @@ Status CheckFileName(const std::string& file, bool is_from, int position) {
 std::unique_ptr<Query> ScanQuery(std::shared_ptr<const TableInfo> table, const std::vector<int>& columns) {
   auto query = std::make_unique<Query>();
   Relation relation;
-  relation.alias = table->schema.name;
+  relation.alias = BaseName(table->schema.name);
   for (const ColumnSchema& c : table->schema.columns) {
     relation.column_names.push_back(c.name);
     relation.column_types.push_back(c.type);
@@ -170,8 +172,8 @@ Status BindCopy(const ParseNode& copy, std::string_view sql, const Dialect& dial
   const ParseNode* relation = copy.Get(Field::k_relation);
   const ViewSchema* view = nullptr;
   if (relation != nullptr && !is_from) {
-    TESSERA_TRY(CheckSchemaName(*relation));
-    view = FindView(snapshot.views, relation->Text(Field::k_relname));
+    TESSERA_ASSIGN(const std::string name, RelationName(*relation, snapshot));
+    view = FindView(snapshot.views, name);
   }
   if (relation != nullptr && view == nullptr) {
     TESSERA_ASSIGN(out->target, FindTable(*relation, snapshot));
@@ -180,7 +182,7 @@ Status BindCopy(const ParseNode& copy, std::string_view sql, const Dialect& dial
       for (const ParseNode& n : *list) {
         const std::string_view name = n.Text(Field::k_sval);
         // The tree has no positions of the names: take the first such word after the table.
-        const int at = FindKeyword(sql, relation->location() + static_cast<int>(out->table.size()), name);
+        const int at = FindKeyword(sql, relation->location() + static_cast<int>(BaseName(out->table).size()), name);
         TESSERA_ASSIGN(const int column, FindTableColumn(*out->target, name, at));
         if (std::find(columns.begin(), columns.end(), column) != columns.end()) {
           return SqlError("column \"" + std::string(name) + "\" specified more than once", at);

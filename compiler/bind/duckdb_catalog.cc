@@ -21,11 +21,11 @@ Rows Tables(const Snapshot& snapshot) {
   Rows rows;
   for (const auto& table : snapshot.tables) {
     const TableSchema& schema = table->schema;
-    rows.push_back({CatalogText(kTheDatabase), CatalogText(kTheSchema), CatalogText(schema.name), CatalogFlag(false),
-                    CatalogFlag(!schema.primary_key.empty()), CatalogNumber(static_cast<int64_t>(table->rows)),
-                    CatalogNumber(static_cast<int64_t>(schema.columns.size())),
-                    CatalogNumber(static_cast<int64_t>(schema.checks.size())),
-                    WithoutNewline(CreateTableText(schema))});
+    rows.push_back(
+        {CatalogText(kTheDatabase), CatalogText(SchemaOf(*table)), CatalogText(BaseName(schema.name)),
+         CatalogFlag(IsTemporaryName(schema.name)), CatalogFlag(!schema.primary_key.empty()),
+         CatalogNumber(static_cast<int64_t>(table->rows)), CatalogNumber(static_cast<int64_t>(schema.columns.size())),
+         CatalogNumber(static_cast<int64_t>(schema.checks.size())), WithoutNewline(CreateTableText(schema))});
   }
   return rows;
 }

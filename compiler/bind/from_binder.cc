@@ -9,12 +9,14 @@
 #include "compiler/bind/catalog_tables.h"
 #include "compiler/bind/macro_call.h"
 #include "compiler/bind/query_binder.h"
+#include "compiler/bind/relation_name.h"
 #include "compiler/bind/table_binder.h"
 #include "compiler/parse/parser.h"
 #include "compiler/query/correlation.h"
 #include "compiler/query/dependencies.h"
 #include "compiler/query/query_copy.h"
 #include "compiler/query/random_calls.h"
+#include "tablet/catalog/qualified_name.h"
 
 namespace tessera {
 namespace {
@@ -31,7 +33,7 @@ Status TooManyTables(int position) {
 
 Relation StoredTable(std::shared_ptr<const TableInfo> table) {
   Relation relation;
-  relation.alias = table->schema.name;
+  relation.alias = BaseName(table->schema.name);
   const size_t count = table->schema.columns.size();
   relation.column_names.reserve(count);
   relation.column_types.reserve(count);
@@ -67,7 +69,7 @@ int PositionOf(const ParseNode& item) { return item.Is(Tag::kRangeVar) ? item.lo
 
 Status FromBinder::BindTarget(const ParseNode& item, std::shared_ptr<const TableInfo> numbered) {
   NameScope& scope = block_.scope;
-  const std::string name = numbered->schema.name;
+  const std::string name = BaseName(numbered->schema.name);
   TESSERA_TRY(AddRelation(StoredTable(std::move(numbered)), name, item.Get(Field::k_alias), item.location(), &scope));
   // Without names: no expression can mean them.
   for (const TypeId type : {TypeId::kBoolean, TypeId::kBigint}) {
@@ -175,18 +177,30 @@ Result<Relation> FromBinder::NamedRelation(const ParseNode& item) {
   const Snapshot& snapshot = *context_.snapshot;
   const CatalogTable* const catalog = FindCatalogTable(schema, name);
   if (catalog != nullptr && !schema.empty()) return CatalogRelation(*catalog, snapshot);
-  if (catalog == nullptr) TESSERA_TRY(CheckSchemaName(item));
-  TESSERA_ASSIGN(const ViewSchema* const view, FindViewNamed(name, item.location()));
-  if (view != nullptr) return ViewRelation(*view, item.location());
-  std::shared_ptr<const TableInfo> table = snapshot.Find(name);
+  const bool of_session = context_.view == nullptr || context_.view->view->temporary;
+  std::string qualified(name);
+  if (catalog == nullptr) {
+    TESSERA_ASSIGN(qualified, RelationName(item, snapshot, of_session));
+  } else if (of_session) {
+    qualified = RelationName(name, snapshot);
+  }
+  const bool temporary = IsTemporaryName(qualified);
+  if (!temporary) {
+    TESSERA_ASSIGN(const ViewSchema* const view, FindViewNamed(name, item.location()));
+    if (view != nullptr) return ViewRelation(*view, item.location());
+  }
+  std::shared_ptr<const TableInfo> table = temporary && !of_session ? nullptr : snapshot.Find(qualified);
   if (table != nullptr) {
     NoteTable(*table);
     return StoredTable(std::move(table));
   }
   if (catalog != nullptr) return CatalogRelation(*catalog, snapshot);
-  if (FindView(snapshot.views, name) == nullptr) return TableNotFound(name, item.location(), snapshot);
-  return SqlError("view \"" + std::string(name) + "\" is temporary, and a view that is not cannot read it",
-                  item.location(), "Write CREATE TEMP VIEW.");
+  const bool is_view = FindView(snapshot.views, name) != nullptr;
+  if (!is_view && (of_session || snapshot.Find(QualifiedName(kTemporarySchema, name)) == nullptr))
+    return TableNotFound(name, item.location(), snapshot);
+  return SqlError(
+      (is_view ? "view \"" : "table \"") + std::string(name) + "\" is temporary, and a view that is not cannot read it",
+      item.location(), "Write CREATE TEMP VIEW.");
 }
 
 /// A derived table of the rows that a random number chooses: of each row, or of each 2,048 rows.
@@ -284,7 +298,7 @@ Status FromBinder::BindChunks(const ParseNode& call, const ParseNode* alias, Nam
   const ParseNode* const name = args != nullptr && args->size() == 1 ? args->first()->Get(Field::k_sval) : nullptr;
   if (name == nullptr)
     return SqlError("tessera_chunks takes the name of a table", call.location(), "Write tessera_chunks('table').");
-  const std::string_view text = name->Text(Field::k_sval);
+  const std::string text = RelationName(name->Text(Field::k_sval), *context_.snapshot);
   const std::shared_ptr<const TableInfo> table = context_.snapshot->Find(text);
   if (table == nullptr && FindView(context_.snapshot->views, text) != nullptr)
     return NotATable(text, args->first()->location());

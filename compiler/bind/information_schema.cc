@@ -13,7 +13,6 @@ using Rows = std::vector<std::vector<Value>>;
 constexpr TypeId kText = TypeId::kText, kNumber = TypeId::kBigint;
 
 Value Database() { return CatalogText(kTheDatabase); }
-Value Schema() { return CatalogText(kTheSchema); }
 
 Rows Schemata(const Snapshot&) {
   Rows rows;
@@ -24,12 +23,14 @@ Rows Schemata(const Snapshot&) {
 
 Rows Tables(const Snapshot& snapshot) {
   Rows rows;
-  const auto add = [&](const char* schema, const std::string& name, bool view) {
-    rows.push_back({Database(), CatalogText(schema), CatalogText(name), CatalogText(view ? "VIEW" : "BASE TABLE"),
-                    YesOrNo(!view)});
+  const auto add = [&](const char* schema, const std::string& name, const char* kind, bool view) {
+    rows.push_back({Database(), CatalogText(schema), CatalogText(name), CatalogText(kind), YesOrNo(!view)});
   };
-  for (const auto& table : snapshot.tables) add(kTheSchema, table->schema.name, false);
-  for (const auto& view : snapshot.views) add(SchemaOf(*view), view->name, true);
+  for (const auto& table : snapshot.tables) {
+    const std::string& name = table->schema.name;
+    add(SchemaOf(*table), BaseName(name), IsTemporaryName(name) ? "LOCAL TEMPORARY" : "BASE TABLE", false);
+  }
+  for (const auto& view : snapshot.views) add(SchemaOf(*view), view->name, "VIEW", true);
   return rows;
 }
 
@@ -75,8 +76,9 @@ Rows TableConstraints(const Snapshot& snapshot) {
   Rows rows;
   for (const CatalogConstraint& c : CatalogConstraintsOf(snapshot)) {
     const char* const kind = c.kind == 'p' ? "PRIMARY KEY" : c.kind == 'u' ? "UNIQUE" : "CHECK";
-    rows.push_back({Database(), Schema(), CatalogText(c.name), Database(), Schema(), CatalogText(c.table->schema.name),
-                    CatalogText(kind), YesOrNo(false), YesOrNo(false)});
+    const Value schema = CatalogText(SchemaOf(*c.table));
+    rows.push_back({Database(), schema, CatalogText(c.name), Database(), schema,
+                    CatalogText(BaseName(c.table->schema.name)), CatalogText(kind), YesOrNo(false), YesOrNo(false)});
   }
   return rows;
 }
@@ -86,8 +88,9 @@ Rows KeyColumns(const Snapshot& snapshot) {
   for (const CatalogConstraint& c : CatalogConstraintsOf(snapshot)) {
     for (size_t i = 0; i < c.columns.size(); ++i) {
       const ColumnSchema& column = c.table->schema.columns[static_cast<size_t>(c.columns[i])];
-      rows.push_back({Database(), Schema(), CatalogText(c.name), Database(), Schema(),
-                      CatalogText(c.table->schema.name), CatalogText(column.name),
+      const Value schema = CatalogText(SchemaOf(*c.table));
+      rows.push_back({Database(), schema, CatalogText(c.name), Database(), schema,
+                      CatalogText(BaseName(c.table->schema.name)), CatalogText(column.name),
                       CatalogNumber(static_cast<int64_t>(i) + 1), NoNumber()});
     }
   }
@@ -97,7 +100,8 @@ Rows KeyColumns(const Snapshot& snapshot) {
 Rows CheckConstraints(const Snapshot& snapshot) {
   Rows rows;
   for (const CatalogConstraint& c : CatalogConstraintsOf(snapshot)) {
-    if (c.kind == 'c') rows.push_back({Database(), Schema(), CatalogText(c.name), CatalogText(c.check)});
+    if (c.kind == 'c')
+      rows.push_back({Database(), CatalogText(SchemaOf(*c.table)), CatalogText(c.name), CatalogText(c.check)});
   }
   return rows;
 }

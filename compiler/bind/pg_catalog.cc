@@ -16,6 +16,7 @@ constexpr TypeId kText = TypeId::kText, kNumber = TypeId::kBigint, kFlag = TypeI
 constexpr int64_t kSchemaOid = 2200, kCatalogOid = 11, kInformationOid = 13000, kTemporaryOid = 13001;
 
 int64_t SchemaOid(const ViewSchema& view) { return view.temporary ? kTemporaryOid : kSchemaOid; }
+int64_t SchemaOid(const TableInfo& table) { return IsTemporaryName(table.schema.name) ? kTemporaryOid : kSchemaOid; }
 
 bool IsIndexed(const TableSchema& schema) { return !schema.primary_key.empty() || !schema.unique_keys.empty(); }
 
@@ -29,7 +30,7 @@ std::string Numbers(const std::vector<int>& columns, const char* between) {
 Rows PgTables(const Snapshot& snapshot) {
   Rows rows;
   for (const auto& table : snapshot.tables) {
-    rows.push_back({CatalogText(kTheSchema), CatalogText(table->schema.name), NoText(), NoText(),
+    rows.push_back({CatalogText(SchemaOf(*table)), CatalogText(BaseName(table->schema.name)), NoText(), NoText(),
                     CatalogFlag(IsIndexed(table->schema)), CatalogFlag(false), CatalogFlag(false)});
   }
   return rows;
@@ -66,15 +67,15 @@ Rows PgClass(const Snapshot& snapshot) {
   };
   for (const auto& table : snapshot.tables) {
     const TableSchema& schema = table->schema;
-    add(OidOf(*table), schema.name, kSchemaOid, static_cast<double>(table->rows), IsIndexed(schema), "r",
-        schema.columns.size(), schema.checks.size());
+    add(OidOf(*table), BaseName(schema.name), SchemaOid(*table), static_cast<double>(table->rows), IsIndexed(schema),
+        "r", schema.columns.size(), schema.checks.size());
   }
   for (size_t v = 0; v < snapshot.views.size(); ++v) {
     const ViewSchema& view = *snapshot.views[v];
     add(OidOfView(v), view.name, SchemaOid(view), 0, false, "v", view.columns.size(), 0);
   }
   for (const CatalogConstraint& c : CatalogConstraintsOf(snapshot)) {
-    if (c.kind != 'c') add(c.oid, c.name, kSchemaOid, 0, false, "i", c.columns.size(), 0);
+    if (c.kind != 'c') add(c.oid, c.name, SchemaOid(*c.table), 0, false, "i", c.columns.size(), 0);
   }
   return rows;
 }
@@ -110,7 +111,7 @@ Rows PgConstraint(const Snapshot& snapshot) {
   Rows rows;
   for (const CatalogConstraint& c : CatalogConstraintsOf(snapshot)) {
     const bool is_key = c.kind != 'c';
-    rows.push_back({CatalogNumber(c.oid), CatalogText(c.name), CatalogNumber(kSchemaOid),
+    rows.push_back({CatalogNumber(c.oid), CatalogText(c.name), CatalogNumber(SchemaOid(*c.table)),
                     CatalogText(std::string(1, c.kind)), CatalogFlag(false), CatalogFlag(false), CatalogFlag(true),
                     CatalogNumber(OidOf(*c.table)), CatalogNumber(is_key ? c.oid : 0), CatalogNumber(0),
                     is_key ? CatalogText("{" + Numbers(c.columns, ",") + "}") : NoText(),
@@ -136,7 +137,9 @@ Rows SqliteMaster(const Snapshot& snapshot) {
     sql.resize(sql.rfind(';'));  // as in SQLite
     rows.push_back({CatalogText(type), CatalogText(name), CatalogText(name), CatalogNumber(0), CatalogText(sql)});
   };
-  for (const auto& table : snapshot.tables) add("table", table->schema.name, CreateTableText(table->schema));
+  for (const auto& table : snapshot.tables) {  // (SQLite has temporary ones in sqlite_temp_master)
+    if (!IsTemporaryName(table->schema.name)) add("table", table->schema.name, CreateTableText(table->schema));
+  }
   for (const auto& view : snapshot.views) {
     if (!view->temporary) add("view", view->name, CreateViewText(*view));
   }

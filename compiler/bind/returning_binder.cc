@@ -7,6 +7,7 @@
 #include "compiler/bind/query_block.h"
 #include "compiler/bind/select_list.h"
 #include "compiler/query/expr_builder.h"
+#include "tablet/catalog/qualified_name.h"
 
 namespace tessera {
 namespace {
@@ -40,7 +41,8 @@ void FinishRows(TableInfo* rows) {
 }
 
 NameScope ScopeOf(const ParseNode& relation, const TableInfo& table) {
-  RangeVariable variable{table.schema.name, table.schema.name, relation.location(), {}};
+  const std::string name = BaseName(table.schema.name);
+  RangeVariable variable{name, name, relation.location(), {}};
   if (const ParseNode* alias = relation.Get(Field::k_alias)) variable.alias = alias->Text(Field::k_aliasname);
   for (const ColumnSchema& c : table.schema.columns)
     variable.columns.push_back({c.name, 0, static_cast<int>(variable.columns.size())});

@@ -11,6 +11,7 @@
 #include "compiler/query/evaluate.h"
 #include "compiler/query/query_walk.h"
 #include "compiler/query/random_calls.h"
+#include "tablet/catalog/qualified_name.h"
 #include "tablet/catalog/schema_check.h"
 #include "vm/meaning/interval_meaning.h"
 #include "vm/meaning/meaning.h"
@@ -30,14 +31,15 @@ Result<ExprPtr> BindExpression(const ParseNode& node, std::string_view sql, cons
   table->schema = schema;
   std::vector<Relation> relations(1);
   NameScope scope;
-  scope.variables.push_back({schema.name, schema.name, -1, {}});
+  const std::string name = BaseName(schema.name);
+  scope.variables.push_back({name, name, -1, {}});
   for (const ColumnSchema& column : schema.columns) {
     relations[0].column_names.push_back(column.name);
     relations[0].column_types.push_back(column.type);
     scope.columns.push_back({column.name, 0, static_cast<int>(scope.columns.size())});
   }
   scope.variables[0].columns = scope.columns;
-  relations[0].alias = schema.name;
+  relations[0].alias = name;
   relations[0].table = std::move(table);
   BindContext context;
   context.sql = sql;

@@ -7,6 +7,7 @@
 #include "compiler/bind/catalog_tables.h"
 #include "compiler/bind/expression_binder.h"
 #include "compiler/bind/query_binder.h"
+#include "compiler/bind/relation_name.h"
 #include "compiler/bind/row_rules.h"
 #include "compiler/parse/sql_scanner.h"
 #include "compiler/parse/statement_option.h"
@@ -16,6 +17,7 @@
 #include "compiler/query/fold.h"
 #include "compiler/query/nearest_name.h"
 #include "compiler/query/query_copy.h"
+#include "tablet/catalog/qualified_name.h"
 #include "tablet/catalog/schema_check.h"
 #include "tablet/chunk/tablet_format.h"
 #include "tablet/values/value_parser.h"
@@ -247,7 +249,7 @@ class TableBinder {
       if (taken(name)) return SqlError("constraint \"" + name + "\" already exists", constraint.location());
       return name;
     }
-    name = schema_->name;
+    name = BaseName(schema_->name);
     for (const int c : columns) name += "_" + schema_->columns[static_cast<size_t>(c)].name;
     name += std::string("_") + kind;
     const std::string base = name;
@@ -325,35 +327,8 @@ class TableBinder {
 namespace {
 constexpr const char* kCatalogHint =
     "information_schema.tables and information_schema.columns have the tables and their columns; there are also ";
-constexpr const char* kOneSchemaHint = "There is one schema, main or public; names of tables stand alone.";
-
-/// The one schema is "main", as in DuckDB and SQLite, and "public", as in PostgreSQL.
-bool IsTheSchema(std::string_view schema) { return schema == "main" || schema == "public"; }
 
 }  // namespace
-
-Status CheckSchemaName(const ParseNode& range_var) {
-  const std::string_view schema = range_var.Text(Field::k_schemaname);
-  const bool has_catalog = range_var.Get(Field::k_catalogname) != nullptr;
-  if (!has_catalog && (schema.empty() || IsTheSchema(schema))) return {};
-  const bool is_catalog = schema == "information_schema" || schema == "pg_catalog";
-  if (is_catalog && FindCatalogTable(schema, range_var.Text(Field::k_relname)) != nullptr)
-    return SqlError("tables of " + std::string(schema) + " can only be read", range_var.location());
-  if (is_catalog) {
-    return SqlError(
-        "table \"" + std::string(schema) + "." + std::string(range_var.Text(Field::k_relname)) + "\" does not exist",
-        range_var.location(), "There are " + NamesOfCatalogTables(schema) + ".");
-  }
-  return Unsupported("a table name with a schema is not supported", range_var.location(), kOneSchemaHint);
-}
-
-Result<std::string> NameOfDropped(const ParseNode& object) {
-  const ParseNode& names = *object.Get(Field::k_items);
-  const ParseNode* name = names.first();
-  if (names.size() == 2 && IsTheSchema(name->Text(Field::k_sval))) name = name->next();
-  if (name->next() != nullptr) return Unsupported("a table name with a schema is not supported", -1, kOneSchemaHint);
-  return std::string(name->Text(Field::k_sval));
-}
 
 Status NotATable(std::string_view view, int position) {
   return SqlError("\"" + std::string(view) + "\"" + " is a view, not a table", position,
@@ -362,7 +337,10 @@ Status NotATable(std::string_view view, int position) {
 
 Status TableNotFound(std::string_view name, int position, const Snapshot& snapshot) {
   std::vector<std::string_view> names;
-  for (const auto& t : snapshot.tables) names.push_back(t->schema.name);
+  for (const auto& t : snapshot.tables) {
+    const std::string_view qualified = t->schema.name;
+    names.push_back(qualified.substr(qualified.size() - BaseName(qualified).size()));
+  }
   for (const auto& v : snapshot.views) names.push_back(v->name);
   const std::string nearest = NearestName(name, names);
   const char* const kind = FindView(snapshot.views, nearest) != nullptr ? "view" : "table";
@@ -374,8 +352,7 @@ Status TableNotFound(std::string_view name, int position, const Snapshot& snapsh
 }
 
 Result<std::shared_ptr<const TableInfo>> FindTable(const ParseNode& range_var, const Snapshot& snapshot) {
-  const std::string_view name = range_var.Text(Field::k_relname);
-  TESSERA_TRY(CheckSchemaName(range_var));
+  TESSERA_ASSIGN(const std::string name, RelationName(range_var, snapshot));
   if (FindView(snapshot.views, name) != nullptr) return NotATable(name, range_var.location());
   std::shared_ptr<const TableInfo> table = snapshot.Find(name);
   if (table == nullptr) return TableNotFound(name, range_var.location(), snapshot);
@@ -400,20 +377,28 @@ Status BindNewTable(const ParseNode& relation, bool if_not_exists, const Dialect
                     Statement* out) {
   out->kind = Statement::Kind::kCreateTable;
   const int position = relation.location();
-  TESSERA_TRY(CheckSchemaName(relation));
-  const std::string_view persistence = relation.Text(Field::k_relpersistence);
-  if (persistence == "t") return Unsupported("a temporary table is not supported", position);
-  if (persistence == "u") return Unsupported("an unlogged table is not supported", position);
-  out->table = relation.Text(Field::k_relname);
+  if (relation.Text(Field::k_relpersistence) == "u")
+    return Unsupported("an unlogged table is not supported", position, "Write CREATE TABLE, or CREATE TEMP TABLE.");
+  TESSERA_ASSIGN(out->table, NewRelationName(relation));
+  const bool temporary = IsTemporaryName(out->table);
   out->schema.name = out->table;
   out->if_exists = if_not_exists;
   out->or_replace = dialect.or_replace;
   if (out->or_replace && out->if_exists)
     return SqlError("CREATE OR REPLACE TABLE with IF NOT EXISTS is not valid", position, "Leave out one of them.");
-  if (FindView(snapshot.views, out->table, false) != nullptr)
+  const ViewSchema* const view = FindView(snapshot.views, BaseName(out->table), temporary);
+  if (view != nullptr && view->temporary == temporary)
     return SqlError("\"" + out->table + "\" is a view", position, "DROP VIEW removes it.");
   if (!out->if_exists && !out->or_replace && snapshot.Find(out->table) != nullptr)
     return SqlError("table \"" + out->table + "\" already exists", position);
+  return {};
+}
+
+Status BindOnCommit(std::string_view action, int position, Statement* out) {
+  if (action == "ONCOMMIT_NOOP") return {};
+  if (!IsTemporaryName(out->table)) return SqlError("ON COMMIT can only be used on temporary tables", position);
+  if (action == "ONCOMMIT_DROP") out->value = "drop";
+  if (action == "ONCOMMIT_DELETE_ROWS") out->value = "delete rows";
   return {};
 }
 
@@ -428,7 +413,7 @@ Status BindCreateTable(const ParseNode& create, std::string_view sql, const Dial
   if (create.Get(Field::k_partspec) != nullptr) return Unsupported("PARTITION BY is not supported", position);
   if (create.Get(Field::k_ofTypename) != nullptr) return Unsupported("CREATE TABLE OF is not supported", position);
   if (create.Get(Field::k_tablespacename) != nullptr) return Unsupported("TABLESPACE is not supported", position);
-  if (create.Text(Field::k_oncommit) != "ONCOMMIT_NOOP") return Unsupported("ON COMMIT is not supported", position);
+  TESSERA_TRY(BindOnCommit(create.Text(Field::k_oncommit), position, out));
 
   TableBinder binder(sql, dialect, &out->schema);
   const ParseNode* elements = create.Get(Field::k_tableElts);
@@ -462,7 +447,7 @@ Status BindCreateTableAs(const ParseNode& create, std::string_view sql, const Di
     return Unsupported("CREATE TABLE AS of a statement other than SELECT is not supported", position);
   TESSERA_TRY(BindNewTable(relation, create.Get(Field::k_if_not_exists) != nullptr, dialect, snapshot, out));
   if (into.Get(Field::k_tableSpaceName) != nullptr) return Unsupported("TABLESPACE is not supported", position);
-  if (into.Text(Field::k_onCommit) != "ONCOMMIT_NOOP") return Unsupported("ON COMMIT is not supported", position);
+  TESSERA_TRY(BindOnCommit(into.Text(Field::k_onCommit), position, out));
   TESSERA_ASSIGN(std::unique_ptr<Query> query, BindQuery(select, sql, dialect, snapshot));
   const auto count = static_cast<size_t>(query->visible);
   const ParseNode* name = nullptr;
@@ -504,7 +489,7 @@ Status BindDropTable(const ParseNode& drop, int position, const Snapshot& snapsh
   const ParseNode* objects = drop.Get(Field::k_objects);
   if (objects->first()->next() != nullptr)
     return Unsupported("DROP TABLE of several tables is not supported", position);
-  TESSERA_ASSIGN(out->table, NameOfDropped(*objects->first()));
+  TESSERA_ASSIGN(out->table, NameOfDropped(*objects->first(), snapshot));
   out->if_exists = drop.Get(Field::k_missing_ok) != nullptr;
   if (snapshot.Find(out->table) == nullptr && FindView(snapshot.views, out->table) != nullptr)
     return SqlError("\"" + out->table + "\" is a view, not a table", -1, "Write DROP VIEW.");
@@ -534,7 +519,9 @@ Status BindVacuum(const ParseNode& vacuum, int position, const Snapshot& snapsho
     }
     return {};
   }
-  for (const auto& table : snapshot.tables) out->tables.push_back(table->schema.name);
+  for (const auto& table : snapshot.tables) {
+    if (!IsTemporaryName(table->schema.name)) out->tables.push_back(table->schema.name);
+  }
   return {};
 }
 

@@ -28,10 +28,6 @@ Status BindCreateTableAs(const ParseNode& create, std::string_view sql, const Di
 /// `position` is where the statement starts, because the tree has no positions of the names.
 Status BindDropTable(const ParseNode& drop, int position, const Snapshot& snapshot, Statement* out);
 
-/// Errors: a RangeVar node names another schema than the one that there is.
-Status CheckSchemaName(const ParseNode& range_var);
-/// The name of an object of DROP, without that schema.
-Result<std::string> NameOfDropped(const ParseNode& object);
 /// The table that a RangeVar node names. Errors: it does not exist (with a hint), it is a view, it has a schema.
 Result<std::shared_ptr<const TableInfo>> FindTable(const ParseNode& range_var, const Snapshot& snapshot);
 /// The error of a statement that takes a table, about a view.

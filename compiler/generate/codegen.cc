@@ -18,6 +18,7 @@
 #include "compiler/generate/copy_sections.h"
 #include "compiler/rewrite/fold_aggregates.h"
 #include "compiler/rewrite/run_rows.h"
+#include "tablet/catalog/qualified_name.h"
 
 namespace tessera {
 
@@ -137,7 +138,7 @@ int BlockGenerator::TableReference(int relation) {
 std::string BlockGenerator::ScanLabel(int relation) const {
   const Relation& r = q_.relations[static_cast<size_t>(relation)];
   if (r.table == nullptr) return "rows of " + (r.alias.empty() ? "a derived table" : r.alias);
-  return "scan " + NameOfStored(r) + (r.alias == r.table->schema.name ? "" : " " + r.alias);
+  return "scan " + NameOfStored(r) + (r.alias == BaseName(r.table->schema.name) ? "" : " " + r.alias);
 }
 
 Status BlockGenerator::Finish(SectionBuilder* b, double rows) {

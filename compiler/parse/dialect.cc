@@ -164,12 +164,14 @@ std::string DialectReader::NameOf(const Lexeme& l) const {
 
 Status DialectReader::ReadFirstWords() {
   const auto word = [&](size_t n) { return n < tokens_.size() ? tokens_[n].keyword : Keyword::kNone; };
-  if (word(0) == Keyword::kCreate && word(1) == Keyword::kOr && word(2) == Keyword::kReplace &&
-      word(3) == Keyword::kTable) {
-    out_.dialect.or_replace = true;
-    Replace(tokens_[1].begin, tokens_[2].end, "");
-  }
   const auto text = [&](size_t n) { return n < tokens_.size() ? NameOf(tokens_[n]) : std::string(); };
+  if (word(0) == Keyword::kCreate && word(1) == Keyword::kOr && word(2) == Keyword::kReplace) {
+    const bool temporary = text(3) == "temp" || text(3) == "temporary";
+    if (word(temporary ? 4 : 3) == Keyword::kTable) {
+      out_.dialect.or_replace = true;
+      Replace(tokens_[1].begin, tokens_[2].end, "");
+    }
+  }
   if (word(0) == Keyword::kCreate) {
     size_t view = 1;  // OR REPLACE and TEMP stand before it
     while (view < 4 && text(view) != "view") ++view;

@@ -8,6 +8,7 @@
 
 #include "compiler/plan/join_strategy.h"
 #include "compiler/rewrite/run_rows.h"
+#include "tablet/catalog/qualified_name.h"
 
 namespace tessera {
 namespace {
@@ -159,7 +160,8 @@ class BlockPrinter {
   std::string NameOf(int r) const {
     const Relation& relation = q_.relations[static_cast<size_t>(r)];
     if (relation.table == nullptr) return relation.alias.empty() ? "derived table" : relation.alias;
-    return NameOfStored(relation) + (relation.table->schema.name == relation.alias ? "" : " " + relation.alias);
+    return NameOfStored(relation) +
+           (BaseName(relation.table->schema.name) == relation.alias ? "" : " " + relation.alias);
   }
 
   void Scan(int indent, const std::string& prefix, int r) {

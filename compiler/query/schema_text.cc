@@ -7,6 +7,7 @@
 
 #include "compiler/parse/sql_scanner.h"
 #include "tablet/load/tablet_cutter.h"
+#include "tablet/catalog/qualified_name.h"
 
 namespace tessera {
 namespace {
@@ -143,7 +144,8 @@ std::string QuotedText(std::string_view text) {
 }
 
 std::string CreateTableText(const TableSchema& schema) {
-  std::string out = "CREATE TABLE " + QuotedName(schema.name) + " (\n";
+  std::string out = IsTemporaryName(schema.name) ? "CREATE TEMP TABLE " : "CREATE TABLE ";
+  out += QuotedName(BaseName(schema.name)) + " (\n";
   for (size_t i = 0; i < schema.columns.size(); ++i) {
     const ColumnSchema& column = schema.columns[i];
     out += (i == 0 ? "  " : ",\n  ") + QuotedName(column.name) + " " + column.type.ToString() +

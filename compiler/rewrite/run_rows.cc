@@ -15,6 +15,7 @@
 #include "compiler/query/subquery_expr.h"
 #include "compiler/query/unique_key.h"
 #include "compiler/query/value_range.h"
+#include "tablet/catalog/qualified_name.h"
 #include "tablet/chunk/tablet_format.h"
 
 namespace tessera {
@@ -233,8 +234,8 @@ void ReadRunsOf(Query* query, bool on_device, std::set<const Query*>* done) {
 
 std::string NameOfStored(const Relation& relation) {
   const TableInfo& table = *relation.table;
-  if (table.runs_of < 0) return table.schema.name;
-  return "runs of " + relation.column_names[static_cast<size_t>(table.runs_of)] + " in " + table.schema.name;
+  if (table.runs_of < 0) return ShownName(table.schema.name);
+  return "runs of " + relation.column_names[static_cast<size_t>(table.runs_of)] + " in " + ShownName(table.schema.name);
 }
 
 void ReadRuns(Query* query, bool on_device) {

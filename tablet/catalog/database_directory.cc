@@ -421,6 +421,12 @@ Status DatabaseDirectory::DropMark(size_t mark) {
   return {};
 }
 
+void DatabaseDirectory::RaiseIdentifiers(int64_t first) {
+  const std::lock_guard guard(mutex_);
+  least_table_id_ = std::max(least_table_id_, first);
+  least_tablet_id_ = std::max(least_tablet_id_, first);
+}
+
 void DatabaseDirectory::NoteGiven() {
   least_table_id_ = std::max(least_table_id_, contents_.next_table_id);
   least_tablet_id_ = std::max(least_tablet_id_, contents_.next_tablet_id);

@@ -52,6 +52,9 @@ class DatabaseDirectory : public std::enable_shared_from_this<DatabaseDirectory>
 
   Result<std::shared_ptr<const Snapshot>> Read();
 
+  /// New tables and tablets have no identifier below `first`.
+  void RaiseIdentifiers(int64_t first);
+
   /// The exclusive writer lock and the catalog as it is under it.
   struct Write {
     WriterLock lock;
