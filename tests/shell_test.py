@@ -561,7 +561,7 @@ def test_temporary_tables_are_of_one_session():
     write("rows.csv", "5\n6\n")
     script = "CREATE TEMP TABLE u (x INTEGER PRIMARY KEY); COPY u FROM 'rows.csv'; UPDATE u SET x = x + 1 WHERE x = 6;"
     equal(run("-readonly", "db", "-c", script + "SELECT u.x + t.x AS s FROM u, t ORDER BY s", "-c", ".schema u", status=0).out,
-          "s\n6\n8\nCREATE TEMP TABLE u (\n  x INTEGER NOT NULL,\n  PRIMARY KEY (x)\n);\n")
+          "s\n6\n8\nCREATE TEMP TABLE u (\n  x INTEGER NOT NULL,\n  PRIMARY KEY (x)\n) WITH (tablet_rows = 65536);\n")
     answer = run("-readonly", "db", "-c", "CREATE TEMP TABLE u (x INTEGER); INSERT INTO u VALUES ('a')", status=1)
     holds("pg_temp" not in answer.err, answer.err)
     equal([name for name in os.listdir("db") if "tmp" in name], [])
