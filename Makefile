@@ -32,7 +32,7 @@ endif
 # ---- What there is --------------------------------------------------------------------------------------------------
 
 # One run of the preprocessor answers for the compiler and every header. (\043 is a number sign.)
-HEADERS := pg_query.h re2/re2.h utf8proc.h zstd.h sqlite3.h fmt/core.h xxhash.h histedit.h gtest/gtest.h boost/context/fiber.hpp
+HEADERS := pg_query.h re2/re2.h utf8proc.h zstd.h sqlite3.h zlib.h fmt/core.h xxhash.h histedit.h gtest/gtest.h boost/context/fiber.hpp
 FOUND := $(if $(NOBUILD),,$(shell { printf '\043if __GNUC__ >= 12 || __clang_major__ >= 14\ngcc\n\043endif\n'; \
   printf '\043if __has_include(<fmt/core.h>)\n\043include <fmt/core.h>\n\043if FMT_VERSION / 10000 == 9\nfmt9\n\043endif\n\043endif\n'; \
   printf '\043if __has_include(<%s>)\n%s\n\043endif\n' $(foreach h,$(HEADERS),$h $h); } | \
@@ -61,6 +61,7 @@ MISSING := $(strip $(if $(call Has,gcc),,g++) \
   $(if $(and $(call Has,re2/re2.h),$(call HasLibrary,re2.a)),,libre2-dev) \
   $(if $(and $(call Has,utf8proc.h),$(call HasLibrary,utf8proc.a)),,libutf8proc-dev) \
   $(if $(and $(call Has,zstd.h),$(call HasLibrary,zstd.a)),,libzstd-dev) \
+  $(if $(and $(call Has,zlib.h),$(call HasLibrary,z.so)),,zlib1g-dev) \
   $(if $(and $(call Has,sqlite3.h),$(call HasLibrary,sqlite3.so)),,libsqlite3-dev) \
   $(if $(call Has,fmt/core.h),,libfmt-dev) $(if $(call Has,xxhash.h),,libxxhash-dev) \
   $(if $(and $(call Has,histedit.h),$(call HasLibrary,edit.so)),,libedit-dev))
@@ -94,7 +95,7 @@ LDFLAGS += -fsanitize=$(SANITIZE)
 endif
 # libpg_query, RE2 and utf8proc are static, because few machines have them. The former's archive exports functions of an old xxhash; ours is inlined
 # from the header (XXH_INLINE_ALL), so the two never meet.
-LIBS := -lsqlite3 -l:libpg_query.a -l:libre2.a -l:libutf8proc.a -l:libzstd.a -ledit -ldl
+LIBS := -lsqlite3 -l:libpg_query.a -l:libre2.a -l:libutf8proc.a -l:libzstd.a -lz -ledit -ldl
 # The kernels' host side alone sees CUDA's headers, so that with and without a toolkit the rest is the same objects; and
 # campaigns that call CUDA themselves.
 GPU_TORTURE_SOURCES := tests/torture/cuda_calls.cc tests/torture/gpu_neighbour.cc

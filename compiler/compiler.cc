@@ -20,6 +20,7 @@
 #include "compiler/rewrite/unnest.h"
 #include "compiler/rewrite/unread_columns.h"
 #include "tablet/catalog/qualified_name.h"
+#include "tablet/file_tables.h"
 
 namespace tessera {
 
@@ -31,6 +32,7 @@ void Tell(const Snapshot& snapshot, const PlanOptions& options, Dialect* dialect
   dialect->types = &snapshot.types;
   dialect->macros = &snapshot.macros;
   dialect->variables = options.variables;
+  dialect->files = options.files;
   if (options.caches) dialect->caches = &options.caches;
 }
 
@@ -103,6 +105,10 @@ Result<Compiled> Compile(std::string_view sql, const Snapshot& snapshot, const P
   if (options.parameters != nullptr) parsed.dialect.parameters = &parameters;
   TESSERA_ASSIGN(c.statement, Bind(parsed, sql, snapshot));
   if (c.statement.query == nullptr) return c;
+  Snapshot with_files;
+  if (options.files != nullptr) with_files.files = options.files->used();
+  const bool has_files = !with_files.files.empty();
+  if (has_files) with_files.tables = snapshot.tables;
   // Rows that a statement changes are found by the process that changes them.
   PlanOptions alone = options;
   const bool changes = ChangesRows(c.statement) || c.statement.kind == Statement::Kind::kAlterTable;
@@ -112,7 +118,7 @@ Result<Compiled> Compile(std::string_view sql, const Snapshot& snapshot, const P
   if (changes) {
     alone.read_runs = false;  // the target gets numbers of its rows, also where a subquery reads it
   }
-  TESSERA_TRY(Translate(c.statement.query.get(), snapshot, alone, random, &c));
+  TESSERA_TRY(Translate(c.statement.query.get(), has_files ? with_files : snapshot, alone, random, &c));
   return c;
 }
 

@@ -35,6 +35,7 @@
 #include "mpi/transport.h"
 #include "tablet/catalog/live_tablet.h"
 #include "tablet/files/file_names.h"
+#include "vm/shares/tablet_shares.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -175,10 +176,10 @@ class RankCluster final : public Cluster {
     }
   }
 
-  Result<bool> Load(const ClusterLoad& load, CsvFile csv, TableLoad* own) override {
+  Result<bool> Load(const ClusterLoad& load, SharedFile* file, TableLoad* own) override {
     if (scattered_) return false;
     try {
-      return LoadOnAll(load, std::move(csv), own);
+      return LoadOnAll(load, file, own);
     } catch (...) {
       messenger_.Die(StatusOfException());
     }
@@ -263,7 +264,8 @@ class RankCluster final : public Cluster {
                   const vm::RowConsumer& consume, vm::RunStatistics* statistics) {
     if (PhaseClock* const clock = PhaseClock::current(); clock != nullptr)
       clock->Reserve(query.program->sections.size(), static_cast<size_t>(ranks()));
-    TESSERA_TRY(SendProgram(query, options));
+    bool scatters = scattered_;
+    TESSERA_TRY(SendProgram(query, options, &scatters));
     watch_->SetTimeout(std::chrono::milliseconds(query.settings.rank_timeout));
     SetThreads(executor->threads());
 
@@ -280,7 +282,7 @@ class RankCluster final : public Cluster {
       teller_.Clear();
     }
     const int64_t agreed = PhaseClock::Nanoseconds(Clock::now());
-    if (status.ok() && scattered_) {
+    if (status.ok() && scatters) {
       const PhaseScope phase(Phase::kScatter);
       status = exchange_.Agree(Scatter(query, &scattered));
     }
@@ -305,7 +307,7 @@ class RankCluster final : public Cluster {
     return consumed.ok() ? status : consumed;
   }
 
-  Status SendProgram(const ClusterQuery& query, const vm::RunOptions& options) {
+  Status SendProgram(const ClusterQuery& query, const vm::RunOptions& options, bool* scatters) {
     const PhaseScope phase(Phase::kCompile);
     RunCommand command;
     command.number = ++number_;
@@ -322,6 +324,7 @@ class RankCluster final : public Cluster {
     command.transfer_piece = query.transfer_piece;
     command.settings = query.settings;
     TESSERA_ASSIGN(command.tables, teller_.Describe(*query.program, *query.snapshot));
+    *scatters |= command.tables.have_files();
     SendCommand(command);
     return Status::Ok();
   }
@@ -414,7 +417,7 @@ class RankCluster final : public Cluster {
     status = exchange_.Agree(status);
     const int64_t agreed = PhaseClock::Nanoseconds(Clock::now());
     uint64_t scattered = 0;
-    if (status.ok() && scattered_) {
+    if (status.ok() && (scattered_ || command.tables.have_files())) {
       const PhaseScope phase(Phase::kScatter);
       std::vector<uint8_t*> rooms;
       status = exchange_.Agree(ReceiveTablets(settings, wanted, &rooms, &scattered));
@@ -454,7 +457,7 @@ class RankCluster final : public Cluster {
 
   // ---- Loads --------------------------------------------------------------------------------------------------------
 
-  Result<bool> LoadOnAll(const ClusterLoad& load, CsvFile csv, TableLoad* own) {
+  Result<bool> LoadOnAll(const ClusterLoad& load, SharedFile* file, TableLoad* own) {
     LoadCommand command;
     command.number = ++number_;
     command.load = *load.load;
@@ -464,17 +467,17 @@ class RankCluster final : public Cluster {
     SendCommand(command);
     watch_->SetTimeout(std::chrono::milliseconds(load.settings.rank_timeout));
     exchange_.Begin(number_, {}, load.load->options.cancel);
-    Result<bool> loaded = LoadShares(*load.load, std::move(csv), own);
+    Result<bool> loaded = LoadShares(*load.load, file, own);
     exchange_.End();
     return loaded;
   }
 
-  Result<bool> LoadShares(const SharedLoad& load, CsvFile csv, TableLoad* own) {
+  Result<bool> LoadShares(const SharedLoad& load, SharedFile* file, TableLoad* own) {
     RankLoad shares(&messenger_, &exchange_, load, load.options.cancel);
-    if (!shares.CanStart(&csv)) return false;
-    TESSERA_TRY(shares.Plan(csv));
+    if (!shares.CanStart(file)) return false;
+    TESSERA_TRY(shares.Plan(file));
     own->SettleTabletRows(shares.rows());
-    TESSERA_TRY(shares.Make(std::move(csv), own));
+    TESSERA_TRY(shares.Make(file, own));
     for (int r = 1; r < ranks(); ++r) {
       const Bytes message = messenger_.Receive(r, kTagLoaded);
       LoadedMessage loaded;
@@ -501,15 +504,15 @@ class RankCluster final : public Cluster {
       sees = zone.ok();
       if (sees) load.options.zone = *zone;
     }
-    Result<CsvFile> csv = CsvFile::Open(load.file);
+    Result<std::unique_ptr<SharedFile>> file = OpenSharedFile(load);
     exchange_.Begin(number_, {}, &interrupted);
     RankLoad shares(&messenger_, &exchange_, load, &interrupted);
-    if (shares.CanStart(sees && csv.ok() ? &*csv : nullptr) && shares.Plan(*csv).ok()) {
+    if (shares.CanStart(sees && file.ok() ? file->get() : nullptr) && shares.Plan(file->get()).ok()) {
       TabletTarget target = load.target;
       target.first_tablet_id += static_cast<int64_t>(shares.FirstTablet(rank()));
       TabletCutter cutter(std::move(target), load.schema, shares.tablet_rows(), &interrupted);
       // (The master reports the error.)
-      if (shares.Make(std::move(*csv), &cutter).ok()) {
+      if (shares.Make(file->get(), &cutter).ok()) {
         messenger_.Send(0, kTagLoaded, WriteMessage(LoadedMessage{cutter.made()}, true), true);
         cutter.Release();
       }
@@ -522,16 +525,13 @@ class RankCluster final : public Cluster {
   /// The tablet that a rank asks for; nullptr if there is none of that kind.
   static const Tablet* WantedFrom(const ClusterQuery& query, const WantedTablet& wanted) {
     if (wanted.table >= query.program->tables.size()) return nullptr;
-    const int64_t id = query.program->tables[wanted.table].id;
-    for (const auto& table : query.snapshot->tables) {
-      if (table->id != id || wanted.tablet >= table->tablets.size()) continue;
-      const Tablet* const tablet = table->tablets[wanted.tablet].get();
-      const TabletIdentity* const identity = IdentityOf(*tablet);
-      const bool same = identity != nullptr && identity->tablet_id == wanted.identity.tablet_id &&
-                        identity->file_bytes == wanted.identity.file_bytes;
-      return same ? tablet : nullptr;
-    }
-    return nullptr;
+    const TableInfo* const table = vm::TableOf(*query.snapshot, query.program->tables[wanted.table]);
+    if (table == nullptr || wanted.tablet >= table->tablets.size()) return nullptr;
+    const Tablet* const tablet = table->tablets[wanted.tablet].get();
+    const TabletIdentity* const identity = IdentityOf(*tablet);
+    const bool same = identity != nullptr && identity->tablet_id == wanted.identity.tablet_id &&
+                      identity->file_bytes == wanted.identity.file_bytes;
+    return same ? tablet : nullptr;
   }
   static bool IsBefore(const WantedTablet& a, const WantedTablet& b) {
     return std::pair(a.table, a.tablet) < std::pair(b.table, b.tablet);

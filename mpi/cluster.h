@@ -15,24 +15,17 @@
 #include "base/status.h"
 #include "kernels/kernels.h"
 #include "tablet/catalog/table_info.h"
-#include "tablet/csv/shared_load.h"
+#include "tablet/load/shared_load.h"
 #include "vm/program/program.h"
 #include "vm/run/statistics.h"
 #include "vm/vm.h"
 
 namespace tessera {
 
-/// Their defaults are in session/settings.def.
+/// What ranks need of the session's settings: a field a row of the table.
 struct ClusterSettings {
-  uint64_t replicate_below = 0;  ///< tables with fewer encoded bytes are on every rank; 0: none
-  uint64_t broadcast_limit = 0;  ///< bytes of a join's build side; 0: what the smallest rank has room for
-  uint64_t exchange_above = 0;   ///< rows of an intermediate result that go to the master
-  uint64_t memory_limit = 0;     ///< bytes that the rank may allocate; 0: what it was given in Serve
-  uint64_t temp_file_limit = 0;  ///< bytes of temporary files that the rank may use beside them
-  /// Bytes of received tablets that are kept in memory, the rest on local scratch; 0: half the rank's memory.
-  uint64_t scatter_memory = 0;
-  /// Milliseconds without a sign of life after which a rank counts as dead, and the job ends.
-  uint64_t rank_timeout = 60'000;
+#define CLUSTER_SETTING(Name, Default, Comment) uint64_t Name = Default;
+#include "mpi/cluster_settings.def"
 };
 
 /// What the other ranks need to know of a query besides its program.
@@ -100,7 +93,7 @@ class Cluster {
   virtual Status Run(const ClusterQuery& query, vm::Executor* executor, vm::RunOptions options,
                      const vm::RowConsumer& consume, vm::RunStatistics* statistics) = 0;
   /// As LoadRanks::Load. REQUIRES: the database of OpenDatabase.
-  virtual Result<bool> Load(const ClusterLoad& load, CsvFile csv, TableLoad* own) = 0;
+  virtual Result<bool> Load(const ClusterLoad& load, SharedFile* file, TableLoad* own) = 0;
   /// All ranks end with this exit status.
   virtual void Leave(int status) = 0;
 };

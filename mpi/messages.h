@@ -4,6 +4,7 @@
 // Start at: RunCommand, WriteShipment. Plain data; no MPI.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -15,10 +16,10 @@
 #include "mpi/wire.h"
 #include "tablet/catalog/schema.h"
 #include "tablet/catalog/schema_check.h"
-#include "tablet/csv/copy_options.h"
-#include "tablet/csv/csv_shares.h"
-#include "tablet/csv/shared_load.h"
+#include "tablet/files/file_identity.h"
 #include "tablet/files/tablet.h"
+#include "tablet/load/copy_options.h"
+#include "tablet/load/shared_load.h"
 #include "tablet/schemes/compression_goal.h"
 #include "tablet/values/enum_type.h"
 #include "tablet/values/types.h"
@@ -58,9 +59,18 @@ void Fields(A& a, DeletedRows& m) {
   a.Text(m.rows);
 }
 
+template <class A>
+void Fields(A& a, FileIdentity& m) {
+  a.Text(m.path);
+  for (uint64_t* n : {&m.bytes, &m.device, &m.inode}) a.Number(*n);
+  a.Number(m.written);
+}
+
 /// What a rank needs to know of a table to scan its portion.
 struct TableMessage {
   int64_t id = 0;
+  std::vector<FileIdentity>
+      files;             ///< what its rows were read of: then the master sends the tablets; empty: it is a table
   bool is_told = false;  ///< what follows is as it was when it was told, and empty here
   std::string name;
   uint64_t rows = 0;           ///< live ones
@@ -75,6 +85,7 @@ struct TableMessage {
 template <class A>
 void Fields(A& a, TableMessage& m) {
   a.Number(m.id);
+  List(a, m.files);
   a.Number(m.is_told);
   a.Text(m.name);
   a.Number(m.rows);
@@ -89,6 +100,10 @@ void Fields(A& a, TableMessage& m) {
 struct TablesMessage {
   std::vector<int64_t> alive;        ///< ids of all tables that exist; a rank forgets others
   std::vector<TableMessage> tables;  ///< the tables that the program reads, in its order
+  /// Whether tablets come from the master though ranks see the database.
+  bool have_files() const {
+    return std::any_of(tables.begin(), tables.end(), [](const TableMessage& t) { return !t.files.empty(); });
+  }
 };
 template <class A>
 void Fields(A& a, TablesMessage& m) {
@@ -243,9 +258,9 @@ void Fields(A& a, WantedMessage& m) {
   a.Vector(m.tablets);
 }
 
-/// What a rank has counted of a CSV file.
+/// What a rank has counted of a file that is loaded.
 struct CountsMessage {
-  std::vector<CsvCount> counts;
+  std::vector<StretchCount> counts;
 };
 template <class A>
 void Fields(A& a, CountsMessage& m) {

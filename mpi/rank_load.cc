@@ -8,7 +8,7 @@
 #include "base/background_thread.h"
 #include "base/interrupt.h"
 #include "mpi/messages.h"
-#include "tablet/csv/csv_load.h"
+#include "tablet/load/file_load.h"
 
 namespace tessera {
 namespace {
@@ -25,18 +25,14 @@ uint64_t FirstOf(uint64_t n, int rank, int ranks) {
 }  // namespace
 
 RankLoad::RankLoad(Messenger* messenger, MpiExchange* exchange, const SharedLoad& load, const std::atomic<bool>* cancel)
-    : messenger_(*messenger),
-      exchange_(*exchange),
-      load_(load),
-      cancel_(cancel),
-      shares_(load.text_bytes, load.options.quote) {}
+    : messenger_(*messenger), exchange_(*exchange), load_(load), cancel_(cancel) {}
 
 std::string RankLoad::ProbePath(int rank) const {
   return load_.target.directory + "/" + kTemporaryPrefix + load_.target.load + "-rank-" + std::to_string(rank);
 }
 
-bool RankLoad::CanStart(const CsvFile* csv) {
-  bool can = csv != nullptr && csv->size() == load_.file_bytes && csv->written() == load_.file_written;
+bool RankLoad::CanStart(const SharedFile* file) {
+  bool can = file != nullptr && file->bytes() == load_.file_bytes && file->written() == load_.file_written;
   const std::string probe = ProbePath(messenger_.rank());
   // Nodes may have directories of the same name, each its own: the master has to find a file of every rank.
   if (can) {
@@ -88,40 +84,34 @@ uint64_t RankLoad::RowsBefore(uint64_t tablet) const {
   return std::min(rows_, tablet * tablet_rows_ - load_.short_rows);
 }
 
-Status RankLoad::Plan(const CsvFile& csv) {
+Status RankLoad::Plan(SharedFile* file) {
+  const size_t stretches = file->stretches();
   const int rank = messenger_.rank(), ranks = messenger_.ranks();
   CountsMessage mine;
   const auto count = [&]() -> Status {
     ThreadPool pool(load_.options.threads);
-    const size_t begin = FirstOf(shares_.stretches(), rank, ranks);
-    TESSERA_ASSIGN(mine.counts, shares_.Count(csv, begin, FirstOf(shares_.stretches(), rank + 1, ranks), &pool));
+    const size_t begin = FirstOf(stretches, rank, ranks);
+    TESSERA_ASSIGN(mine.counts, file->Count(begin, FirstOf(stretches, rank + 1, ranks), &pool));
     return Status::Ok();
   };
   TESSERA_TRY(exchange_.Agree(WhileListening(count)));
-  std::vector<CsvCount> all;
+  std::vector<StretchCount> all;
   const std::vector<Bytes> messages = messenger_.AllGatherBytes(WriteMessage(mine));
   for (int r = 0; r < ranks; ++r) {
     CountsMessage theirs;
-    const size_t due = FirstOf(shares_.stretches(), r + 1, ranks) - FirstOf(shares_.stretches(), r, ranks);
+    const size_t due = FirstOf(stretches, r + 1, ranks) - FirstOf(stretches, r, ranks);
     if (!ReadMessage(messages[static_cast<size_t>(r)].view(), &theirs).ok() || theirs.counts.size() != due) {
       messenger_.Die(Messenger::Damaged(r));
     }
     all.insert(all.end(), theirs.counts.begin(), theirs.counts.end());
   }
-  const auto find = [&]() -> Status {
-    TESSERA_TRY(shares_.SetCounts(csv, std::move(all)));
-    const uint64_t head = load_.options.header ? 1 : 0;
-    rows_ = std::max(shares_.records(), head) - head;
-    tablet_rows_ = load_.tablet_rows != 0 ? load_.tablet_rows : ChooseTabletRows(load_.short_rows + rows_);
-    const auto place = [&](int r) { return shares_.Find(csv, r == 0 ? 0 : RowsBefore(FirstTablet(r)) + head); };
-    TESSERA_ASSIGN(begin_, place(rank));
-    TESSERA_ASSIGN(end_, place(rank + 1));
-    return Status::Ok();
-  };
-  return exchange_.Agree(find());
+  TESSERA_TRY(exchange_.Agree(file->SetCounts(all)));
+  rows_ = file->rows();
+  tablet_rows_ = load_.tablet_rows != 0 ? load_.tablet_rows : ChooseTabletRows(load_.short_rows + rows_);
+  return {};
 }
 
-Status RankLoad::Make(CsvFile csv, TabletCutter* cutter) {
+Status RankLoad::Make(SharedFile* file, TabletCutter* cutter) {
   CopyFromOptions options = load_.options;
   options.cancel = &stop_;
   if (options.progress) {
@@ -131,11 +121,11 @@ Status RankLoad::Make(CsvFile csv, TabletCutter* cutter) {
     };
   }
   const int rank = messenger_.rank();
-  const uint64_t rows = RowsBefore(FirstTablet(rank + 1)) - RowsBefore(FirstTablet(rank));
+  const uint64_t begin = RowsBefore(FirstTablet(rank)), end = RowsBefore(FirstTablet(rank + 1));
   return exchange_.Agree(WhileListening([&]() -> Status {
-    TESSERA_TRY(csv.Limit(begin_.offset, end_.offset, begin_.lines + 1));
-    TESSERA_TRY(LoadCsv(std::move(csv), options, cutter));
-    if (cutter->rows_added() != rows) {
+    TESSERA_ASSIGN(const std::unique_ptr<FileReader> reader, file->ReadRows(begin, end));
+    TESSERA_TRY(LoadFile(reader.get(), options, cutter));
+    if (cutter->rows_added() != end - begin) {
       return {ErrorCode::kIo, "\"" + load_.file + "\" has changed while it was read"};
     }
     return cutter->Finish(nullptr);

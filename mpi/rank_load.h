@@ -11,8 +11,7 @@
 
 #include "mpi/messenger.h"
 #include "mpi/mpi_exchange.h"
-#include "tablet/csv/csv_shares.h"
-#include "tablet/csv/shared_load.h"
+#include "tablet/load/shared_load.h"
 
 namespace tessera {
 
@@ -21,10 +20,10 @@ class RankLoad {
   /// Between the exchange's Begin() and End(). `load` has this rank's directory and threads. `cancel` may be nullptr.
   RankLoad(Messenger* messenger, MpiExchange* exchange, const SharedLoad& load, const std::atomic<bool>* cancel);
 
-  /// Whether all ranks find the same file, and can write into the one directory. `csv`: what this rank found, or nullptr.
-  bool CanStart(const CsvFile* csv);
+  /// Whether all ranks find the same file, and can write into the one directory. `file`: what this rank found, or nullptr.
+  bool CanStart(const SharedFile* file);
   /// Counts and finds this rank's share. Errors: the same on all ranks.
-  Status Plan(const CsvFile& csv);
+  Status Plan(SharedFile* file);
   // After Plan(): rows of the new tablets, and the tablets of rank `rank`.
   uint32_t tablet_rows() const { return tablet_rows_; }
   uint64_t rows() const { return rows_; }
@@ -32,7 +31,7 @@ class RankLoad {
   /// Rows of the file that are in the tablets before that one.
   uint64_t RowsBefore(uint64_t tablet) const;
   /// Reads this rank's share and makes its tablets. Errors: the same on all ranks.
-  Status Make(CsvFile csv, TabletCutter* cutter);
+  Status Make(SharedFile* file, TabletCutter* cutter);
   /// Whether these are the tablets that rank `rank` had to make.
   bool AreOf(int rank, const NewTablets& tablets) const;
 
@@ -47,10 +46,8 @@ class RankLoad {
   const SharedLoad& load_;
   const std::atomic<bool>* const cancel_;
   std::atomic<bool> stop_{false};
-  CsvShares shares_;
   uint64_t rows_ = 0;  ///< of the file
   uint32_t tablet_rows_ = 0;
-  CsvPlace begin_, end_;  ///< of this rank's share
 };
 
 }  // namespace tessera

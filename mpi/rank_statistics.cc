@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "vm/shares/tablet_shares.h"
+
 namespace tessera {
 namespace {
 
@@ -33,11 +35,8 @@ void MergeJoins(const std::vector<vm::JoinedRows>& theirs, bool, std::vector<vm:
 /// Tablets of the stored table that a section scans, from which every rank gets some; 0 if it scans something else.
 size_t TabletsOf(const vm::Program& program, const Snapshot& snapshot, const vm::Section& s) {
   if (s.source_kind != vm::Section::Source::kTable) return 0;
-  for (const auto& table : snapshot.tables) {
-    if (table->id == program.tables[static_cast<size_t>(s.source)].id)
-      return table->buckets.empty() ? table->tablets.size() : 0;  // perhaps all its rows have one key
-  }
-  return 0;
+  const TableInfo* const table = vm::TableOf(snapshot, program.tables[static_cast<size_t>(s.source)]);
+  return table != nullptr && table->buckets.empty() ? table->tablets.size() : 0;  // perhaps all its rows have one key
 }
 
 /// Whether a rank scanned nothing of its portion, though there was something to scan.

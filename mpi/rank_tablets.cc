@@ -125,13 +125,16 @@ std::vector<bool> TabletsOf(const TableInfo& table, const vm::Program& program, 
 
 Result<TablesMessage> TableTeller::Describe(const vm::Program& program, const Snapshot& snapshot) const {
   TablesMessage out;
-  for (const auto& table : snapshot.tables) out.alive.push_back(table->id);
+  for (const auto* list : {&snapshot.tables, &snapshot.files}) {
+    for (const auto& table : *list) out.alive.push_back(table->id);
+  }
   for (const vm::TableRef& ref : program.tables) {
     const TableInfo* const found = vm::TableOf(snapshot, ref);
     if (found == nullptr) return SqlError("table \"" + ref.name + "\" does not exist");
     const TableInfo& table = *found;
     TableMessage& message = out.tables.emplace_back();
     message.id = table.id;
+    message.files = table.files;
     const auto told = told_.find(table.id);
     message.is_told = told != told_.end() && told->second == table.version;
     if (message.is_told) continue;
@@ -155,9 +158,7 @@ Result<TablesMessage> TableTeller::Describe(const vm::Program& program, const Sn
 
 void TableTeller::NoteTold(const vm::Program& program, const Snapshot& snapshot) {
   // (Ranks forget those that are gone.)
-  std::erase_if(told_, [&](const auto& told) {
-    return std::ranges::none_of(snapshot.tables, [&](const auto& table) { return table->id == told.first; });
-  });
+  std::erase_if(told_, [&](const auto& told) { return snapshot.FindById(told.first) == nullptr; });
   for (const vm::TableRef& ref : program.tables) {
     if (const TableInfo* const table = vm::TableOf(snapshot, ref); table != nullptr) told_[table->id] = table->version;
   }
@@ -231,7 +232,7 @@ void RankTablets::Learn(const TableMessage& table, Table* known) {
     std::shared_ptr<const Tablet> tablet;
     if (at != known->tablets.end()) {
       tablet = at->second;
-    } else if (!scattered_) {
+    } else if (!scattered_ && table.files.empty()) {
       tablet = OpenTablet(directory_, identity, known->types);
     }
     if (tablet != nullptr) {

@@ -8,6 +8,7 @@
 
 #include "base/phase_clock.h"
 #include "session/conflict_rows.h"
+#include "session/file_statements.h"
 #include "session/kept_rows.h"
 #include "session/program_run.h"
 #include "session/returned_rows.h"
@@ -156,9 +157,10 @@ Status Change(SessionState* state, std::string_view sql, const Compiled& compile
   TESSERA_ASSIGN(const std::unique_ptr<TableWriter> writer, database->Write(s.table));
   // The rows are those of this moment: no other process changes them until the commit.
   TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> now, SnapshotOf(state));
-  if (IsSame(*now, *snapshot)) return ChangeRows(state, compiled, *now, writer.get(), out);
-  TESSERA_ASSIGN(const Compiled anew, Compile(sql, *now, PlanOptionsOf(*state), &state->random));
-  return ChangeRows(state, anew, *now, writer.get(), out);
+  if (IsSame(*now, *snapshot)) return ChangeRows(state, compiled, *snapshot, writer.get(), out);
+  std::shared_ptr<const Snapshot> seen = now;
+  TESSERA_ASSIGN(const Compiled anew, CompileStatement(state, sql, PlanOptionsOf(*state), &seen));
+  return ChangeRows(state, anew, *seen, writer.get(), out);
 }
 
 }  // namespace tessera

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include "session/file_statements.h"
 #include "session/program_run.h"
 #include "session/standard_streams.h"
 #include "session/statements.h"
@@ -10,7 +11,7 @@
 #include "tablet/catalog/qualified_name.h"
 #include "tablet/csv/csv_header.h"
 #include "tablet/csv/csv_writer.h"
-#include "tablet/csv/shared_load.h"
+#include "tablet/load/shared_load.h"
 #include "tablet/values/utf8.h"
 
 namespace tessera {
@@ -21,13 +22,13 @@ class SessionRanks final : public LoadRanks {
  public:
   explicit SessionRanks(const SessionState& state) : state_(state) {}
 
-  Result<bool> Load(const SharedLoad& load, CsvFile csv, TableLoad* own) override {
+  Result<bool> Load(const SharedLoad& load, SharedFile* file, TableLoad* own) override {
     if (load.file_bytes <= static_cast<uint64_t>(state_.settings.share_copy_above)) return false;
     ClusterLoad shared;
     shared.load = &load;
     shared.threads = static_cast<int>(state_.settings.threads);
     shared.settings = ClusterSettingsOf(state_.settings);
-    return state_.cluster->Load(shared, std::move(csv), own);
+    return state_.cluster->Load(shared, file, own);
   }
 
  private:
@@ -96,9 +97,12 @@ Status CopyFrom(SessionState* state, const Statement& statement, ResultWriter* o
   if (shared && source.name.empty()) options.ranks = &ranks;
   std::string tag;
   tag.reserve(kTagBytes);
+  std::atomic<uint64_t> ignored{0};
+  options.ignored = &ignored;
   Result<uint64_t> rows = database->CopyFrom(statement.table, source.file, options);
   if (!rows.ok()) return named(rows.status());
   state->timing.rows = *rows;
+  WarnOfIgnored(state, ignored);
   fmt::format_to(std::back_inserter(tag), "COPY {}", *rows);
   return out->Done(tag);
 }

@@ -7,6 +7,7 @@
 
 #include "base/table_text.h"
 #include "vm/program/section_traits.h"
+#include "vm/shares/tablet_shares.h"
 
 namespace tessera {
 namespace {
@@ -58,7 +59,7 @@ std::string DecodeDepths(const vm::Program& program, const Snapshot& snapshot) {
     if (section.source_kind != vm::Section::Source::kTable || section.slots.empty()) continue;
     const vm::SectionTraits traits = vm::TraitsOf(program, section);
     const vm::TableRef& ref = program.tables[static_cast<size_t>(section.source)];
-    const auto table = snapshot.Find(ref.name);
+    const TableInfo* const table = vm::TableOf(snapshot, ref);
     if (table == nullptr) continue;
     std::vector<std::vector<std::string>> rows = {{"slot", "column", "stored as", "read as"}};
     for (size_t i = 0; i < section.slots.size(); ++i) {

@@ -32,9 +32,10 @@ uint64_t BytesOf(const vm::Program& program) {
 /// see Dependencies. A field more is a name more here, so that none can be forgotten.
 bool ChooseAlike(const PlanOptions& x, const PlanOptions& y) {
   const auto& [join, grid_pruning, zone, ranks, join_exchange, broadcast_bytes, exchange_bytes, exchange_above,
-               key_spans, grid_from_matches, invisible_join, read_runs, on_device, caches, variables, parameters,
+               key_spans, grid_from_matches, invisible_join, read_runs, on_device, caches, files, variables, parameters,
                run_query] = x;
   (void)caches;
+  (void)files;  // a program that reads one is not kept
   (void)variables;
   (void)parameters;  // they are part of the key
   (void)run_query;
@@ -87,10 +88,12 @@ void ProgramCache::Keep(std::string_view key, std::shared_ptr<const vm::Program>
   DropDownTo(limit_ - bytes, kMostPrograms - 1);
   Snapshot names = snapshot;
   names.tables.clear();  // Dependencies::HoldIn
+  names.files.clear();
   entries_.push_front({std::string(key), std::move(program), std::move(dependencies), std::move(names),
                        TemporaryTables(snapshot), options, bytes});
   PlanOptions& kept = entries_.front().options;
   kept.caches = {};
+  kept.files = nullptr;
   kept.variables = nullptr;
   kept.parameters = nullptr;
   kept.run_query = {};

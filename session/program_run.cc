@@ -7,6 +7,7 @@
 #include "session/temporary_tables.h"
 #include "tablet/files/unpacked_chunks.h"
 #include "vm/program/section_traits.h"
+#include "vm/shares/tablet_shares.h"
 
 namespace tessera {
 namespace {
@@ -26,7 +27,7 @@ constexpr uint64_t kGpuTableShare = 4;
 
 /// Rows of table `number` of the program.
 uint64_t TableRows(const vm::Program& program, const Snapshot& snapshot, int32_t number) {
-  const std::shared_ptr<const TableInfo> table = snapshot.Find(program.tables[static_cast<size_t>(number)].name);
+  const TableInfo* const table = vm::TableOf(snapshot, program.tables[static_cast<size_t>(number)]);
   return table == nullptr ? 0 : table->rows;
 }
 
@@ -83,13 +84,8 @@ Status RunOnRanks(SessionState* state, const vm::Program& program, const Snapsho
 
 ClusterSettings ClusterSettingsOf(const Settings& settings) {
   ClusterSettings out;
-  out.replicate_below = static_cast<uint64_t>(settings.replicate_below);
-  out.broadcast_limit = static_cast<uint64_t>(settings.broadcast_limit);
-  out.exchange_above = static_cast<uint64_t>(settings.exchange_above);
-  out.memory_limit = static_cast<uint64_t>(settings.memory_limit);
-  out.temp_file_limit = static_cast<uint64_t>(settings.temp_file_limit);
-  out.scatter_memory = static_cast<uint64_t>(settings.scatter_memory);
-  out.rank_timeout = static_cast<uint64_t>(settings.rank_timeout);
+#define CLUSTER_SETTING(Name, Default, Comment) out.Name = static_cast<uint64_t>(settings.Name);
+#include "mpi/cluster_settings.def"
   return out;
 }
 
@@ -108,6 +104,7 @@ PlanOptions PlanOptionsOf(const SessionState& state) {
     return caches;
   };
   out.variables = &state.variables;
+  out.files = &state.files;
   out.parameters = state.parameters;
   if (state.cluster == nullptr) return out;
   out.ranks = state.cluster->ranks();

@@ -6,6 +6,7 @@
 #include "base/phase_clock.h"
 #include "mpi/cluster.h"
 #include "session/decode_depth.h"
+#include "session/file_statements.h"
 #include "session/program_run.h"
 #include "session/returned_rows.h"
 #include "session/statements.h"
@@ -109,6 +110,17 @@ Status Insert(SessionState* state, const Compiled& compiled, const Snapshot& sna
     return out->Done(tag);
   }
   TESSERA_ASSIGN(Database* const database, DatabaseOf(state, s.table));
+  CopyFromOptions options;
+  if (const std::unique_ptr<FileReader> file = WholeFile(state, s, &options)) {
+    std::atomic<uint64_t> ignored{0};
+    options.ignored = &ignored;
+    options.schema = &s.target->schema;
+    TESSERA_ASSIGN(state->timing.rows, database->Load(s.table, file.get(), options));
+    WarnOfIgnored(state, ignored);
+    if (out == nullptr) return {};
+    fmt::format_to(std::back_inserter(tag), "INSERT 0 {}", state->timing.rows);
+    return out->Done(tag);
+  }
   TESSERA_ASSIGN(std::unique_ptr<TableWriter> writer, database->Write(s.table));
   // The snapshot is older than the lock: the table may have become another one in between.
   TESSERA_ASSIGN(std::shared_ptr<const Snapshot> now, database->Read());
@@ -134,6 +146,14 @@ Status CreateTable(SessionState* state, const Compiled& compiled, const Snapshot
     TESSERA_TRY(s.or_replace ? database->ReplaceTable(schema) : database->CreateTable(schema, s.if_exists));
     return was_there ? Status::Ok() : NoteOnCommit(state, s);
   }
+  CopyFromOptions options;
+  if (const std::unique_ptr<FileReader> file = WholeFile(state, s, &options)) {
+    std::atomic<uint64_t> ignored{0};
+    options.ignored = &ignored;
+    TESSERA_ASSIGN(state->timing.rows, database->LoadNew(schema, s.or_replace, file.get(), options));
+    WarnOfIgnored(state, ignored);
+    return was_there ? Status::Ok() : NoteOnCommit(state, s);
+  }
   TESSERA_ASSIGN(std::unique_ptr<TableWriter> writer, database->WriteNew(schema, s.or_replace));
   ReturnedRows none(state, s);
   TESSERA_TRY(WriteRows(state, compiled, snapshot, writer.get(), &none));
@@ -141,10 +161,11 @@ Status CreateTable(SessionState* state, const Compiled& compiled, const Snapshot
 }
 
 Result<std::vector<std::string>> FirstColumn(SessionState* state, const std::string& sql, const Snapshot& snapshot) {
-  TESSERA_ASSIGN(const Compiled compiled, Compile(sql, snapshot, PlanOptionsOf(*state), &state->random));
+  auto seen = std::make_shared<const Snapshot>(snapshot);
+  TESSERA_ASSIGN(const Compiled compiled, CompileStatement(state, sql, PlanOptionsOf(*state), &seen));
   std::vector<std::string> texts;
   if (compiled.program == nullptr) return texts;
-  const Status status = RunProgram(state, *compiled.program, snapshot, [&](RowBatch&& batch) {
+  const Status status = RunProgram(state, *compiled.program, *seen, [&](RowBatch&& batch) {
     const ColumnVector& column = batch.columns[0];
     for (size_t row = 0; row < batch.rows; ++row) {
       if (column.IsNull(row)) continue;

@@ -16,6 +16,7 @@
 #include "compiler/compiler.h"
 #include "compiler/parse/prepared_text.h"
 #include "mpi/cluster.h"
+#include "session/file_statements.h"
 #include "session/program_run.h"
 #include "session/same_snapshot.h"
 #include "session/session_state.h"
@@ -79,6 +80,7 @@ class Session::Impl {
 
   Status Open(const SessionOptions& options) {
     state_.options = options;
+    SetSpoolOfFiles(&state_);
     const int local_ranks = options.cluster != nullptr ? options.cluster->local_ranks() : 1;
     state_.default_threads = ProcessorsOfRank(local_ranks);
     state_.default_memory_limit = options.memory_limit != 0 ? options.memory_limit : MemoryOfRank(local_ranks);
@@ -103,6 +105,7 @@ class Session::Impl {
     state_.is_query = false;
     state_.warning.clear();
     state_.statistics = vm::RunStatistics{};
+    state_.files.BeginStatement();
     const auto start = Clock::now();
     PhaseClock clock(Phase::kCompile);
     if (state_.options.trace) clock.KeepSpans();
@@ -196,6 +199,7 @@ class Session::Impl {
                  ResultWriter* out) {
     PlanOptions options = PlanOptionsOf(state_);
     Compiled compiled;
+    std::shared_ptr<const Snapshot> seen = snapshot;  // with the files that the statement reads
     const std::string with_values = state_.parameters != nullptr ? ProgramKey(sql, *state_.parameters) : "";
     const std::string_view key = state_.parameters != nullptr ? with_values : sql;
     std::shared_ptr<const vm::Program> query = state_.programs.Find(key, *snapshot, options);
@@ -212,7 +216,7 @@ class Session::Impl {
         timing.compile = MillisecondsSince(start);
         return out->Done("PREPARE");
       }
-      TESSERA_ASSIGN(compiled, Compile(sql, *snapshot, options, &state_.random));
+      TESSERA_ASSIGN(compiled, CompileStatement(&state_, sql, options, &seen));
       if (compiled.statement.kind == Statement::Kind::kExecute)
         return ExecutePrepared(compiled.statement, snapshot, start, out);
       if (compiled.statement.kind == Statement::Kind::kSelect && !compiled.statement.explain) {
@@ -226,8 +230,8 @@ class Session::Impl {
     const auto execution = Clock::now();
     const PhaseScope phase(Phase::kExecute);
     state_.transaction.has_read |= query != nullptr;
-    const Status status = query != nullptr ? Select(&state_, *query, *snapshot, out)
-                                           : RunCompiled(sql, std::move(compiled), snapshot, out);
+    const Status status =
+        query != nullptr ? Select(&state_, *query, *seen, out) : RunCompiled(sql, std::move(compiled), seen, out);
     timing.execute = MillisecondsSince(execution);
     return status;
   }
@@ -265,7 +269,7 @@ class Session::Impl {
         snapshot = std::move(now);
         PlanOptions options = PlanOptionsOf(state_);
         options.run_query = [&](const std::string& query) { return FirstColumn(&state_, query, *snapshot); };
-        TESSERA_ASSIGN(compiled, Compile(sql, *snapshot, options, &state_.random));
+        TESSERA_ASSIGN(compiled, CompileStatement(&state_, sql, options, &snapshot));
       }
     }
     state_.transaction.has_read = true;

@@ -20,6 +20,7 @@
 #include "session/settings.h"
 #include "session/transaction.h"
 #include "tablet/database.h"
+#include "tablet/file_tables.h"
 #include "tablet/values/row_batch.h"
 #include "vm/run/statistics.h"
 #include "vm/vm.h"
@@ -54,6 +55,7 @@ struct SessionState {
   std::function<void(const Progress&)> progress;
   std::map<std::string, Value, std::less<>> variables;  ///< of SET VARIABLE
   Views temporary_views;
+  mutable FileTables files;  ///< that statements read; the compiler looks for them
   RandomState random{std::random_device()(), 0};
   SessionTransaction transaction;
   ProgramCache programs;  ///< of queries that have run

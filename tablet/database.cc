@@ -10,9 +10,10 @@
 #include "tablet/catalog/schema.h"
 #include "tablet/catalog/schema_check.h"
 #include "tablet/catalog/table_info.h"
-#include "tablet/csv/copy_options.h"
 #include "tablet/csv/csv_load.h"
-#include "tablet/csv/shared_load.h"
+#include "tablet/load/copy_options.h"
+#include "tablet/load/file_load.h"
+#include "tablet/load/shared_load.h"
 #include "tablet/load/table_alteration.h"
 #include "tablet/load/table_load.h"
 #include "tablet/load/table_writer.h"
@@ -180,6 +181,23 @@ class DirectoryDatabase final : public Database {
     return MakeTableWriter(std::move(load));
   }
 
+  Result<uint64_t> LoadNew(const TableSchema& schema, bool replace, FileReader* reader,
+                           const CopyFromOptions& options) override {
+    TESSERA_TRY(CheckSchema(schema));
+    TESSERA_ASSIGN(std::unique_ptr<TableLoad> load, TableLoad::BeginNew(directory_, schema, replace, options.cancel));
+    TESSERA_TRY(LoadFile(reader, options, load.get()));
+    TESSERA_TRY(load->Commit());
+    return load->rows_loaded();
+  }
+
+  Result<uint64_t> Load(const std::string& table, FileReader* reader, const CopyFromOptions& options) override {
+    TESSERA_ASSIGN(std::unique_ptr<TableLoad> load, TableLoad::Begin(directory_, table, options.cancel));
+    if (options.schema != nullptr) TESSERA_TRY(CheckUnchanged(*options.schema, load->schema()));
+    TESSERA_TRY(LoadFile(reader, options, load.get()));
+    TESSERA_TRY(load->Commit());
+    return load->rows_loaded();
+  }
+
   Result<uint64_t> CopyFrom(const std::string& table, const std::string& file,
                             const CopyFromOptions& options) override {
     // The file first: a wrong name should not wait for the lock.
@@ -216,6 +234,21 @@ std::shared_ptr<const TableInfo> Snapshot::Find(std::string_view name) const {
   const auto at = std::lower_bound(tables.begin(), tables.end(), name,
                                    [](const auto& table, std::string_view n) { return table->schema.name < n; });
   return at != tables.end() && (*at)->schema.name == name ? *at : nullptr;
+}
+
+const TableInfo* Snapshot::FindById(int64_t id) const {
+  for (const auto* list : {&tables, &files}) {
+    const auto at = std::ranges::find_if(*list, [&](const auto& table) { return table->id == id; });
+    if (at != list->end()) return at->get();
+  }
+  return nullptr;
+}
+
+Result<std::unique_ptr<Database>> Database::OpenForFiles() {
+  TESSERA_ASSIGN(std::shared_ptr<DatabaseDirectory> opened,
+                 DatabaseDirectory::Open("", OpenMode::kReadWrite, kFirstFileTable));
+  opened->SetCompression(CompressionGoal::kSpeed);
+  return std::unique_ptr<Database>(std::make_unique<DirectoryDatabase>(std::move(opened)));
 }
 
 Result<std::unique_ptr<Database>> Database::Open(const std::string& directory, OpenMode mode) {

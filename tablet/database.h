@@ -21,7 +21,8 @@
 #include "tablet/catalog/schema.h"
 #include "tablet/catalog/table_info.h"
 #include "tablet/catalog/view.h"
-#include "tablet/csv/copy_options.h"
+#include "tablet/load/copy_options.h"
+#include "tablet/load/file_reader.h"
 #include "tablet/load/table_alteration.h"
 #include "tablet/load/table_writer.h"
 #include "tablet/schemes/compression_goal.h"
@@ -38,6 +39,8 @@ class Database {
   /// One for the temporary tables of a session that has another database, in a directory of its own: their identifiers are
   /// none that the other gives. Errors: kIo, kResource.
   static Result<std::unique_ptr<Database>> OpenForSession();
+  /// A temporary one for the rows of files, whose identifiers are from kFirstFileTable on. Errors: kIo.
+  static Result<std::unique_ptr<Database>> OpenForFiles();
   virtual ~Database() = default;
 
   virtual const std::string& directory() const = 0;
@@ -67,6 +70,11 @@ class Database {
   virtual Result<std::unique_ptr<TableWriter>> Write(const std::string& table) = 0;
   /// A new table with its rows, in one commit: as CreateTable() or, if `replace`, ReplaceTable() and Write().
   virtual Result<std::unique_ptr<TableWriter>> WriteNew(const TableSchema& schema, bool replace) = 0;
+  /// A new table with the rows of a file, in one commit: as WriteNew(). Returns the rows. Errors: also those of the file.
+  virtual Result<uint64_t> LoadNew(const TableSchema& schema, bool replace, FileReader* reader,
+                                   const CopyFromOptions& options) = 0;
+  /// The rows of a file into a table: all or none, as CopyFrom().
+  virtual Result<uint64_t> Load(const std::string& table, FileReader* reader, const CopyFromOptions& options) = 0;
   /// COPY table FROM file: all rows or none. Returns the rows added. Errors name file, line, column and text.
   virtual Result<uint64_t> CopyFrom(const std::string& table, const std::string& file,
                                     const CopyFromOptions& options) = 0;

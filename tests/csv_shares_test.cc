@@ -115,7 +115,7 @@ TEST_F(CsvSharesTest, SharesTogetherAreTheFile) {
     for (CsvBlock block;;) {
       EXPECT_TRUE(csv.Read(&block).ok());
       if (block.size == 0) return out;
-      const ParsedBlock parsed = parser.Parse(block);
+      const FileRows parsed = parser.Parse(block);
       EXPECT_FALSE(parsed.error) << parsed.error->message;
       *lines += parsed.lines;
       for (size_t row = 0; row < parsed.batch.rows; ++row) {

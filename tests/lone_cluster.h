@@ -29,7 +29,7 @@ class LoneCluster : public Cluster {
     Tell(query, options);
     return executor->Run(*query.program, *query.snapshot, options, consume, statistics);
   }
-  Result<bool> Load(const ClusterLoad&, CsvFile, TableLoad*) override { return false; }
+  Result<bool> Load(const ClusterLoad&, SharedFile*, TableLoad*) override { return false; }
   void Leave(int) override {}
 
  protected:

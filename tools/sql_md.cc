@@ -302,6 +302,14 @@ std::string Casts() {
   return out;
 }
 
+std::string TableFunctions() {
+  std::string out = "| function | rows |\n|---|---|\n";
+#define TABLE_FUNCTION(Name, Bind, Arguments, Description) \
+  out += fmt::format("| `{}{}` | {} |\n", Name, Arguments, Description);
+#include "compiler/bind/table_functions.def"
+  return out;
+}
+
 std::string SettingTable() {
   std::string out = "| setting | values | default | meaning |\n|---|---|---|---|\n";
   for (const Setting& setting : AllSettings()) {
@@ -319,9 +327,11 @@ std::string SettingTable() {
 /// The document with its tables made anew; "" after a message if a table has no end or is not known.
 std::string Document(std::istream& in) {
   const std::map<std::string, std::string (*)()> tables = {
-      {"types", TypeNames},         {"operators", Operators}, {"comparisons", Comparisons},
-      {"functions", Functions},     {"fields", Fields},       {"aggregates", Aggregates},
-      {"windows", WindowFunctions}, {"casts", Casts},         {"settings", SettingTable}};
+      {"types", TypeNames},         {"operators", Operators},
+      {"comparisons", Comparisons}, {"functions", Functions},
+      {"fields", Fields},           {"aggregates", Aggregates},
+      {"windows", WindowFunctions}, {"casts", Casts},
+      {"settings", SettingTable},   {"table_functions", TableFunctions}};
   std::string out, table;
   size_t made = 0;
   for (std::string line; std::getline(in, line);) {

@@ -2,6 +2,7 @@
 // number. Of constants this is a series (Query::series), which takes no memory; otherwise as much as any intermediate
 // result of as many rows.
 #include <algorithm>
+#include <map>
 #include <string>
 #include <utility>
 
@@ -126,11 +127,16 @@ Status NoTableFunction(const std::string& name, bool is_macro, int position) {
 
 }  // namespace
 
-bool IsTableFunction(std::string_view name) {
-  constexpr std::string_view kNames[] = {"duckdb_columns", "duckdb_tables", "duckdb_views",  "generate_series",
-                                         "range",          "tessera_cache", "tessera_chunks"};
-  return IsUnnested(name) || std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
+FromBinder::TableFunction FromBinder::FindTableFunction(std::string_view name) {
+  static const std::map<std::string_view, TableFunction> functions = {
+#define TABLE_FUNCTION(Name, Bind, ...) {Name, &FromBinder::Bind},
+#include "compiler/bind/table_functions.def"
+  };
+  const auto found = functions.find(name);
+  return found == functions.end() ? nullptr : found->second;
 }
+
+bool IsTableFunction(std::string_view name) { return FromBinder::FindTableFunction(name) != nullptr; }
 
 std::shared_ptr<Query> NumberedRows(std::shared_ptr<Query> one, const std::string& name) {
   one->repeat = one->visible;
@@ -222,11 +228,10 @@ Status FromBinder::BindRows(const ParseNode& item, NameScope* scope) {
     return SqlError("a column definition list is only allowed for functions returning \"record\"", call->location());
   }
   if (const Macro* const macro = FindMacro(context_, name, true)) return BindMacro(*macro, item, *call, scope);
-  if (IsUnnested(name)) return BindUnnest(item, *call, name, scope);
-  if (name == "tessera_chunks") return BindChunks(*call, item.Get(Field::k_alias), scope);
-  if (name == "tessera_cache") return BindCache(*call, item.Get(Field::k_alias), scope);
-  if (name.starts_with("duckdb_")) return BindCatalogCall(*call, name, item.Get(Field::k_alias), scope);
-  return BindSeries(item, *call, name, scope);
+  if (name == kFileCall) return BindFile(item, *call, name, scope);
+  const TableFunction bind = FindTableFunction(name);
+  if (bind != nullptr) return (this->*bind)(item, *call, name, scope);
+  return NoTableFunction(name, FindMacro(context_, name, false) != nullptr, call->location());
 }
 
 Result<ExprPtr> FromBinder::AddRows(const ParseNode& call) {
@@ -243,10 +248,6 @@ Result<ExprPtr> FromBinder::AddRows(const ParseNode& call) {
 Status FromBinder::BindSeries(const ParseNode& item, const ParseNode& call, const std::string& name, NameScope* scope) {
   const int position = call.location();
   const bool inclusive = name == "generate_series";
-  if (!inclusive && name != "range") {
-    return NoTableFunction(name, FindMacro(context_, name, false) != nullptr, position);
-  }
-
   std::vector<ExprPtr> args;
   NameScope visible;
   TESSERA_TRY(AddVisible(&visible));

@@ -1,6 +1,7 @@
 #include "compiler/bind/copy_binder.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "compiler/parse/statement_option.h"
 #include "tablet/catalog/qualified_name.h"
 #include "tablet/csv/file_signature.h"
+#include "tablet/load/file_spec.h"
 #include "tablet/values/utf8.h"
 
 namespace tessera {
@@ -40,7 +42,37 @@ struct CopyFormat {
   std::string null_string;
   char quote = '"';
   char escape = '"';
+  CopyFromOptions reads;  ///< what only COPY FROM takes
 };
+
+/// An option of COPY FROM alone. False: it is none.
+Result<bool> BindReadOption(const std::string& name, const ParseNode& option, CopyFromOptions* reads) {
+  const std::string text = OptionText(option);
+  if (name == "skip") {
+    const bool is_number =
+        !text.empty() && text.size() < 19 && text.find_first_not_of("0123456789") == std::string::npos;
+    if (!is_number) return SqlError("COPY skip takes a number of lines", option.location());
+    reads->skip_lines = std::stoull(text);
+  } else if (name == "dateformat" || name == "date_format") {
+    reads->date_format = text;
+  } else if (name == "timestampformat" || name == "timestamp_format") {
+    reads->timestamp_format = text;
+  } else if (name == "decimal_separator") {
+    TESSERA_TRY(ByteOption(option, "decimal separator", &reads->decimal));
+  } else if (name == "thousands") {
+    TESSERA_TRY(ByteOption(option, "thousands separator", &reads->thousands));
+  } else if (name == "on_error") {
+    const std::string word = LowerCase(text);
+    if (word != "stop" && word != "ignore")
+      return SqlError("COPY ON_ERROR \"" + word + "\" not recognized", option.location(), "It is stop or ignore.");
+    reads->ignore_errors = word == "ignore";
+  } else if (name == "ignore_errors") {
+    TESSERA_ASSIGN(reads->ignore_errors, BooleanOption(option));
+  } else {
+    return false;
+  }
+  return true;
+}
 
 Status BindCopyOptions(const ParseNode* options, bool is_from, CopyFormat* format) {
   bool has_escape = false;
@@ -84,9 +116,15 @@ Status BindCopyOptions(const ParseNode* options, bool is_from, CopyFormat* forma
         has_escape = true;
       } else if (name == "encoding") {
         const std::string text = LowerCase(OptionText(option));
-        if (text != "utf8" && text != "utf-8")
-          return Unsupported("COPY encoding \"" + text + "\" is not supported", position, "Files are UTF-8.");
+        const std::optional<TextEncoding> encoding = EncodingNamed(text);
+        if (!encoding) return Unsupported("COPY encoding \"" + text + "\" is not supported", position, kEncodings);
+        if (!is_from && *encoding != TextEncoding::kUtf8)
+          return Unsupported("COPY TO in encoding \"" + text + "\" is not supported", position, "It writes UTF-8.");
+        format->reads.encoding = *encoding;
       } else {
+        TESSERA_ASSIGN(const bool reads, BindReadOption(name, option, &format->reads));
+        if (reads && !is_from) return SqlError("COPY " + name + " is for COPY FROM only", position);
+        if (reads) continue;
         return Unsupported("COPY option \"" + name + "\" is not supported", position);
       }
     }
@@ -199,6 +237,7 @@ Status BindCopy(const ParseNode& copy, std::string_view sql, const Dialect& dial
     std::vector<int> given = columns;
     for (int c = 0; columns.empty() && c < static_cast<int>(out->target->schema.columns.size()); ++c)
       given.push_back(c);
+    out->copy_from = std::move(format.reads);
     TESSERA_ASSIGN(out->copy_from.rules, MakeRowRules(out->target->schema, given, dialect));
     out->copy_from.delimiter = format.delimiter;
     out->copy_from.header = format.header;

@@ -31,6 +31,14 @@ Status TooManyTables(int position) {
   return Unsupported("a query of more than " + std::to_string(kMaxRelations) + " tables is not supported", position);
 }
 
+Relation CatalogRelation(const CatalogTable& table, const Snapshot& snapshot) {
+  Relation relation = DerivedTable(CatalogTableQuery(table, snapshot));
+  relation.alias = table.name;
+  return relation;
+}
+
+}  // namespace
+
 Relation StoredTable(std::shared_ptr<const TableInfo> table) {
   Relation relation;
   relation.alias = BaseName(table->schema.name);
@@ -44,14 +52,6 @@ Relation StoredTable(std::shared_ptr<const TableInfo> table) {
   relation.table = std::move(table);
   return relation;
 }
-
-Relation CatalogRelation(const CatalogTable& table, const Snapshot& snapshot) {
-  Relation relation = DerivedTable(CatalogTableQuery(table, snapshot));
-  relation.alias = table.name;
-  return relation;
-}
-
-}  // namespace
 
 Status AddVariables(const NameScope& part, NameScope* scope) {
   for (const RangeVariable& v : part.variables) {
@@ -293,7 +293,7 @@ Status FromBinder::BindDerived(const ParseNode& item, NameScope* scope) {
   return AddRelation(std::move(relation), "", alias, position, scope);
 }
 
-Status FromBinder::BindChunks(const ParseNode& call, const ParseNode* alias, NameScope* scope) {
+Status FromBinder::BindChunks(const ParseNode& item, const ParseNode& call, const std::string&, NameScope* scope) {
   const ParseNode* const args = call.Get(Field::k_args);
   const ParseNode* const name = args != nullptr && args->size() == 1 ? args->first()->Get(Field::k_sval) : nullptr;
   if (name == nullptr)
@@ -307,10 +307,10 @@ Status FromBinder::BindChunks(const ParseNode& call, const ParseNode* alias, Nam
   TESSERA_ASSIGN(std::shared_ptr<Query> query, ChunksQuery(*table));
   Relation relation = DerivedTable(std::move(query));
   relation.alias = "tessera_chunks";
-  return AddRelation(std::move(relation), "", alias, call.location(), scope);
+  return AddRelation(std::move(relation), "", item.Get(Field::k_alias), call.location(), scope);
 }
 
-Status FromBinder::BindCache(const ParseNode& call, const ParseNode* alias, NameScope* scope) {
+Status FromBinder::BindCache(const ParseNode& item, const ParseNode& call, const std::string&, NameScope* scope) {
   if (call.Get(Field::k_args) != nullptr)
     return SqlError("tessera_cache takes no argument", call.location(), "Write tessera_cache().");
   std::vector<CacheReport> caches;
@@ -318,10 +318,10 @@ Status FromBinder::BindCache(const ParseNode& call, const ParseNode* alias, Name
   std::shared_ptr<Query> query = CacheQuery(*context_.snapshot, caches);
   Relation relation = DerivedTable(std::move(query));
   relation.alias = "tessera_cache";
-  return AddRelation(std::move(relation), "", alias, call.location(), scope);
+  return AddRelation(std::move(relation), "", item.Get(Field::k_alias), call.location(), scope);
 }
 
-Status FromBinder::BindCatalogCall(const ParseNode& call, const std::string& name, const ParseNode* alias,
+Status FromBinder::BindCatalogCall(const ParseNode& item, const ParseNode& call, const std::string& name,
                                    NameScope* scope) {
   const CatalogTable* const table = FindCatalogTable("main", name);
   if (table == nullptr)
@@ -329,7 +329,7 @@ Status FromBinder::BindCatalogCall(const ParseNode& call, const std::string& nam
                        "duckdb_tables(), duckdb_views() and duckdb_columns() are.");
   if (call.Get(Field::k_args) != nullptr)
     return SqlError(name + " takes no argument", call.location(), "Write " + name + "().");
-  return AddRelation(CatalogRelation(*table, *context_.snapshot), "", alias, call.location(), scope);
+  return AddRelation(CatalogRelation(*table, *context_.snapshot), "", item.Get(Field::k_alias), call.location(), scope);
 }
 
 }  // namespace tessera

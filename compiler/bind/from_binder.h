@@ -16,6 +16,12 @@ namespace tessera {
 
 class FromBinder {
  public:
+  /// A function in FROM: what binds its call. `item`: what may have an alias and WITH ORDINALITY.
+  using TableFunction = Status (FromBinder::*)(const ParseNode& item, const ParseNode& call, const std::string& name,
+                                               NameScope* scope);
+  /// The row of table_functions.def of that name; nullptr: there is none.
+  static TableFunction FindTableFunction(std::string_view name);
+
   /// `block` gets the relations and the conditions of inner joins.
   explicit FromBinder(QueryBlock* block) : block_(*block), context_(block->context), query_(*block->query) {}
 
@@ -50,11 +56,13 @@ class FromBinder {
   /// A call of generate_series or range. `item`: what may have an alias and WITH ORDINALITY.
   Status BindSeries(const ParseNode& item, const ParseNode& call, const std::string& name, NameScope* scope);
   /// tessera_chunks('table')
-  Status BindChunks(const ParseNode& call, const ParseNode* alias, NameScope* scope);
+  Status BindChunks(const ParseNode& item, const ParseNode& call, const std::string& name, NameScope* scope);
   /// tessera_cache()
-  Status BindCache(const ParseNode& call, const ParseNode* alias, NameScope* scope);
+  Status BindCache(const ParseNode& item, const ParseNode& call, const std::string& name, NameScope* scope);
   /// duckdb_tables() and its kin.
-  Status BindCatalogCall(const ParseNode& call, const std::string& name, const ParseNode* alias, NameScope* scope);
+  Status BindCatalogCall(const ParseNode& item, const ParseNode& call, const std::string& name, NameScope* scope);
+  /// bind_file.cc: 'a.csv', read_csv('a.csv', ...) and their kin.
+  Status BindFile(const ParseNode& item, const ParseNode& call, const std::string& name, NameScope* scope);
   /// The value of a row of a series of integers that are not all constants; `values` gets the relation that it is over,
   /// whose column 2 is the row's number.
   Result<ExprPtr> VaryingSeries(std::vector<ExprPtr> args, bool inclusive, const std::string& name, int position,
@@ -101,6 +109,8 @@ class FromBinder {
 /// Adds the names of a part of FROM to `scope`. Errors: a name that is there twice.
 Status AddVariables(const NameScope& part, NameScope* scope);
 
+/// The relation of a table, with its columns, under its name.
+Relation StoredTable(std::shared_ptr<const TableInfo> table);
 /// The rows of `one`, each as often as its last output says, with their columns, and behind these their number.
 std::shared_ptr<Query> NumberedRows(std::shared_ptr<Query> one, const std::string& name);
 /// How many parts the text `x` has between `delimiter`s, BIGINT; NULL has none.

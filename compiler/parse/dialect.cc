@@ -201,7 +201,10 @@ Status DialectReader::ReadFirstWords() {
     out_.dialect.describe = !summarize;
     const bool is_query = IsQueryWord(word(1)) || tokens_[1].symbol == '(';
     std::string words = summarize ? "EXPLAIN (SUMMARIZE)" : "";
-    if (!is_query) words += summarize ? " TABLE" : "TABLE";
+    const bool is_file = IsText(tokens_[1]);
+    if (is_file) CallFile(tokens_[1]);
+    if (is_file) words += summarize ? " SELECT * FROM" : "SELECT * FROM";
+    if (!is_query && !is_file) words += summarize ? " TABLE" : "TABLE";
     Replace(tokens_[0].begin, tokens_[0].end, std::move(words));
   }
   return {};
@@ -220,6 +223,7 @@ void DialectReader::ReadDescribed() {
 Status DialectReader::ReadToken() {
   const Lexeme& t = tokens_[i_];
   if (t.symbol == '(') {
+    (void)ReadFileArgument();
     levels_.push_back({});
     levels_.back().open = i_;
     ReadDescribed();
@@ -244,7 +248,8 @@ Status DialectReader::ReadToken() {
     return {};
   }
   if (t.symbol == ',' && !levels_.back().begun) levels_.back().with_comma = i_;
-  if (t.kind == Token::Kind::kSymbol) return ReadSymbol();
+  if (t.kind == Token::Kind::kSymbol) return ReadFileArgument() ? Status() : ReadSymbol();
+  if (IsText(t)) ReadFileName();
   if (t.kind == Token::Kind::kNumber) return ReadNumber();
   if (t.keyword == Keyword::kNone) return {};
   if (t.keyword == Keyword::kFrom && At(-1).keyword == Keyword::kDistinct) return {};  // IS DISTINCT FROM
@@ -268,10 +273,7 @@ Status DialectReader::ReadToken() {
       break;
     case Keyword::kFrom:
       if (!level.begun && BeginsQuery()) level.from_first = i_;
-      if ((level.begun || level.from_first == i_) && At(1).kind == Token::Kind::kQuoted && sql_[At(1).begin] != '"') {
-        return Unsupported("a file in FROM is not supported", static_cast<int>(At(1).begin),
-                           "Load it: CREATE TABLE t (...), then COPY t FROM 'file' (FORMAT csv, HEADER true).");
-      }
+      level.tables = BeginsTables();
       if (!level.begun) level.body = i_;
       level.begun = true;
       level.from = i_;

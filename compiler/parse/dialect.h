@@ -26,6 +26,7 @@
 
 namespace tessera {
 
+class FileTables;
 struct Parameters;
 
 /// What names and texts of a statement mean in its session.
@@ -37,6 +38,7 @@ struct SessionNames {
   const std::function<std::vector<CacheReport>()>* caches = nullptr;
   /// Values of SET VARIABLE; nullptr: there are none.
   const std::map<std::string, Value, std::less<>>* variables = nullptr;
+  FileTables* files = nullptr;  ///< see PlanOptions
 };
 
 /// What the parse tree of the new text does not say.
@@ -141,6 +143,8 @@ inline constexpr std::string_view kNoAlias = "\x01";
 inline constexpr std::string_view kDescribed = "\x02", kSummarized = "\x03";
 /// The table of an arm that stands for BY NAME before the next arm.
 inline constexpr std::string_view kByName = "\x04";
+/// The function that a file's name in FROM becomes the argument of.
+inline constexpr std::string_view kFileCall = "\x06";
 /// What the condition of an ASOF JOIN begins with: "\x05" OR condition, USING ("\x05", a, b).
 inline constexpr std::string_view kAsOf = "\x05";
 

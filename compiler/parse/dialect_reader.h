@@ -132,6 +132,7 @@ class DialectReader {
     size_t open = kNothing;        ///< its parenthesis
     std::string_view described;    ///< it is that of a DESCRIBE or SUMMARIZE: the alias that says so
     size_t from = kNothing;        ///< its FROM
+    bool tables = false;           ///< that is followed by tables
     size_t from_end = kNothing;    ///< the end of that clause
   };
 
@@ -237,6 +238,18 @@ class DialectReader {
   /// dialect_macro.cc: CREATE MACRO and DROP MACRO; FUNCTION is the same word. Goes on to the body.
   Status ReadMacro();
 
+  // ---- dialect_file.cc
+
+  bool IsText(const Lexeme& l) const;
+  /// Makes the text the argument of a call.
+  void CallFile(const Lexeme& name);
+  /// Whether tables follow the FROM being read.
+  bool BeginsTables() const;
+  /// At a text: the name of a file, if it stands where a table does.
+  void ReadFileName();
+  /// Lists and structs among the arguments of a function that reads files. True: the symbol is of one.
+  bool ReadFileArgument();
+
   // ---- dialect_pivot.cc
 
   /// Tokens from one to the one behind the last.
@@ -315,6 +328,7 @@ class DialectReader {
   size_t i_ = 0;              ///< of the token being read
   size_t unnumbered_ = 0;     ///< parameters ? until here
   bool numbered_ = false;     ///< there was a parameter with a number
+  size_t file_call_end_ = 0;  ///< the token behind a call that reads files; what is before it are its arguments
   size_t closed_ = kNothing;  ///< where the parentheses that were closed last begin
 };
 

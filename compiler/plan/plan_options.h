@@ -18,6 +18,8 @@
 
 namespace tessera {
 
+class FileTables;
+
 /// SET join_strategy: how joins find their pairs. Each strategy can be asked for.
 enum class JoinChoice : uint8_t {
   kAuto,  ///< what costs least; inner joins without an equality are grids if possible
@@ -66,6 +68,8 @@ struct PlanOptions {
   bool on_device = false;  ///< a GPU may run the program
   /// What tessera_cache() shows; empty: there is nothing to show.
   std::function<std::vector<CacheReport>()> caches = {};
+  /// Where files in FROM are found; nullptr: there can be none.
+  FileTables* files = nullptr;
   /// Values of SET VARIABLE; nullptr: there are none.
   const std::map<std::string, Value, std::less<>>* variables = nullptr;
   /// What $1, $2 and so on stand for: a value of type kNull is NULL or, in `text`, the characters of a literal, and takes the

@@ -22,7 +22,7 @@
 #include "compiler/query/functions.h"
 #include "tablet/catalog/schema.h"
 #include "tablet/catalog/table_info.h"
-#include "tablet/csv/copy_options.h"
+#include "tablet/load/copy_options.h"
 #include "tablet/values/enum_type.h"
 #include "tablet/values/row_batch.h"
 #include "tablet/values/types.h"

@@ -164,8 +164,10 @@ Status DatabaseDirectory::Create() {
   return status;
 }
 
-Result<std::shared_ptr<DatabaseDirectory>> DatabaseDirectory::Open(const std::string& directory, OpenMode mode) {
+Result<std::shared_ptr<DatabaseDirectory>> DatabaseDirectory::Open(const std::string& directory, OpenMode mode,
+                                                                   int64_t least_id) {
   std::shared_ptr<DatabaseDirectory> self(new DatabaseDirectory);
+  self->least_table_id_ = self->least_tablet_id_ = least_id;
   self->name_ = directory;
   self->mode_ = mode;
   if (directory.empty()) {

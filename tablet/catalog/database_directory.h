@@ -32,7 +32,9 @@ namespace tessera {
 class DatabaseDirectory : public std::enable_shared_from_this<DatabaseDirectory> {
  public:
   /// As Database::Open().
-  static Result<std::shared_ptr<DatabaseDirectory>> Open(const std::string& directory, OpenMode mode);
+  /// `least_id`: that of tables and tablets, where it is not written yet.
+  static Result<std::shared_ptr<DatabaseDirectory>> Open(const std::string& directory, OpenMode mode,
+                                                         int64_t least_id = 1);
   /// Whether a database has been written there.
   static bool IsWritten(const std::string& directory);
   bool IsWritten();

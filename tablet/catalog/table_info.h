@@ -17,6 +17,7 @@
 #include "tablet/catalog/macro.h"
 #include "tablet/catalog/schema.h"
 #include "tablet/catalog/view.h"
+#include "tablet/files/file_identity.h"
 #include "tablet/files/tablet.h"
 #include "tablet/values/enum_type.h"
 #include "tablet/values/types.h"
@@ -92,6 +93,9 @@ struct ColumnRange {
 };
 using ColumnRanges = std::vector<ColumnRange>;
 
+/// Identifiers of tables and tablets that files were read into begin here: no database has given as many.
+inline constexpr int64_t kFirstFileTable = int64_t{1} << 40;
+
 struct TableInfo {
   int64_t id = 0;       ///< never reused in a database
   int64_t version = 0;  ///< grows with each change of the table
@@ -110,6 +114,8 @@ struct TableInfo {
   MadeByColumn<TableInfo> runs = {};
   MadeByColumn<ColumnRanges> ranges = {};
   ObjectNumber number = {};  ///< the same number: the same rows, columns and statistics
+  /// What its rows were read of, see tablet/file_tables.h; empty: it is a table of the database.
+  std::vector<FileIdentity> files = {};
 };
 
 /// The table with the runs of a column in place of its rows: neighbours that are equal in it are one, and how many they are
@@ -125,11 +131,14 @@ Result<std::shared_ptr<const ColumnRanges>> RangesOf(const TableInfo& table, int
 class Snapshot {
  public:
   std::vector<std::shared_ptr<const TableInfo>> tables;  ///< sorted by name
+  std::vector<std::shared_ptr<const TableInfo>> files;   ///< what the statement reads that is no table but a file
   std::vector<EnumType> types;                           ///< sorted by name
   std::vector<Macro> macros;                             ///< in the order of ComesBefore
   Views views;                                           ///< those of the session, too
   /// nullptr if there is none. Names are as PostgreSQL folds them (the parser lower-cases unquoted names).
   std::shared_ptr<const TableInfo> Find(std::string_view name) const;
+  /// A table or a file; nullptr if there is none.
+  const TableInfo* FindById(int64_t id) const;
 };
 
 }  // namespace tessera

@@ -48,7 +48,7 @@ size_t CarriageReturnReplacer::Replace(char* text, size_t size, char quote, char
       escaped_ = false;
     } else if (in_quotes_ && c == escape && escape != quote) {
       escaped_ = true;
-    } else if (c == quote) {
+    } else if (c == quote && quote != 0) {
       in_quotes_ = !in_quotes_;
     } else if (!in_quotes_ && c == '\r') {
       c = '\n';
@@ -61,26 +61,81 @@ size_t CarriageReturnReplacer::Replace(char* text, size_t size, char quote, char
   return out;
 }
 
-Result<CsvFile> CsvFile::Open(const std::string& path) {
+Result<CsvFile> CsvFile::Open(const std::string& path, const std::string& name) {
   CsvFile csv;
-  csv.path_ = path;
+  csv.path_ = name.empty() ? path : name;
   csv.file_ = FileDescriptor(OpenInterruptible(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!csv.file_.valid()) return IoError("cannot open", path, errno);
+  if (!csv.file_.valid()) return IoError("cannot open", csv.path_, errno);
   struct stat info;
-  if (fstat(csv.file_.get(), &info) != 0) return IoError("cannot read", path, errno);
-  if (S_ISDIR(info.st_mode)) return IoError("cannot read", path, EISDIR);
+  if (fstat(csv.file_.get(), &info) != 0) return IoError("cannot read", csv.path_, errno);
+  if (S_ISDIR(info.st_mode)) return IoError("cannot read", csv.path_, EISDIR);
   if (S_ISREG(info.st_mode)) {
     csv.size_ = static_cast<uint64_t>(info.st_size);
     csv.written_ = int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
   }
   (void)posix_fadvise(csv.file_.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
+  char start[4] = {};
+  if (csv.size_ >= sizeof(start) && pread(csv.file_.get(), start, sizeof(start), 0) == sizeof(start))
+    csv.compression_ = CompressionOf({start, sizeof(start)});
   return csv;
 }
 
 void CsvFile::Configure(const CopyFromOptions& options, size_t block_bytes) {
   quote_ = options.quote;
   escape_ = options.escape;
+  encoding_ = options.encoding;
+  skip_lines_ = options.skip_lines;
   block_bytes_ = block_bytes;
+}
+
+uint64_t CsvFile::text_size() const {
+  const uint64_t packed = source_ != nullptr ? source_->file_bytes_read() : 0;
+  if (!is_compressed() || packed == 0) return is_compressed() ? 0 : size_;
+  return static_cast<uint64_t>(static_cast<double>(size_) * static_cast<double>(bytes_read_) /
+                               static_cast<double>(packed));
+}
+
+Result<size_t> CsvFile::ReadSome(char* to, size_t bytes) {
+  if (source_ == nullptr) {
+    source_ = UnpackedBytes(compression_, PlainBytes(file_.get(), path_), path_);
+    if (encoding_ == TextEncoding::kUtf16) source_ = BytesOfUtf16(std::move(source_), path_);
+    if (encoding_ == TextEncoding::kLatin1) source_ = BytesOfLatin1(std::move(source_));
+  }
+  return source_->Read(to, bytes);
+}
+
+Result<std::string> CsvFile::ReadStart(size_t bytes) {
+  constexpr size_t kPiece = size_t{64} << 10;
+  std::string text;
+  while (text.size() < bytes) {
+    const size_t used = text.size();
+    text.resize(used + std::min(bytes - used, std::max(kPiece, used)));
+    TESSERA_ASSIGN(const size_t got, ReadSome(text.data() + used, text.size() - used));
+    text.resize(used + got);
+    if (got == 0) break;
+  }
+  return text;
+}
+
+/// The lines may hold anything, also quotes.
+Status CsvFile::SkipLines(std::vector<char>* bytes, size_t* used) {
+  size_t searched = 0;
+  while (skip_lines_ > 0) {
+    const void* const line = memchr(bytes->data() + searched, '\n', *used - searched);
+    if (line != nullptr) {
+      searched = static_cast<size_t>(static_cast<const char*>(line) - bytes->data()) + 1;
+      --skip_lines_;
+      ++first_line_;
+      continue;
+    }
+    searched = 0;
+    TESSERA_ASSIGN(*used, ReadSome(bytes->data(), block_bytes_));
+    bytes_read_ += *used;
+    if (*used == 0) break;
+  }
+  memmove(bytes->data(), bytes->data() + searched, *used - searched);
+  *used -= searched;
+  return {};
 }
 
 Status CsvFile::Limit(uint64_t begin, uint64_t end, uint64_t line) {
@@ -116,7 +171,7 @@ Status CsvFile::ReadAt(uint64_t offset, char* to, size_t bytes) const {
 
 /// Continues from the state at `begin`. Returns the position behind the last line feed outside quotes, or kNone.
 size_t CsvFile::FindLastRecordEnd(const char* text, size_t begin, size_t end) {
-  if (!in_quotes_ && memchr(text + begin, quote_, end - begin) == nullptr) {
+  if (!in_quotes_ && (quote_ == 0 || memchr(text + begin, quote_, end - begin) == nullptr)) {
     const void* last = memrchr(text + begin, '\n', end - begin);
     return last == nullptr ? kNone : static_cast<size_t>(static_cast<const char*>(last) - text) + 1;
   }
@@ -187,8 +242,9 @@ Status CsvFile::Read(CsvBlock* block) {
   bytes.resize(used + block_bytes_ + kCsvSlack);
   if (used > 0) memcpy(bytes.data(), rest_.data(), used);
   rest_.clear();
+  if (first && skip_lines_ > 0) TESSERA_TRY(SkipLines(&bytes, &used));
   // What was left over has been searched: no record ends in it.
-  size_t searched = used;
+  size_t searched = first ? 0 : used;
   while (!end_) {
     if (bytes.size() - kCsvSlack - used == 0) {
       if (used >= kGreatestRecordBytes) {
@@ -199,15 +255,16 @@ Status CsvFile::Read(CsvBlock* block) {
       bytes.resize(bytes.size() + used);
     }
     const size_t room = std::min<uint64_t>(bytes.size() - kCsvSlack - used, left_);
-    const ssize_t got = room == 0 ? 0 : ReadInterruptible(file_.get(), bytes.data() + used, room);
-    if (got < 0) return IoError("cannot read", path_, errno);
-    if (got == 0) {
+    size_t size = 0;
+    if (room > 0) {
+      TESSERA_ASSIGN(size, ReadSome(bytes.data() + used, room));
+    }
+    if (size == 0) {
       end_ = true;
       break;
     }
-    bytes_read_ += static_cast<uint64_t>(got);
-    left_ -= static_cast<uint64_t>(got);
-    size_t size = static_cast<size_t>(got);
+    bytes_read_ += size;
+    left_ -= size;
     if (lines_end_in_returns_) size = returns_.Replace(bytes.data() + used, size, quote_, escape_);
     used += size;
     // A pipe delivers little at a time; small blocks would cost more than waiting for a whole one.

@@ -8,16 +8,20 @@
 // ends its lines with bare carriage returns, as old Macintosh programs do. They are replaced by line feeds as they are
 // read, in quotes excepted, so that whoever gets the blocks knows line feeds only.
 //
+// A file that gzip or zstd has compressed is read as what it is of, and UTF-16 and Latin-1 as UTF-8.
+//
 // Start at: CsvFile::Open, CsvFile::Read. Thread-compatible.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/status.h"
-#include "tablet/csv/copy_options.h"
+#include "tablet/files/byte_source.h"
 #include "tablet/files/directory_lock.h"
+#include "tablet/load/copy_options.h"
 
 namespace tessera {
 
@@ -46,8 +50,8 @@ class CarriageReturnReplacer {
 
 class CsvFile {
  public:
-  /// Errors: kIo if it is not there, a directory or unreadable.
-  static Result<CsvFile> Open(const std::string& path);
+  /// Errors: kIo if it is not there, a directory or unreadable. `name`: for messages; "": the path.
+  static Result<CsvFile> Open(const std::string& path, const std::string& name = {});
 
   /// Sets the block size (tests make it small) and what a quote is. Before the first Read().
   void Configure(const CopyFromOptions& options, size_t block_bytes);
@@ -62,12 +66,17 @@ class CsvFile {
   /// The next block. Errors: kIo; kUnsupported if the file is none of text, but compressed or UTF-16, for example.
   Status Read(CsvBlock* block);
 
+  /// So many bytes of text, or all, in place of Read().
+  Result<std::string> ReadStart(size_t bytes);
   /// Bytes at a place, wherever Read() is; any thread. Errors: kIo; also if the file has become shorter.
   Status ReadAt(uint64_t offset, char* to, size_t bytes) const;
 
   const std::string& path() const { return path_; }
   /// Of what will be read; 0 if it is not known (a pipe).
   uint64_t size() const { return size_; }
+  /// Of the text: of a compressed file an estimate, which gets better while it is read.
+  uint64_t text_size() const;
+  bool is_compressed() const { return compression_ != FileCompression::kNone; }
   /// When the file was written last, in nanoseconds since 1970; 0 if it is a pipe.
   int64_t written() const { return written_; }
   uint64_t first_line() const { return first_line_; }
@@ -78,9 +87,16 @@ class CsvFile {
   size_t FindLastRecordEnd(const char* text, size_t begin, size_t end);
   size_t TryCarriageReturns(char* text, size_t* size);
   Status CheckText(const char* text, size_t size) const;
+  /// Reads over the first lines. Errors: kIo.
+  Status SkipLines(std::vector<char>* bytes, size_t* used);
+  Result<size_t> ReadSome(char* to, size_t bytes);
 
   std::string path_;
   FileDescriptor file_;
+  FileCompression compression_ = FileCompression::kNone;
+  TextEncoding encoding_ = TextEncoding::kUtf8;
+  std::unique_ptr<ByteSource> source_;  ///< from the first Read() on
+  uint64_t skip_lines_ = 0;             ///< that are left to read over
   uint64_t size_ = 0;
   int64_t written_ = 0;
   uint64_t first_line_ = 1;

@@ -7,7 +7,7 @@
 
 #include "base/status.h"
 #include "tablet/catalog/schema.h"
-#include "tablet/csv/copy_options.h"
+#include "tablet/load/copy_options.h"
 
 namespace tessera {
 

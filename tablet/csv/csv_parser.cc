@@ -9,6 +9,7 @@
 #include "tablet/csv/csv_bytes.h"
 #include "tablet/values/enum_type.h"
 #include "tablet/values/interval.h"
+#include "tablet/values/moment_format.h"
 #include "tablet/values/utf8.h"
 
 namespace tessera {
@@ -16,6 +17,24 @@ namespace {
 
 /// Set in a field's end if that is a line feed, which ends the record.
 constexpr uint32_t kRecordEnd = 1u << 31;
+constexpr int64_t kDayMicros = int64_t{86400} * 1'000'000;
+
+/// A column that nothing reads.
+void SetNull(size_t rows, ColumnVector* column) {
+  column->null.assign(rows, 1);
+  switch (column->type.storage()) {
+    case StorageClass::kInt:
+    case StorageClass::kFloat:
+      column->fixed.assign(rows, 0);
+      break;
+    case StorageClass::kWide:
+      column->wide.assign(rows, 0);
+      break;
+    case StorageClass::kText:
+      column->offsets.assign(rows + 1, 0);
+      break;
+  }
+}
 
 uint64_t CountLines(const char* text, size_t size) {
   return static_cast<uint64_t>(std::count(text, text + size, '\n'));
@@ -40,13 +59,38 @@ struct CsvParser::Bad {
   bool is_null = false;
   ParseError error = ParseError::kNone;
   std::string text;
+  bool ignores = false;          ///< the others stay
+  std::vector<uint8_t> dropped;  ///< by row, where it ignores: it is bad; empty: none is
 
-  void Set(size_t row, int c, bool null, ParseError e, std::string_view t) {
+  /// Whether the caller goes on behind the row, as if it were NULL.
+  [[nodiscard]] bool Set(size_t row, int c, bool null, ParseError e, std::string_view t) {
+    if (ignores) {
+      if (dropped.empty()) dropped.resize(rows);
+      dropped[row] = 1;
+      return true;
+    }
     rows = row;
     column = c;
     is_null = null;
     error = e;
     text.assign(t);
+    return false;
+  }
+
+  /// Takes the dropped rows out of the batch. Returns how many.
+  uint64_t Drop(RowBatch* batch) const {
+    if (dropped.empty()) return 0;
+    RowBatch kept;
+    kept.columns.resize(batch->columns.size());
+    kept.rows = static_cast<size_t>(std::count(dropped.begin(), dropped.end(), 0));
+    for (size_t c = 0; c < kept.columns.size(); ++c) {
+      kept.columns[c].type = batch->columns[c].type;
+      for (size_t row = 0; row < rows; ++row) {
+        if (dropped[row] == 0) kept.columns[c].AppendFrom(batch->columns[c], row);
+      }
+    }
+    *batch = std::move(kept);
+    return rows - batch->rows;
   }
 };
 
@@ -145,7 +189,7 @@ void CsvParser::FindFieldEnds(const CsvBlock& block, Index* index) const {
     for (size_t at = index->start; at < size; at += 64) {
       ByteMasks masks = FindBytes(text + at, options_.delimiter, quote);
       const uint64_t valid = size - at >= 64 ? ~uint64_t{0} : (uint64_t{1} << (size - at)) - 1;
-      masks.quotes &= valid;
+      masks.quotes &= quote == 0 ? 0 : valid;
       odd |= (masks.zeros | masks.high) & valid;
       uint64_t found = (masks.delimiters | masks.lines) & valid;
       uint64_t quoted = 0;
@@ -177,7 +221,7 @@ void CsvParser::FindFieldEnds(const CsvBlock& block, Index* index) const {
       odd |= (c == '\0') | (static_cast<signed char>(c) < 0);
       if (inside && c == escape && i + 1 < size && (text[i + 1] == quote || text[i + 1] == escape)) {
         ++i;
-      } else if (c == quote) {
+      } else if (c == quote && quote != 0) {
         inside = !inside;
         index->has_quotes = true;
       } else if (!inside && (c == '\n' || c == options_.delimiter)) {
@@ -194,7 +238,7 @@ void CsvParser::FindFieldEnds(const CsvBlock& block, Index* index) const {
   index->plain = odd == 0;
 }
 
-void CsvParser::FindRecords(const CsvBlock& block, Index* index, std::optional<CsvError>* error) const {
+void CsvParser::FindRecords(const CsvBlock& block, Index* index, FileRows* result) const {
   const char* const text = block.bytes.data();
   const std::vector<uint32_t>& ends = index->field_ends;
   const size_t fields = columns_.size();
@@ -212,7 +256,7 @@ void CsvParser::FindRecords(const CsvBlock& block, Index* index, std::optional<C
       size_t field = at;
       while ((ends[field] & ~kRecordEnd) < index->lone_return) ++field;
       const size_t begin = field == 0 ? index->start : (ends[field - 1] & ~kRecordEnd) + 1;
-      CsvError& e = error->emplace();
+      FileError& e = result->error.emplace();
       e.line = CountLines(text, begin);
       e.column = name(std::min(field - at, fields - 1));
       e.message = "carriage return outside quotes that is no line end, because other lines end in a line feed: " +
@@ -231,11 +275,16 @@ void CsvParser::FindRecords(const CsvBlock& block, Index* index, std::optional<C
       return begin == end || (begin + 1 == end && text[begin] == '\r');
     };
     if (unterminated || (count != fields && !(count == fields + 1 && ends_with_delimiter()))) {
+      if (options_.ignore_errors && !unterminated) {
+        ++result->ignored;
+        at = next;
+        continue;
+      }
       const size_t begin = at == 0 ? index->start : (ends[at - 1] & ~kRecordEnd) + 1;
       size_t end = ends[last] & ~kRecordEnd;
       if (end > begin && text[end - 1] == '\r') --end;
       const std::string shown = QuoteForMessage({text + begin, end - begin});
-      CsvError& e = error->emplace();
+      FileError& e = result->error.emplace();
       e.line = CountLines(text, begin);
       if (unterminated) {
         e.column = name(std::min(count, fields) - 1);
@@ -248,6 +297,11 @@ void CsvParser::FindRecords(const CsvBlock& block, Index* index, std::optional<C
         e.column = name(fields - 1);
         e.message = "extra field behind the last column, the record has " + std::to_string(count) + " instead of " +
                     std::to_string(fields) + ": " + shown;
+      }
+      if (options_.guessed) {
+        e.hint =
+            "Where the first rows mislead, read_csv('FILE', delim = ..., quote = ..., skip = ...) says what the file "
+            "is, and ignore_errors = true leaves such records out.";
       }
       return;
     }
@@ -266,14 +320,14 @@ void CsvParser::ParseFixed(const Fields& fields, size_t field, ParseFunction par
     bool is_null;
     const std::string_view text = fields.Get(row, field, &scratch, &is_null);
     if (is_null) {
-      if (not_null) return bad->Set(row, column, true, ParseError::kNone, {});
+      if (not_null && !bad->Set(row, column, true, ParseError::kNone, {})) return;
       if (out->null.empty()) out->null.resize(bad->rows);
       out->null[row] = 1;
       continue;
     }
     ParseError error = parse(text, &out->fixed[row]);
     if (error == ParseError::kSyntax) error = parse(TrimBlanks(text), &out->fixed[row]);
-    if (error != ParseError::kNone) return bad->Set(row, column, false, error, text);
+    if (error != ParseError::kNone && !bad->Set(row, column, false, error, text)) return;
   }
 }
 
@@ -286,12 +340,14 @@ void CsvParser::ParseWide(const Fields& fields, size_t field, ColumnVector* out,
     bool is_null;
     const std::string_view text = fields.Get(row, field, &scratch, &is_null);
     if (is_null) {
-      if (schema.not_null) return bad->Set(row, column, true, ParseError::kNone, {});
+      if (schema.not_null && !bad->Set(row, column, true, ParseError::kNone, {})) return;
       if (out->null.empty()) out->null.resize(bad->rows);
       out->null[row] = 1;
       continue;
     }
-    const std::string_view trimmed = TrimBlanks(text);
+    std::string number;
+    const std::string_view trimmed =
+        schema.type.id == TypeId::kDecimal ? PlainNumber(TrimBlanks(text), &number) : TrimBlanks(text);
     ParseError error = ParseError::kNone;
     if (schema.type.id == TypeId::kInterval) {
       const Result<Interval> interval = ParseInterval(trimmed);
@@ -305,7 +361,7 @@ void CsvParser::ParseWide(const Fields& fields, size_t field, ColumnVector* out,
                   ? ParseUuid(trimmed, &out->wide[row])
                   : ParseDecimal(trimmed, schema.type.precision, schema.type.scale, &out->wide[row]);
     }
-    if (error != ParseError::kNone) return bad->Set(row, column, false, error, text);
+    if (error != ParseError::kNone && !bad->Set(row, column, false, error, text)) return;
   }
 }
 
@@ -320,7 +376,7 @@ void CsvParser::ParseText(const Fields& fields, size_t field, ColumnVector* out,
     bool is_null;
     const std::string_view text = fields.Get(row, field, &scratch, &is_null);
     if (is_null) {
-      if (schema.not_null) return bad->Set(row, column, true, ParseError::kNone, {});
+      if (schema.not_null && !bad->Set(row, column, true, ParseError::kNone, {})) return;
       if (out->null.empty()) out->null.resize(bad->rows);
       out->null[row] = 1;
     } else {
@@ -331,18 +387,56 @@ void CsvParser::ParseText(const Fields& fields, size_t field, ColumnVector* out,
         if (!plain || text.size() > greatest) error = CheckText(text, schema.type);
         if (error == ParseError::kNone) out->bytes.append(text);
       }
-      if (error != ParseError::kNone) return bad->Set(row, column, false, error, text);
+      if (error != ParseError::kNone) {
+        if (!bad->Set(row, column, false, error, text)) return;
+        out->bytes.resize(out->offsets[row]);
+      }
     }
     out->offsets[row + 1] = out->bytes.size();
   }
 }
 
+std::string_view CsvParser::PlainNumber(std::string_view text, std::string* scratch) const {
+  scratch->clear();
+  for (const char c : text) {
+    if (c == options_.thousands && c != 0) continue;
+    if (c == '.' && options_.decimal != '.') return "?";
+    scratch->push_back(c == options_.decimal ? '.' : c);
+  }
+  return *scratch;
+}
+
+bool CsvParser::ParseByFormat(const Fields& fields, size_t field, ColumnVector* out, Bad* bad) const {
+  const bool is_date = out->type.id == TypeId::kDate;
+  const bool is_moment = out->type.id == TypeId::kTimestamp;
+  const std::string& format = is_date ? options_.date_format : options_.timestamp_format;
+  if ((!is_date && !is_moment) || format.empty()) return false;
+  ParseFixed(
+      fields, field,
+      [&](std::string_view text, int64_t* v) {
+        const ParseError error = ParseMomentAs(format, text, v);
+        if (is_date && error == ParseError::kNone) *v = (*v - (*v < 0 ? kDayMicros - 1 : 0)) / kDayMicros;
+        return error;
+      },
+      out, bad);
+  return true;
+}
+
 void CsvParser::ParseColumn(const Fields& fields, size_t field, ColumnVector* out, Bad* bad) const {
   const SqlType& type = out->type;
+  if (ParseByFormat(fields, field, out, bad)) return;
+  const bool plain = options_.decimal == '.' && options_.thousands == 0;
+  std::string number;
   auto integer = [&](int64_t least, int64_t greatest) {
+    if (plain) {
+      return ParseFixed(
+          fields, field, [=](std::string_view text, int64_t* v) { return ParseInteger(text, least, greatest, v); }, out,
+          bad);
+    }
     ParseFixed(
-        fields, field, [=](std::string_view text, int64_t* v) { return ParseInteger(text, least, greatest, v); }, out,
-        bad);
+        fields, field,
+        [&](std::string_view text, int64_t* v) { return ParseInteger(PlainNumber(text, &number), least, greatest, v); },
+        out, bad);
   };
   switch (type.id) {
     case TypeId::kBoolean:
@@ -358,9 +452,9 @@ void CsvParser::ParseColumn(const Fields& fields, size_t field, ColumnVector* ou
       const auto parse_float = type.id == TypeId::kReal ? ParseReal : ParseDouble;
       return ParseFixed(
           fields, field,
-          [=](std::string_view text, int64_t* v) {
+          [&, plain](std::string_view text, int64_t* v) {
             double d = 0;
-            const ParseError error = parse_float(text, &d);
+            const ParseError error = parse_float(plain ? text : PlainNumber(text, &number), &d);
             *v = std::bit_cast<int64_t>(d);
             return error;
           },
@@ -370,9 +464,9 @@ void CsvParser::ParseColumn(const Fields& fields, size_t field, ColumnVector* ou
       if (IsWide(type)) return ParseWide(fields, field, out, bad);
       return ParseFixed(
           fields, field,
-          [precision = type.precision, scale = type.scale](std::string_view text, int64_t* v) {
+          [&, plain, precision = type.precision, scale = type.scale](std::string_view text, int64_t* v) {
             int128_t wide = 0;
-            const ParseError error = ParseDecimal(text, precision, scale, &wide);
+            const ParseError error = ParseDecimal(plain ? text : PlainNumber(text, &number), precision, scale, &wide);
             *v = static_cast<int64_t>(wide);
             return error;
           },
@@ -427,34 +521,43 @@ size_t CsvParser::TextBegin(const CsvBlock& block) {
   return marked ? 3 : 0;
 }
 
-ParsedBlock CsvParser::Parse(const CsvBlock& block) const {
-  ParsedBlock result;
+FileRows CsvParser::Parse(const CsvBlock& block) const {
+  FileRows result;
   Index index;
   index.start = TextBegin(block);
   FindFieldEnds(block, &index);
-  FindRecords(block, &index, &result.error);
+  FindRecords(block, &index, &result);
   result.lines = CountLines(block.bytes.data(), block.size);
 
   const Fields fields(block, index, options_);
   Bad bad;
   bad.rows = index.first_fields.size();
+  bad.ignores = options_.ignore_errors;
   result.batch.columns.resize(schema_.columns.size());
   for (size_t c = 0; c < schema_.columns.size(); ++c) result.batch.columns[c].type = schema_.columns[c].type;
   for (size_t field = 0; field < columns_.size(); ++field) {
-    ParseColumn(fields, field, &result.batch.columns[static_cast<size_t>(columns_[field])], &bad);
+    ColumnVector& column = result.batch.columns[static_cast<size_t>(columns_[field])];
+    if (IsRead(field)) {
+      ParseColumn(fields, field, &column, &bad);
+    } else {
+      SetNull(bad.rows, &column);
+    }
   }
   for (int c : absent_columns_) {
     const ColumnSchema& schema = schema_.columns[static_cast<size_t>(c)];
     const Value value = DefaultOf(schema);
     ColumnVector& column = result.batch.columns[static_cast<size_t>(c)];
-    if (value.null && schema.not_null && !schema.generated_text && !schema.default_expression && bad.rows > 0)
-      bad.Set(0, c, true, ParseError::kNone, {});
+    if (value.null && schema.not_null && !schema.generated_text && !schema.default_expression && bad.rows > 0) {
+      bad.ignores = false;  // it is the same in all of them
+      (void)bad.Set(0, c, true, ParseError::kNone, {});
+    }
     for (size_t row = 0; row < bad.rows; ++row) column.Append(value);
   }
   result.batch.rows = bad.rows;
+  result.ignored += bad.Drop(&result.batch);
   if (bad.column >= 0) {
     const ColumnSchema& column = schema_.columns[static_cast<size_t>(bad.column)];
-    CsvError& e = result.error.emplace();
+    FileError& e = result.error.emplace();
     const size_t first = index.first_fields[bad.rows];
     const size_t begin = first == 0 ? index.start : (index.field_ends[first - 1] & ~kRecordEnd) + 1;
     e.line = CountLines(block.bytes.data(), begin);
@@ -467,6 +570,15 @@ ParsedBlock CsvParser::Parse(const CsvBlock& block) const {
       const Status failure = ParseFailure(bad.error, bad.text, column.type);
       e.code = failure.code();
       e.message = failure.message();
+      if (options_.guessed) {
+        e.hint =
+            "The type " + column.type.ToString() +
+            " was guessed from the first rows of the file: read_csv('FILE', sample_size = -1) looks at all of them, "
+            "types = {'" +
+            column.name +
+            "': 'TEXT'} names another type, and ignore_errors = true leaves such records "
+            "out.";
+      }
     }
   }
   return result;

@@ -15,26 +15,13 @@
 
 #include "base/status.h"
 #include "tablet/catalog/schema.h"
-#include "tablet/csv/copy_options.h"
 #include "tablet/csv/csv_file.h"
+#include "tablet/load/copy_options.h"
+#include "tablet/load/file_reader.h"
 #include "tablet/values/row_batch.h"
 #include "tablet/values/value_parser.h"
 
 namespace tessera {
-
-/// The first thing wrong in a block.
-struct CsvError {
-  ErrorCode code = ErrorCode::kSql;
-  uint64_t line = 0;   ///< physical lines before the record's first, in the block
-  std::string column;  ///< empty if the error is not one column's
-  std::string message;
-};
-
-struct ParsedBlock {
-  RowBatch batch;      ///< the rows before the error, if there is one
-  uint64_t lines = 0;  ///< physical lines in the block
-  std::optional<CsvError> error;
-};
 
 /// The fields of the first record of a file, without their quotes.
 std::vector<std::string> FirstRecord(const CsvBlock& block, const CopyFromOptions& options);
@@ -43,7 +30,7 @@ class CsvParser {
  public:
   /// Errors: kSql if the options contradict themselves or the schema.
   static Result<CsvParser> Create(const TableSchema& schema, const CopyFromOptions& options);
-  ParsedBlock Parse(const CsvBlock& block) const;
+  FileRows Parse(const CsvBlock& block) const;
   size_t fields() const { return columns_.size(); }
 
  private:
@@ -54,10 +41,17 @@ class CsvParser {
   CsvParser(const TableSchema& schema, const CopyFromOptions& options) : schema_(schema), options_(options) {}
   static size_t TextBegin(const CsvBlock& block);
   void FindFieldEnds(const CsvBlock& block, Index* index) const;
-  void FindRecords(const CsvBlock& block, Index* index, std::optional<CsvError>* error) const;
+  void FindRecords(const CsvBlock& block, Index* index, FileRows* result) const;
+  bool IsRead(size_t field) const {
+    return options_.read.empty() || options_.read[static_cast<size_t>(columns_[field])] != 0;
+  }
+  /// The number without what the options let stand in it.
+  std::string_view PlainNumber(std::string_view text, std::string* scratch) const;
   void ParseColumn(const Fields& fields, size_t field, ColumnVector* out, Bad* bad) const;
   template <class ParseFunction>
   void ParseFixed(const Fields& fields, size_t field, ParseFunction parse, ColumnVector* out, Bad* bad) const;
+  /// Dates and moments in a format of the options; false: there is none for the type.
+  bool ParseByFormat(const Fields& fields, size_t field, ColumnVector* out, Bad* bad) const;
   void ParseWide(const Fields& fields, size_t field, ColumnVector* out, Bad* bad) const;
   void ParseText(const Fields& fields, size_t field, ColumnVector* out, Bad* bad) const;
 

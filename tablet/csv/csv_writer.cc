@@ -12,9 +12,9 @@
 
 #include "base/interruptible_io.h"
 #include "base/status.h"
-#include "tablet/csv/copy_options.h"
 #include "tablet/files/directory_lock.h"
 #include "tablet/files/io_error.h"
+#include "tablet/load/copy_options.h"
 #include "tablet/values/row_batch.h"
 
 namespace tessera {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "tablet/csv/copy_options.h"
+#include "tablet/load/copy_options.h"
 #include "tablet/values/row_batch.h"
 
 namespace tessera {

@@ -80,7 +80,7 @@ Loaded Load(const ScratchFile& file, const CsvParser& parser, const CopyFromOpti
       return out;
     }
     if (block.size == 0) return out;
-    ParsedBlock parsed = parser.Parse(block);
+    FileRows parsed = parser.Parse(block);
     for (size_t row = 0; row < parsed.batch.rows; ++row) {
       for (const ColumnVector& column : parsed.batch.columns) {
         std::string value;

@@ -16,8 +16,8 @@
 
 #include "base/status.h"
 #include "tablet/catalog/schema.h"
-#include "tablet/csv/copy_options.h"
 #include "tablet/database.h"
+#include "tablet/load/copy_options.h"
 #include "tablet/load/table_writer.h"
 #include "tablet/values/row_batch.h"
 #include "tablet/values/types.h"

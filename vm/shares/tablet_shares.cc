@@ -141,10 +141,7 @@ class Dealing {
 
 }  // namespace
 
-const TableInfo* TableOf(const Snapshot& snapshot, const TableRef& ref) {
-  const auto at = std::ranges::find_if(snapshot.tables, [&](const auto& table) { return table->id == ref.id; });
-  return at == snapshot.tables.end() ? nullptr : at->get();
-}
+const TableInfo* TableOf(const Snapshot& snapshot, const TableRef& ref) { return snapshot.FindById(ref.id); }
 
 const TableInfo* ScannedTable(const Snapshot& snapshot, const Program& program, const Section& section) {
   if (section.source_kind != Section::Source::kTable) return nullptr;

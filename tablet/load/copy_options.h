@@ -17,9 +17,13 @@ namespace tessera {
 /// argument is the number of the first row, from 1, for messages. Errors: kConstraint.
 using RowRules = std::function<Status(RowBatch*, uint64_t)>;
 
+/// How a file has its characters. UTF-16 is told by its byte order mark, in either order; without one it is little-endian.
+enum class TextEncoding : uint8_t { kUtf8, kUtf16, kLatin1 };
+
 class LoadRanks;
 struct TableSchema;
 
+/// A quote or escape that is the NUL byte: there is none.
 struct CopyFromOptions {
   char delimiter = ',';
   bool header = false;
@@ -37,6 +41,16 @@ struct CopyFromOptions {
   const TableSchema* schema = nullptr;
   RowRules rules;              ///< for each batch, one after the other, before it is added; empty: there are none
   LoadRanks* ranks = nullptr;  ///< processes that may take part (shared_load.h); nullptr: there are no others
+  // What no process but this one may load:
+  uint64_t skip_lines = 0;  ///< at the start of the file, before the header
+  TextEncoding encoding = TextEncoding::kUtf8;
+  char decimal = '.';                         ///< between the whole part of a number and its fraction
+  char thousands = 0;                         ///< may stand between digits of the whole part; 0: nothing may
+  std::string date_format, timestamp_format;  ///< as strptime of C has them, with %f; "": the forms of ISO 8601
+  bool ignore_errors = false;                 ///< records with an error are left out
+  std::atomic<uint64_t>* ignored = nullptr;   ///< gets how many were; may be nullptr
+  std::vector<uint8_t> read;                  ///< by column: 0: nothing reads it, it becomes NULL; empty: all are read
+  bool guessed = false;                       ///< types are those of a sample: an error says what can be done
 };
 
 struct CopyToOptions {

@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""CSV files without DDL, beside DuckDB: guessing what a file is, a query over it, and a table of it.
+
+    bench/files.py BUILD_DIR           (make bench-files)
+
+Environment variables choose what to do. Their defaults:
+
+    MEGABYTES=200          of the file, which has integers, decimals, a date, a moment and texts
+    ROUNDS=5               of each row; the two sides in turn, so that other load hits both
+    THREADS=2              of both
+    FOLDER=BUILD_DIR/bench/files           where the file and the databases are
+    CSV=                   a file for all figures
+
+Each figure is of a process of its own, from which the time of one that runs SELECT 1 is taken: so nothing of the file is kept
+but its pages. Both answers are compared.
+"""
+
+import datetime
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+
+from measure import CsvFile, Failed, Table, environment, median
+
+DUCKDB = """
+import sys, duckdb
+c = duckdb.connect(sys.argv[1], config={"threads": int(sys.argv[2])})
+for row in c.execute(sys.argv[3]).fetchall():
+    print(",".join(str(v) for v in row))
+"""
+
+
+def write_file(path, megabytes):
+    """Records of some 90 bytes."""
+    chance = random.Random(1)
+    words = ["slow", "quick", "brown", "green", "fox", "dog", "jumps", "sleeps", "deposits", "requests"]
+    day = datetime.date(2020, 1, 1)
+    with open(path, "w", encoding="ascii") as out:
+        out.write("id,k,x,price,day,at,flag,note\n")
+        i = 0
+        while out.tell() < megabytes * 1_000_000:
+            lines = []
+            for _ in range(10_000):
+                i += 1
+                d = day + datetime.timedelta(days=chance.randrange(1500))
+                note = " ".join(chance.choices(words, k=4))
+                lines.append(f"{i},{chance.randrange(100000)},{chance.randrange(10**9)},{chance.randrange(10**6) / 100:.2f},{d},"
+                             f"{d} {chance.randrange(24):02}:{chance.randrange(60):02}:00,{'true' if i % 3 else 'false'},{note}\n")
+            out.writelines(lines)
+
+
+class Bench:
+    def __init__(self, build):
+        self.program = os.path.join(build, "tessera")
+        self.rounds = int(environment("ROUNDS", "5"))
+        self.threads = environment("THREADS", "2")
+        self.folder = environment("FOLDER", os.path.join(build, "bench", "files"))
+        self.file = os.path.join(self.folder, f"rows_{environment('MEGABYTES', '200')}.csv")
+        self.csv = CsvFile(environment("CSV", ""), ["what", "round", "tessera_ms", "duckdb_ms"])
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def timed(self, command):
+        start = time.perf_counter()
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        took = (time.perf_counter() - start) * 1e3
+        if done.returncode != 0:
+            raise Failed(f"{command[0]}: status {done.returncode}\n{done.stdout}{done.stderr}")
+        return took, done.stdout.strip().split("\n")
+
+    def tessera(self, sql, database=()):
+        return self.timed([self.program, "-csv", "-noheader", "--threads", self.threads, *database, "-c", sql])
+
+    def duckdb(self, sql, database=":memory:"):
+        return self.timed([sys.executable, "-c", DUCKDB, database, self.threads, sql])
+
+    def row(self, what, sql, check, stored=False):
+        """`check`: whether the answers are compared. `stored`: into a database on disk, which is new."""
+        ours, theirs = [], []
+        for number in range(self.rounds):
+            for side in (self.path("ours"), self.path("theirs")):
+                shutil.rmtree(side, ignore_errors=True)
+                if os.path.exists(side):
+                    os.remove(side)
+            base_ours, base_theirs = self.tessera("SELECT 1")[0], self.duckdb("SELECT 1")[0]
+            took, answer = self.tessera(sql, [self.path("ours")] if stored else [])
+            other, expected = self.duckdb(sql, self.path("theirs") if stored else ":memory:")
+            if check and answer != expected:
+                raise Failed(f"{what}: {answer} and {expected}")
+            ours.append(max(took - base_ours, 0))
+            theirs.append(max(other - base_theirs, 0))
+            self.csv.row(what=what, round=number, tessera_ms=ours[-1], duckdb_ms=theirs[-1])
+        self.table.row(what, median(ours), median(theirs), median(ours) / max(median(theirs), 1e-3))
+
+    def run(self):
+        os.makedirs(self.folder, exist_ok=True)
+        if not os.path.exists(self.file):
+            write_file(self.file + ".part", int(environment("MEGABYTES", "200")))
+            os.rename(self.file + ".part", self.file)
+        import duckdb
+        size = os.path.getsize(self.file) / 1e6
+        self.table = Table(f"A CSV file of {size:.0f} MB, {self.threads} threads, DuckDB {duckdb.__version__}, medians of {self.rounds}",
+                           ("what", -32), ("ms", 9), ("DuckDB ms", 9), ("ratio", 6))
+        self.row("guess: DESCRIBE", f"DESCRIBE SELECT * FROM '{self.file}'", False)
+        self.row("SELECT count(*), sum(x)", f"SELECT count(*), sum(x) FROM '{self.file}'", True)
+        self.row("CREATE TABLE AS SELECT *", f"CREATE TABLE t AS SELECT * FROM '{self.file}'", False, stored=True)
+
+
+def main():
+    try:
+        Bench(sys.argv[1]).run()
+    except Failed as error:
+        sys.exit(f"bench/files.py: {error}")
+    except ImportError:
+        sys.exit("bench/files.py: there is no DuckDB: pip install duckdb")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,55 @@
+// Files in FROM: FROM 'a.csv' becomes FROM "\x06"('a.csv'), a call; and in the arguments of read_csv and its kin the lists
+// ['a', 'b'] and structs {'a': 'b'} become ARRAY['a', 'b'], which the binder reads as it is told by the argument's name.
+#include <string>
+
+#include "compiler/parse/dialect_reader.h"
+
+namespace tessera {
+
+bool DialectReader::IsText(const Lexeme& l) const { return l.kind == Token::Kind::kQuoted && sql_[l.begin] != '"'; }
+
+void DialectReader::CallFile(const Lexeme& name) {
+  Insert(name.begin, "\"" + std::string(kFileCall) + "\"(");
+  Insert(name.end, ")");
+}
+
+bool DialectReader::BeginsTables() const {
+  const Level& level = levels_.back();
+  const std::string first = NameOf(tokens_[0]);
+  return level.begun || level.from_first == i_ || (levels_.size() == 1 && first == "update");
+}
+
+void DialectReader::ReadFileName() {
+  const Level& level = levels_.back();
+  const Lexeme& before = At(-1);
+  bool is_table = before.keyword == Keyword::kFrom && level.tables;
+  const bool in_tables = level.tables && level.from_end == kNothing;
+  if (in_tables && (before.symbol == ',' || NameOf(before) == "join")) is_table = true;
+  if (levels_.size() == 1 && NameOf(before) == "using") {
+    const std::string first = NameOf(tokens_[0]);
+    is_table = first == "merge" || first == "delete";
+  }
+  if (is_table) CallFile(At(0));
+}
+
+bool DialectReader::ReadFileArgument() {
+  if (i_ >= file_call_end_) {
+    const std::string name = At(0).symbol == '(' ? NameOf(At(-1)) : std::string();
+    if (!name.starts_with("read_")) return false;
+    int depth = 1;
+    size_t at = i_ + 1;
+    for (; depth > 0 && tokens_[at].kind != Token::Kind::kEnd; ++at)
+      depth += tokens_[at].symbol == '(' ? 1 : tokens_[at].symbol == ')' ? -1 : 0;
+    file_call_end_ = at;
+    return false;
+  }
+  const Lexeme& t = At(0);
+  if (t.symbol == '[') Insert(t.begin, "ARRAY");
+  if (t.symbol == '{') Replace(t.begin, t.end, "ARRAY[");
+  if (t.symbol == '}') Replace(t.begin, t.end, "]");
+  if (t.symbol == ':' && At(1).symbol != '=' && At(1).symbol != ':' && At(-1).symbol != ':')
+    Replace(t.begin, t.end, ",");
+  return t.symbol == '[' || t.symbol == '{' || t.symbol == '}';
+}
+
+}  // namespace tessera

@@ -1,0 +1,294 @@
+#include "tablet/file_tables.h"
+
+#include <glob.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "tablet/csv/csv_sniffer.h"
+#include "tablet/csv/file_signature.h"
+#include "tablet/file_chain.h"
+#include "tablet/values/utf8.h"
+
+namespace tessera {
+namespace {
+
+/// Files that are kept from statement to statement.
+constexpr size_t kMostKept = 16;
+/// A file that was written so shortly before it was looked at may be written again without another time.
+constexpr int64_t kYoungNanoseconds = 50'000'000;
+
+int64_t Now() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+/// A pipe, a terminal or the like: what is read of it is gone.
+bool IsReadOnce(const std::string& path) {
+  struct stat info;
+  return path == "-" || (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode));
+}
+
+Status Expand(const std::string& pattern, std::vector<std::string>* paths) {
+  struct stat info;
+  const bool is_pattern = pattern.find_first_of("*?[") != std::string::npos && stat(pattern.c_str(), &info) != 0;
+  if (!is_pattern) {
+    paths->push_back(pattern);
+    return {};
+  }
+  glob_t found{};
+  const int failed = glob(pattern.c_str(), 0, nullptr, &found);
+  for (size_t i = 0; i < found.gl_pathc; ++i) paths->emplace_back(found.gl_pathv[i]);
+  globfree(&found);
+  if (failed == 0) return {};
+  return {ErrorCode::kIo, "no file has a name like " + QuoteForMessage(pattern)};
+}
+
+/// The type of a column that two files have.
+SqlType TypeOfBoth(const SqlType& a, const SqlType& b) {
+  if (a == b) return a;
+  const auto is_number = [](const SqlType& t) {
+    return t.id == TypeId::kBigint || t.id == TypeId::kDouble || t.id == TypeId::kDecimal;
+  };
+  if (is_number(a) && is_number(b)) {
+    const bool any_double = a.id == TypeId::kDouble || b.id == TypeId::kDouble;
+    return any_double ? SqlType::Of(TypeId::kDouble) : SqlType::Decimal(38, 0);
+  }
+  const auto is_moment = [](const SqlType& t) { return t.id == TypeId::kDate || t.id == TypeId::kTimestamp; };
+  return is_moment(a) && is_moment(b) ? SqlType::Of(TypeId::kTimestamp) : SqlType::Text();
+}
+
+}  // namespace
+
+struct FileTables::Entry {
+  std::string key;
+  std::vector<FileSource> sources;
+  TableSchema schema;
+  int name_column = -1;
+  std::vector<FileIdentity> files;
+  bool is_young = false;  ///< not to be kept
+  bool used = false;      ///< by the statement
+  bool is_loaded = false;
+  std::vector<bool> loaded;  ///< by column
+  std::string stored;        ///< the name of its table in database_; "": there is none
+  std::shared_ptr<const TableInfo> info;
+  std::shared_ptr<const Snapshot> hold;  ///< keeps the files of the tablets
+  uint64_t ignored = 0;
+};
+
+FileTables::FileTables() = default;
+FileTables::~FileTables() = default;
+
+void FileTables::BeginStatement() {
+  for (auto at = entries_.begin(); at != entries_.end();) {
+    Entry& entry = **at;
+    const auto next = std::next(at);
+    if (entry.is_young || (!entry.used && entries_.size() > kMostKept)) {
+      (void)Forget(at);
+    } else {
+      entry.used = false;
+    }
+    at = next;
+  }
+  ignored_ = 0;
+}
+
+Status FileTables::Forget(std::list<std::unique_ptr<Entry>>::iterator entry) {
+  const std::string stored = (*entry)->stored;
+  entries_.erase(entry);
+  return stored.empty() ? Status() : database_->DropTable(stored, true);
+}
+
+FileTables::Entry* FileTables::EntryOf(int64_t table) const {
+  for (const auto& entry : entries_) {
+    if (entry->used && entry->info->id == table) return entry.get();
+  }
+  return nullptr;
+}
+
+bool FileTables::Has(int64_t table) const { return EntryOf(table) != nullptr; }
+
+std::vector<std::shared_ptr<const TableInfo>> FileTables::used() const {
+  std::vector<std::shared_ptr<const TableInfo>> tables;
+  for (const auto& entry : entries_) {
+    if (entry->used) tables.push_back(entry->info);
+  }
+  return tables;
+}
+
+Result<std::vector<FileIdentity>> FileTables::FindFiles(const FileSpec& spec) {
+  std::vector<std::string> paths;
+  for (const std::string& pattern : spec.patterns) TESSERA_TRY(Expand(pattern, &paths));
+  std::vector<FileIdentity> files;
+  for (const std::string& path : paths) {
+    const auto known = std::ranges::find_if(spooled_, [&](const auto& s) { return s.first == path; });
+    std::string real = path;
+    if (known != spooled_.end()) {
+      real = known->second;
+    } else if (IsReadOnce(path)) {
+      if (!spool_) return Unsupported("a pipe in FROM is not supported here");
+      TESSERA_ASSIGN(real, spool_(path));
+      spooled_.emplace_back(path, real);
+    }
+    const bool spooled = real != path;
+    Result<FileIdentity> file = IdentifyFile(real);
+    if (!file.ok() && !spooled && paths.size() == 1) {
+      return Status(file.status().code(), file.status().message(),
+                    "FROM takes the name of a file that this program can read, or of a table without quotes.");
+    }
+    if (!file.ok()) return file.status();
+    file->path = path;
+    files.push_back(*std::move(file));
+  }
+  return files;
+}
+
+Result<std::shared_ptr<const TableInfo>> FileTables::Find(const FileSpec& spec) {
+  const std::string key = spec.Key();
+  // A statement that names a file twice reads it once.
+  const auto at = std::ranges::find_if(entries_, [&](const auto& entry) { return entry->key == key; });
+  if (at != entries_.end() && (*at)->used) return (*at)->info;
+  TESSERA_ASSIGN(std::vector<FileIdentity> files, FindFiles(spec));
+  if (at != entries_.end()) {
+    if ((*at)->files == files && !(*at)->is_young) {
+      (*at)->used = true;
+      ignored_ += (*at)->ignored;
+      return (*at)->info;
+    }
+    TESSERA_TRY(Forget(at));
+  }
+  TESSERA_ASSIGN(Entry* const entry, MakeEntry(spec, key, std::move(files)));
+  return entry->info;
+}
+
+namespace {
+
+Status Differ(const FileSource& a, const FileSource& b) {
+  const auto list = [](const FileSource& s) {
+    std::string names;
+    for (const ColumnSchema& c : s.schema.columns) names += (names.empty() ? "" : ", ") + c.name;
+    return names;
+  };
+  return SqlError(QuoteForMessage(a.identity.path) + " and " + QuoteForMessage(b.identity.path) +
+                      " differ in their columns: " + list(a) + " and " + list(b),
+                  -1, "read_csv('FILES', union_by_name = true) takes the columns of all of them.");
+}
+
+/// Makes the columns of all sources those of one table.
+Status Unite(const FileSpec& spec, std::vector<FileSource>* sources, TableSchema* schema) {
+  schema->columns = sources->front().schema.columns;
+  for (FileSource& source : *sources) {
+    const std::vector<ColumnSchema>& columns = source.schema.columns;
+    if (!spec.union_by_name && columns.size() != schema->columns.size()) return Differ(sources->front(), source);
+    for (size_t c = 0; c < columns.size(); ++c) {
+      int to = static_cast<int>(c);
+      if (spec.union_by_name) to = schema->Find(columns[c].name);
+      if (to < 0) {
+        to = static_cast<int>(schema->columns.size());
+        schema->columns.push_back(columns[c]);
+      }
+      ColumnSchema& column = schema->columns[static_cast<size_t>(to)];
+      if (column.name != columns[c].name) return Differ(sources->front(), source);
+      column.type = TypeOfBoth(column.type, columns[c].type);
+      source.columns.push_back(to);
+    }
+  }
+  return {};
+}
+
+/// What may be of a column whose values were not looked at.
+void SetUnknown(uint64_t rows, ColumnStatistics* s) {
+  *s = {};
+  s->null_count = rows > 0 ? 1 : 0;
+  s->distinct = std::max<uint64_t>(rows / 8, 1);
+  s->encoded_bytes = rows * 4;
+}
+
+}  // namespace
+
+Result<FileTables::Entry*> FileTables::MakeEntry(const FileSpec& spec, const std::string& key,
+                                                 std::vector<FileIdentity> files) {
+  auto entry = std::make_unique<Entry>();
+  entry->key = key;
+  double rows = 0;
+  for (const FileIdentity& file : files) {
+    const auto known = std::ranges::find_if(spooled_, [&](const auto& s) { return s.first == file.path; });
+    FileSource& source = entry->sources.emplace_back();
+    source.identity = file;
+    source.path = known != spooled_.end() ? known->second : file.path;
+    TESSERA_ASSIGN(SniffedCsv sniffed, SniffCsv(source.path, file.path, spec));
+    source.options = std::move(sniffed.options);
+    source.schema = std::move(sniffed.schema);
+    rows += static_cast<double>(file.bytes) / std::max(sniffed.bytes_of_row, 1.0);
+    entry->is_young = entry->is_young || (known == spooled_.end() && file.written > Now() - kYoungNanoseconds);
+  }
+  TESSERA_TRY(Unite(spec, &entry->sources, &entry->schema));
+  if (spec.filename) {
+    if (entry->schema.Find("filename") >= 0)
+      return SqlError("the files have a column \"filename\" of their own", -1, "Leave the option filename out.");
+    entry->name_column = static_cast<int>(entry->schema.columns.size());
+    entry->schema.columns.push_back({"filename", SqlType::Text()});
+  }
+  entry->files = files;
+  entry->loaded.resize(entry->schema.columns.size());
+  auto info = std::make_shared<TableInfo>();
+  info->id = next_id_++;
+  info->schema = entry->schema;
+  info->schema.name = files.size() == 1 ? files[0].path : spec.patterns[0];
+  info->rows = info->stored_rows = static_cast<uint64_t>(rows);
+  info->statistics.resize(entry->schema.columns.size());
+  for (ColumnStatistics& s : info->statistics) SetUnknown(info->rows, &s);
+  info->files = std::move(files);
+  entry->info = std::move(info);
+  entry->used = true;
+  entries_.push_front(std::move(entry));
+  return entries_.front().get();
+}
+
+std::unique_ptr<FileReader> FileTables::ReadAll(int64_t table, const CopyFromOptions& options) const {
+  const Entry* const entry = EntryOf(table);
+  if (entry == nullptr) return nullptr;
+  const std::vector<bool> all(entry->schema.columns.size(), true);
+  return OpenFileChain(entry->sources, entry->schema, all, entry->name_column, options);
+}
+
+Result<bool> FileTables::Load(int64_t table, const std::vector<bool>& columns, const CopyFromOptions& options) {
+  Entry* const entry = EntryOf(table);
+  if (entry == nullptr) return false;
+  std::vector<bool> wanted = entry->loaded;
+  for (size_t c = 0; c < std::min(wanted.size(), columns.size()); ++c) wanted[c] = wanted[c] || columns[c];
+  if (entry->is_loaded && wanted == entry->loaded) return false;
+  if (database_ == nullptr) {
+    TESSERA_ASSIGN(database_, Database::OpenForFiles());
+  }
+  std::unique_ptr<FileReader> reader =
+      OpenFileChain(entry->sources, entry->schema, wanted, entry->name_column, options);
+  TableSchema schema = entry->schema;
+  schema.name = "file" + std::to_string(next_id_++);
+  std::atomic<uint64_t> ignored{0};
+  CopyFromOptions load = options;
+  load.ignored = &ignored;
+  TESSERA_TRY(database_->LoadNew(schema, false, reader.get(), load).status());
+  if (!entry->stored.empty()) {
+    entry->hold.reset();
+    TESSERA_TRY(database_->DropTable(entry->stored, true));
+  }
+  entry->stored = schema.name;
+  TESSERA_ASSIGN(entry->hold, database_->Read());
+  auto info = std::make_shared<TableInfo>(*entry->hold->Find(schema.name));
+  info->schema.name = entry->info->schema.name;
+  info->files = entry->files;
+  for (size_t c = 0; c < wanted.size(); ++c) {
+    if (!wanted[c]) SetUnknown(info->rows, &info->statistics[c]);
+  }
+  entry->info = std::move(info);
+  entry->loaded = std::move(wanted);
+  entry->is_loaded = true;
+  ignored_ += ignored - entry->ignored;
+  entry->ignored = ignored;
+  return true;
+}
+
+}  // namespace tessera

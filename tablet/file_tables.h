@@ -1,0 +1,77 @@
+// Files as tables of a session: each is read into a table of a temporary database when a statement needs its rows, and kept
+// as long as it stays the same file. Only the columns that statements read are parsed; the others are NULL there, and a
+// statement that needs them has the file read again.
+//
+// A statement is compiled first with what the first rows of the file tell (Find), then Load reads the columns that its
+// program names, and if anything was read it is compiled again with the statistics of what is there.
+//
+// Start at: FileTables::Find, FileTables::Load. One thread.
+#pragma once
+
+#include <functional>
+#include <list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "tablet/catalog/table_info.h"
+#include "tablet/database.h"
+#include "tablet/load/file_spec.h"
+
+namespace tessera {
+
+/// A file and how it is read: what the user said, and what was guessed.
+struct FileSource {
+  FileIdentity identity;  ///< with the name that the user gave
+  std::string path;       ///< where it can be read
+  CopyFromOptions options;
+  TableSchema schema;        ///< the columns that it has
+  std::vector<int> columns;  ///< of the table, by column of the file
+};
+
+class FileTables {
+ public:
+  /// Gives a name that can be read again for one that can be read once: standard input, a pipe.
+  using Spool = std::function<Result<std::string>(const std::string& path)>;
+
+  FileTables();
+  ~FileTables();
+
+  void SetSpool(Spool spool) { spool_ = std::move(spool); }
+  /// Forgets what the last statement used, and the files that were not used for long.
+  void BeginStatement();
+  /// The table of these files. Its rows may not be there yet; then they are estimates, and its statistics are bounds. Errors:
+  /// kIo; kSql, the files differ in their columns, or are none that can be read.
+  Result<std::shared_ptr<const TableInfo>> Find(const FileSpec& spec);
+  /// The tables that the statement has found, as they are now.
+  std::vector<std::shared_ptr<const TableInfo>> used() const;
+  /// Whether the table is one of them.
+  bool Has(int64_t table) const;
+  /// Reads the rows, with these columns and those that were read before, unless they are there. Returns whether it did.
+  /// `options`: threads, cancel, progress and zone. Errors: those of the file; kIo, it has changed.
+  Result<bool> Load(int64_t table, const std::vector<bool>& columns, const CopyFromOptions& options);
+  /// A reader of all its columns, past what is kept of it; nullptr: the table is none of the used ones.
+  std::unique_ptr<FileReader> ReadAll(int64_t table, const CopyFromOptions& options) const;
+  /// How many records of the statement's files were left out because of errors.
+  uint64_t ignored() const { return ignored_; }
+
+ private:
+  struct Entry;
+
+  Result<Entry*> MakeEntry(const FileSpec& spec, const std::string& key, std::vector<FileIdentity> files);
+  Result<std::vector<FileIdentity>> FindFiles(const FileSpec& spec);
+  Entry* EntryOf(int64_t table) const;
+  Status Forget(std::list<std::unique_ptr<Entry>>::iterator entry);
+
+  Spool spool_;
+  std::unique_ptr<Database> database_;  ///< nullptr until rows are read
+  std::list<std::unique_ptr<Entry>> entries_;
+  std::vector<std::pair<std::string, std::string>> spooled_;  ///< names and where they are
+  int64_t next_id_ = kFirstFileTable << 1;                    ///< of tables whose rows are not there
+  uint64_t ignored_ = 0;
+};
+
+}  // namespace tessera

@@ -1,0 +1,53 @@
+#include "tablet/load/file_spec.h"
+
+#include "tablet/values/value_parser.h"
+
+namespace tessera {
+
+std::optional<TextEncoding> EncodingNamed(std::string_view name) {
+  std::string letters;  // UTF_8 is utf-8
+  for (const char c : name) {
+    if (c != '-' && c != '_' && c != ' ') letters.push_back(LowerCase(c));
+  }
+  if (letters == "utf8" || letters == "unicode") return TextEncoding::kUtf8;
+  if (letters == "utf16" || letters == "utf16le" || letters == "utf16be") return TextEncoding::kUtf16;
+  if (letters == "latin1" || letters == "iso88591") return TextEncoding::kLatin1;
+  return std::nullopt;
+}
+
+std::string FileSpec::Key() const {
+  std::string key;
+  const auto add = [&](const std::string& part) {
+    key += part;
+    key.push_back('\0');
+  };
+  const auto number = [&](int64_t n) { add(std::to_string(n)); };
+  const auto maybe = [&](const auto& value) { number(value ? static_cast<int64_t>(*value) : -1000); };
+  number(static_cast<int64_t>(patterns.size()));
+  for (const std::string& pattern : patterns) add(pattern);
+  number(static_cast<int64_t>(format));
+  maybe(delimiter);
+  maybe(quote);
+  maybe(escape);
+  maybe(header);
+  maybe(encoding);
+  number(names ? static_cast<int64_t>(names->size()) : -1);
+  if (names) {
+    for (const std::string& name : *names) add(name);
+  }
+  for (const auto& [name, type] : types) {
+    add(name);
+    add(type.ToString());
+  }
+  add(null_string);
+  number(static_cast<int64_t>(skip_lines));
+  number(sampled_rows);
+  number(decimal);
+  number(thousands);
+  add(date_format);
+  add(timestamp_format);
+  for (const bool flag : {all_text, ignore_errors, filename, union_by_name}) number(flag ? 1 : 0);
+  return key;
+}
+
+}  // namespace tessera
