@@ -28,6 +28,7 @@ from measure import CsvFile, Failed, Table, environment, median
 DUCKDB = """
 import sys, duckdb
 c = duckdb.connect(sys.argv[1], config={"threads": int(sys.argv[2])})
+c.execute("SET enable_progress_bar = false")
 for row in c.execute(sys.argv[3]).fetchall():
     print(",".join(str(v) for v in row))
 """

@@ -8,7 +8,6 @@
 
 #include "base/phase_clock.h"
 #include "session/conflict_rows.h"
-#include "session/file_statements.h"
 #include "session/kept_rows.h"
 #include "session/program_run.h"
 #include "session/returned_rows.h"

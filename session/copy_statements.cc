@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
-#include "session/file_statements.h"
 #include "session/program_run.h"
 #include "session/standard_streams.h"
 #include "session/statements.h"

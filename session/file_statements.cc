@@ -1,10 +1,11 @@
-#include "session/file_statements.h"
+// Statements that read files: they are compiled, the files are read for them, and they are compiled again.
 
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "session/standard_streams.h"
+#include "session/statements.h"
 #include "tablet/file_tables.h"
 
 namespace tessera {

@@ -6,7 +6,6 @@
 #include "base/phase_clock.h"
 #include "mpi/cluster.h"
 #include "session/decode_depth.h"
-#include "session/file_statements.h"
 #include "session/program_run.h"
 #include "session/returned_rows.h"
 #include "session/statements.h"

@@ -24,7 +24,7 @@ namespace tessera {
 namespace {
 
 /// Of the tables and tablets of a session: no other database comes so far.
-constexpr int64_t kFirstOfSession = int64_t{1} << 40;
+constexpr int64_t kFirstOfSession = int64_t{1} << 42;
 
 bool TypeLess(const EnumType& type, const std::string& name) { return type.name < name; }
 

@@ -4,14 +4,25 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "base/status.h"
-#include "tablet/file_tables.h"
+#include "tablet/catalog/schema.h"
+#include "tablet/files/file_identity.h"
 #include "tablet/load/copy_options.h"
 #include "tablet/load/file_reader.h"
 
 namespace tessera {
+
+/// A file and how it is read: what the user said, and what was guessed.
+struct FileSource {
+  FileIdentity identity;  ///< with the name that the user gave
+  std::string path;       ///< where it can be read
+  CopyFromOptions options;
+  TableSchema schema;        ///< the columns that it has
+  std::vector<int> columns;  ///< of the table, by column of the file
+};
 
 /// `read`: by column of the table: whether it is read; the others become NULL. `name_column`: of the file's name; -1: there is
 /// none. `options`: the time zone. Errors of Next: also kIo, a file is another one than it was, or changes meanwhile.

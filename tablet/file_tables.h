@@ -23,15 +23,6 @@
 
 namespace tessera {
 
-/// A file and how it is read: what the user said, and what was guessed.
-struct FileSource {
-  FileIdentity identity;  ///< with the name that the user gave
-  std::string path;       ///< where it can be read
-  CopyFromOptions options;
-  TableSchema schema;        ///< the columns that it has
-  std::vector<int> columns;  ///< of the table, by column of the file
-};
-
 class FileTables {
  public:
   /// Gives a name that can be read again for one that can be read once: standard input, a pipe.

@@ -106,6 +106,9 @@ TEST_F(FileTablesTest, WhatIsGuessed) {
   EXPECT_EQ(Sniff(""), "column0 TEXT");
   EXPECT_EQ(Sniff("\n\n\n"), "column0 TEXT");
   EXPECT_EQ(Sniff("PK\x03\x04zip"), "error: \"f.csv\" is a zip archive, not CSV");
+  FileSpec typed;
+  typed.types = {{"", SqlType::Of(TypeId::kBigint)}, {"", SqlType::Of(TypeId::kBigint)}};
+  EXPECT_EQ(Sniff("id,v\n1,2\nx,3\n4,5,6\n7\n8,9\n", typed), "id BIGINT, v BIGINT") << "it is told to have columns";
   FileSpec spec;
   spec.sampled_rows = 1;
   EXPECT_EQ(Sniff("a\n1\nx\n", spec), "a BIGINT");

@@ -22,7 +22,7 @@ bool DialectReader::BeginsTables() const {
 void DialectReader::ReadFileName() {
   const Level& level = levels_.back();
   const Lexeme& before = At(-1);
-  bool is_table = before.keyword == Keyword::kFrom && level.tables;
+  bool is_table = level.tables && level.from + 1 == i_;  // (IS DISTINCT FROM is another one)
   const bool in_tables = level.tables && level.from_end == kNothing;
   if (in_tables && (before.symbol == ',' || NameOf(before) == "join")) is_table = true;
   if (levels_.size() == 1 && NameOf(before) == "using") {

@@ -105,7 +105,10 @@ struct Fit {
   size_t title_lines = 0;
   size_t quoted = 0, stray = 0;
 
-  bool IsGood() const { return fields > 1 && records > 0 && consistent * 10 >= records * 9; }
+  /// `is_table`: what was said of the file shows that it has columns.
+  bool IsGood(bool is_table) const {
+    return fields > 1 && records > 0 && (is_table ? consistent * 5 >= records * 2 : consistent * 10 >= records * 9);
+  }
   bool IsBetterThan(const Fit& b) const {
     const bool all = consistent == records, others = b.consistent == b.records;
     if (all != others) return all;
@@ -156,6 +159,7 @@ Fit ChooseDialect(std::string_view text, const FileSpec& spec) {
   const std::vector<char> delimiters =
       spec.delimiter ? std::vector<char>{*spec.delimiter} : std::vector<char>{',', ';', '\t', '|'};
   const std::vector<char> quotes = spec.quote ? std::vector<char>{*spec.quote} : std::vector<char>{'"', '\'', '\0'};
+  const bool is_table = spec.ignore_errors || !spec.types.empty() || spec.names;
   std::optional<Fit> best;
   for (const char quote : quotes) {
     for (const char delimiter : delimiters) {
@@ -165,7 +169,7 @@ Fit ChooseDialect(std::string_view text, const FileSpec& spec) {
       if (!spec.escape && quote != 0 && text.find('\\') != std::string_view::npos) escapes.push_back('\\');
       for (const char escape : escapes) {
         const Fit fit = FitOf(text, {delimiter, quote, escape});
-        if (!spec.delimiter && !fit.IsGood()) continue;
+        if (!spec.delimiter && !fit.IsGood(is_table)) continue;
         if (!best || fit.IsBetterThan(*best)) best = fit;
       }
     }

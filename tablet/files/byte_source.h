@@ -1,6 +1,6 @@
 // The bytes of a file one after the other: as they are, unpacked by gzip or zstd, or with other characters made UTF-8.
 //
-// Start at: OpenBytes. One thread at a time.
+// Start at: PlainBytes, UnpackedBytes. One thread at a time.
 #pragma once
 
 #include <cstddef>
