@@ -21,7 +21,7 @@ theta: ten nested-loop joins of two tables of THETA_ROWS rows each, after Nguyen
 queries on large-scale distributed systems), who do not print their queries but describe them: one on integers alone, one
 on floats alone, the others with arithmetic and conditions on both. Each counts and sums. Every join strategy that accepts
 the query is forced, one after the other: hash; grid without pruning, the baseline of the speed-ups; grid with pruning, which runs the
-same pairs of ranges as dp but launches no grids; dp; loop. Where the time goes is from EXPLAIN ANALYZE of one run: the
+same pairs of ranges as dp but launches no grids; dp; loop. Where the time goes is from EXPLAIN (ANALYZE, PROGRAM) of one run: the
 milliseconds of the nested-loop join ("product") and of all other sections (which read and sort the sides); millions of
 pairs tested, and pairs left out by column ranges in per cent of both; grids that the device launched; bytes of columns
 read.
@@ -67,11 +67,11 @@ STRATEGIES = [("grid", "grid", "off"), ("pruned grid", "grid", "on"), ("dp", "dp
               ("loop", "loop", "on")]
 
 WISCONSIN = [
-    ("projection", "EXPLAIN ANALYZE SELECT unique1 + unique2 AS summation FROM t1"),
+    ("projection", "EXPLAIN (ANALYZE, PROGRAM) SELECT unique1 + unique2 AS summation FROM t1"),
     ("aggregation", "SELECT avg(unique1) AS average FROM t1"),
     ("maximum", "SELECT max(unique1::BIGINT * tenpercent / 100) FROM t1"),
-    ("selection", "EXPLAIN ANALYZE SELECT * FROM t1 WHERE unique1 > 1000 AND unique1 < 6000 AND unique2 % 2 = 0 AND two = 0"),
-    ("join", "EXPLAIN ANALYZE SELECT * FROM t1, t2 WHERE t1.unique1 = t2.unique1"),
+    ("selection", "EXPLAIN (ANALYZE, PROGRAM) SELECT * FROM t1 WHERE unique1 > 1000 AND unique1 < 6000 AND unique2 % 2 = 0 AND two = 0"),
+    ("join", "EXPLAIN (ANALYZE, PROGRAM) SELECT * FROM t1, t2 WHERE t1.unique1 = t2.unique1"),
     ("join, counted", "SELECT count(*), sum(t1.unique2 + t2.unique2) FROM t1, t2 WHERE t1.unique1 = t2.unique1"),
     ("combined", "SELECT max(t1.unique1::BIGINT * t1.tenpercent / 100) FROM t1, t2"
                  " WHERE t1.unique1 = t2.unique2 AND t1.unique1 < 6000 AND t2.unique2 > 1000"),
@@ -236,7 +236,7 @@ class Bench:
         for device in ["host"] + (["gpu"] if self.device == "gpu" else []):
             session = self.session(database, device)
             for query, sql in (("maximum", "SELECT max(unique1::BIGINT * tenpercent / 100) FROM {}"),
-                               ("selection", "EXPLAIN ANALYZE " + SELECTION)):
+                               ("selection", "EXPLAIN (ANALYZE, PROGRAM) " + SELECTION)):
                 times = []
                 for name in TUPLES:
                     _, ms, kernel = measure(session, sql.format(name), self.runs)

@@ -176,7 +176,7 @@ def measure(session, sql, runs):
 
 
 class Section:
-    """A line of EXPLAIN ANALYZE's table."""
+    """A line of EXPLAIN (ANALYZE, PROGRAM)'s table."""
 
     def __init__(self, cells):
         self.label, self.on_gpu = cells["section"], cells["where"] == "gpu"
@@ -193,12 +193,12 @@ class Section:
 
 
 class Analysis:
-    """What EXPLAIN ANALYZE says of a statement: its sections, and the pairs and child grids of nested-loop joins."""
+    """What EXPLAIN (ANALYZE, PROGRAM) says of a statement: its sections, and the pairs and child grids of nested-loop joins."""
 
     PAIRS = re.compile(r": (\d+) pairs tested(?:, (\d+) left out)?(?:, (\d+) child grids)?$")
 
     def __init__(self, session, sql):
-        lines = session.run("EXPLAIN ANALYZE " + sql).rows
+        lines = session.run("EXPLAIN (ANALYZE, PROGRAM) " + sql).rows
         head = next(i for i, line in enumerate(lines) if line.startswith("where "))
         # Columns are as wide as the dashes below their names; the last column is open.
         spans = [m.span() for m in re.finditer(r"-+", lines[head + 1])]

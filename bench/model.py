@@ -28,7 +28,7 @@ model: what a query should take,
                                                                      + probes * probe + grouped rows * group
     cold        start + sections * section + max(transferred / link + chunks * chunk + in place * place, chunks * bind + the sum)
 
-staged, on demand and transferred are the bytes that EXPLAIN ANALYZE plans and counts, chunks the columns of the tablets that it
+staged, on demand and transferred are the bytes that EXPLAIN (ANALYZE, PROGRAM) plans and counts, chunks the columns of the tablets that it
 reads: the host has something to do for each. in place are the bytes of columns that stayed on the host, because their pages are pinned, which
 are read there. The first join is probed by the rows that
 the filters and the ranges of the build sides' keys leave, which a query of its own counts, each other join by the rows that the

@@ -19,7 +19,7 @@ Environment variables choose what to do. Their defaults:
 
 ssb: the time of a statement at the master, from text to the last row, median over all runs and rounds.
 master: the work of the master alone: compiling, merging the results of the ranks, taking the rows.
-gather: rows of two 64-bit values, all to the master, by EXPLAIN ANALYZE, which makes the rows and prints none.
+gather: rows of two 64-bit values, all to the master, by EXPLAIN (ANALYZE, PROGRAM), which makes the rows and prints none.
 """
 
 import os
@@ -116,7 +116,7 @@ class Bench:
         ranks, rows = int(environment("GATHER_RANKS", "2")), int(environment("GATHER_ROWS", "10000000"))
         _, database = generate(self.build, f"gather-{rows}", "join_gen",
                                ["--narrow", "--build", "1000000", "--probe", str(rows)])
-        sql = "EXPLAIN ANALYZE SELECT k, uniformi FROM s;"
+        sql = "EXPLAIN (ANALYZE, PROGRAM) SELECT k, uniformi FROM s;"
         found = self.job(ranks, database, ["SET replicate_below = 0;"] + [sql] * (self.runs + 1))[1:]
         ms = median([row["total_ms"] for row in found])
         received = median([row["bytes_received"] for row in found])

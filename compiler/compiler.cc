@@ -9,7 +9,7 @@
 #include "compiler/generate/codegen.h"
 #include "compiler/parse/parser.h"
 #include "compiler/parse/prepared_text.h"
-#include "compiler/plan/plan_text.h"
+#include "compiler/plan/plan_tree.h"
 #include "compiler/plan/planner.h"
 #include "compiler/ranks/co_location.h"
 #include "compiler/ranks/exchange_joins.h"
@@ -56,7 +56,7 @@ Status Translate(Query* query, const Snapshot& snapshot, const PlanOptions& opti
   }
   out->program = std::move(code.program);
   out->estimates = std::move(code.estimates);
-  if (out->statement.explain) out->plan = PlanText(plan);
+  if (out->statement.explain) out->plan = ChangeNode(out->statement, PlanTree(plan, code.sections));
   return {};
 }
 
@@ -104,7 +104,11 @@ Result<Compiled> Compile(std::string_view sql, const Snapshot& snapshot, const P
   Parameters parameters{options.parameters};
   if (options.parameters != nullptr) parsed.dialect.parameters = &parameters;
   TESSERA_ASSIGN(c.statement, Bind(parsed, sql, snapshot));
-  if (c.statement.query == nullptr) return c;
+  if (c.statement.query == nullptr) {
+    if (c.statement.explain && c.statement.kind != Statement::Kind::kExecute)
+      c.plan = ChangeNode(c.statement, ValuesNode(c.statement.values.rows));
+    return c;
+  }
   Snapshot with_files;
   if (options.files != nullptr) with_files.files = options.files->used();
   const bool has_files = !with_files.files.empty();

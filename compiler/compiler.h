@@ -10,7 +10,7 @@
 //    |  ReadRuns   tables are read as runs of equal values, where that makes no difference    run_rows.h
 //   Query, as it is run
 //    |  MakePlan   what drives, order and strategies of joins, for each block                 planner.h
-//   Plan: a tree like that of the blocks; EXPLAIN prints it                                   plan.h, plan_text.h
+//   Plan: a tree like that of the blocks; EXPLAIN prints it                                   plan.h, plan_tree.h
 //    |  Generate   one section a pipeline                                                     codegen.h
 //    |  Verify     no program runs that was not looked through                                vm/program/program.h
 //   vm::Program
@@ -28,6 +28,7 @@
 #include "base/status.h"
 #include "compiler/parse/error_format.h"
 #include "compiler/parse/script.h"
+#include "compiler/plan/plan_node.h"
 #include "compiler/plan/plan_options.h"
 #include "compiler/query/bound_query.h"
 #include "compiler/query/dependencies.h"
@@ -42,8 +43,8 @@ struct Compiled {
   Statement statement;
   std::unique_ptr<vm::Program> program;  ///< nullptr if statement.query is nullptr
   std::vector<double> estimates;         ///< per section: rows that it is expected to make; -1: no estimate
-  std::string plan;           ///< the plan as EXPLAIN prints it, one line per operator; empty without a query
-  Dependencies dependencies;  ///< for how long the program answers the text
+  PlanNode plan;                         ///< what EXPLAIN shows, if the statement is one
+  Dependencies dependencies;             ///< for how long the program answers the text
 };
 
 /// Compiles one statement against `snapshot`. Errors carry a position in `sql`; see FormatError. Throws Interruption

@@ -134,7 +134,7 @@ Status ChangeRows(SessionState* state, const Compiled& compiled, const Snapshot&
     const auto take = [&](RowBatch&& batch) {
       return merges ? changes.Merge(std::move(batch)) : changes.Take(std::move(batch));
     };
-    TESSERA_TRY(RunProgram(state, *compiled.program, numbered, take, false, true));
+    TESSERA_TRY(RunProgram(state, *compiled.program, numbered, take, s.explain_analyze, true));
     rows = changes.rows();
   }
   TESSERA_TRY(returned.Compute(numbered));
@@ -148,18 +148,16 @@ Status ChangeRows(SessionState* state, const Compiled& compiled, const Snapshot&
 
 }  // namespace
 
-Status Change(SessionState* state, std::string_view sql, const Compiled& compiled,
+Status Change(SessionState* state, std::string_view sql, Compiled* compiled,
               const std::shared_ptr<const Snapshot>& snapshot, ResultWriter* out) {
-  const Statement& s = compiled.statement;
-  if (s.explain) return Explain(state, compiled, WithNumbers(*snapshot, s.target), out);
-  TESSERA_ASSIGN(Database* const database, DatabaseOf(state, s.table));
-  TESSERA_ASSIGN(const std::unique_ptr<TableWriter> writer, database->Write(s.table));
+  TESSERA_ASSIGN(Database* const database, DatabaseOf(state, compiled->statement.table));
+  TESSERA_ASSIGN(const std::unique_ptr<TableWriter> writer, database->Write(compiled->statement.table));
   // The rows are those of this moment: no other process changes them until the commit.
   TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> now, SnapshotOf(state));
-  if (IsSame(*now, *snapshot)) return ChangeRows(state, compiled, *snapshot, writer.get(), out);
+  if (IsSame(*now, *snapshot)) return ChangeRows(state, *compiled, *snapshot, writer.get(), out);
   std::shared_ptr<const Snapshot> seen = now;
-  TESSERA_ASSIGN(const Compiled anew, CompileStatement(state, sql, PlanOptionsOf(*state), &seen));
-  return ChangeRows(state, anew, *seen, writer.get(), out);
+  TESSERA_ASSIGN(*compiled, CompileStatement(state, sql, PlanOptionsOf(*state), &seen));
+  return ChangeRows(state, *compiled, *seen, writer.get(), out);
 }
 
 }  // namespace tessera

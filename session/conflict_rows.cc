@@ -58,7 +58,7 @@ class ConflictRows {
       return {};
     };
     if (compiled_.program != nullptr) {
-      TESSERA_TRY(RunProgram(&state_, *compiled_.program, snapshot_, take, false, true));
+      TESSERA_TRY(RunProgram(&state_, *compiled_.program, snapshot_, take, s.explain_analyze, true));
     } else {
       TESSERA_TRY(take(RowBatch(s.values)));
     }

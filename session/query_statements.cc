@@ -1,11 +1,8 @@
-// SELECT, INSERT and EXPLAIN.
+// SELECT, INSERT, CREATE TABLE and SET VARIABLE.
 
 #include <fmt/format.h>
 
-#include "base/clock.h"
 #include "base/phase_clock.h"
-#include "mpi/cluster.h"
-#include "session/decode_depth.h"
 #include "session/program_run.h"
 #include "session/returned_rows.h"
 #include "session/statements.h"
@@ -78,7 +75,7 @@ Status WriteRows(SessionState* state, const Compiled& compiled, const Snapshot& 
   };
   if (compiled.program != nullptr) {
     // Reads the snapshot while the writer fills new tablets, so a table may be inserted into itself.
-    TESSERA_TRY(RunProgram(state, *compiled.program, snapshot, append));
+    TESSERA_TRY(RunProgram(state, *compiled.program, snapshot, append, s.explain_analyze));
   } else if (s.rules || returned->wanted()) {
     TESSERA_TRY(append(RowBatch(s.values)));
   } else if (s.values.rows > 0) {
@@ -129,7 +126,6 @@ Status Insert(SessionState* state, const Compiled& compiled, const Snapshot& sna
   }
   TESSERA_TRY(CheckUnchanged(s.target->schema, table->schema));
   TESSERA_TRY(WriteRows(state, compiled, snapshot, writer.get(), &returned));
-  if (out == nullptr) return {};
   fmt::format_to(std::back_inserter(tag), "INSERT 0 {}", state->timing.rows);
   return returned.Show(tag, out);
 }
@@ -219,41 +215,6 @@ Status SetVariable(SessionState* state, const Compiled& compiled, const Snapshot
   value.type = compiled.program->columns[0].type;
   state->variables.insert_or_assign(name, std::move(value));
   return Status::Ok();
-}
-
-Status Explain(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, ResultWriter* out) {
-  std::string text = ShownName(compiled.plan);
-  if (!text.empty() && text.back() != '\n') text += '\n';
-  if (compiled.program != nullptr) {
-    text += "\n" + ShownName(vm::Listing(*compiled.program));
-    if (const std::string depths = DecodeDepths(*compiled.program, snapshot); !depths.empty()) text += "\n" + depths;
-  }
-  if (compiled.program != nullptr && state->cluster != nullptr && ReadsTables(*compiled.program) &&
-      !ReadsTemporary(*compiled.program)) {
-    text += "\n" + RanksText(*compiled.program, snapshot, state->cluster->nodes(), ClusterSettingsOf(state->settings));
-  }
-  if (!compiled.statement.explain_analyze) return out->Text(text);
-  if (compiled.statement.kind == Statement::Kind::kInsert) {
-    TESSERA_TRY(Insert(state, compiled, snapshot, nullptr));
-  } else if (compiled.program != nullptr) {
-    const auto start = Clock::now();
-    const auto count = [&](RowBatch&& batch) {
-      state->timing.rows += batch.rows;
-      return Status::Ok();
-    };
-    TESSERA_TRY(RunProgram(state, *compiled.program, snapshot, count, true));
-    state->timing.execute = MillisecondsSince(start);
-  }
-  double bandwidth = 0;
-  for (const vm::SectionStatistics& section : state->statistics.sections) {
-    if (!section.on_gpu || state->gpu.get() == nullptr || bandwidth > 0) continue;
-    Result<double> measured = state->gpu.get()->MeasureBandwidth();  // without it there are no percentages
-    if (measured.ok()) bandwidth = *measured;
-  }
-  TESSERA_TRY(out->Text(text));
-  if (PhaseClock* const clock = PhaseClock::current(); clock != nullptr && !state->statistics.ranks.empty())
-    TakeAccounts(clock, &state->statistics.ranks[0]);
-  return out->Analyzed({&state->statistics, &compiled.estimates, &state->timing, bandwidth});
 }
 
 }  // namespace tessera

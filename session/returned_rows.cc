@@ -17,10 +17,23 @@ Snapshot WithTable(const Snapshot& snapshot, std::shared_ptr<const TableInfo> ta
   return out;
 }
 
+namespace {
+
+/// What is counted of sections is the statement's own program, not one beside it.
+Status RunBeside(SessionState* state, const vm::Program& program, const Snapshot& snapshot,
+                 const vm::RowConsumer& consume) {
+  std::vector<vm::SectionStatistics> own = std::exchange(state->statistics.sections, {});
+  const Status status = RunProgram(state, program, snapshot, consume, false, true);
+  state->statistics.sections = std::move(own);
+  return status;
+}
+
+}  // namespace
+
 Status RunQuery(SessionState* state, Query* query, const Snapshot& snapshot, const vm::RowConsumer& consume) {
   TESSERA_ASSIGN(const std::unique_ptr<vm::Program> program,
                  CompileQuery(query, snapshot, PlanOptionsOf(*state), &state->random));
-  return RunProgram(state, *program, snapshot, consume, false, true);
+  return RunBeside(state, *program, snapshot, consume);
 }
 
 void ReturnedRows::Add(RowBatch&& batch, std::span<const int64_t> order) {
@@ -42,7 +55,7 @@ Status ReturnedRows::Compute(const Snapshot& snapshot) {
     results_.push_back(std::move(batch));
     return Status::Ok();
   };
-  return RunProgram(&state_, *program_, with, keep, false, true);
+  return RunBeside(&state_, *program_, with, keep);
 }
 
 Status ReturnedRows::Show(const std::string& tag, ResultWriter* out) {

@@ -16,6 +16,7 @@
 #include "compiler/compiler.h"
 #include "compiler/parse/prepared_text.h"
 #include "mpi/cluster.h"
+#include "session/explain_statement.h"
 #include "session/program_run.h"
 #include "session/same_snapshot.h"
 #include "session/session_state.h"
@@ -240,8 +241,7 @@ class Session::Impl {
     TESSERA_ASSIGN(const PreparedStatement* const prepared, state_.prepared.Find(execute.prepared.name));
     TESSERA_ASSIGN(const std::vector<Value> values,
                    PreparedStatements::ValuesOf(*prepared, execute, state_.settings.timezone));
-    const char* const explain = !execute.explain ? "" : execute.explain_analyze ? "EXPLAIN ANALYZE " : "EXPLAIN ";
-    const std::string text = explain + prepared->text;
+    const std::string text = ExplainWords(execute) + prepared->text;
     if (!MayAddToWaiting(text)) {
       TESSERA_TRY(StoreWaiting(&state_));
       TESSERA_ASSIGN(snapshot, SnapshotOf(&state_));
@@ -273,8 +273,9 @@ class Session::Impl {
     }
     state_.transaction.has_read = true;
     const Statement& s = compiled.statement;
+    if (s.explain) return Explain(&state_, sql, &compiled, snapshot, out);
     if (s.kind == Statement::Kind::kAlterTable) return Alter(&state_, sql, compiled, snapshot, out);
-    return ChangesRows(s) ? Change(&state_, sql, compiled, snapshot, out)
+    return ChangesRows(s) ? Change(&state_, sql, &compiled, snapshot, out)
                           : RunStatement(&state_, compiled, *snapshot, out);
   }
 
@@ -289,7 +290,6 @@ class Session::Impl {
 
 Status RunStatement(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, ResultWriter* out) {
   const Statement& s = compiled.statement;
-  if (s.explain) return Explain(state, compiled, snapshot, out);
   switch (s.kind) {
     case Statement::Kind::kSelect:
       return Select(state, *compiled.program, snapshot, out);

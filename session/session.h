@@ -31,6 +31,8 @@ namespace tessera {
 class ThreadPool;
 
 class Cluster;
+struct ExplainForm;
+struct PlanNode;
 
 enum class DeviceChoice {
   kAuto,  ///< a GPU if there is one and the section can run there, else the host
@@ -80,8 +82,17 @@ struct Analysis {
   double bandwidth = 0;  ///< of the GPU's memory, in bytes a second; 0 if no section ran on one
 };
 
+/// What EXPLAIN shows. The pointers are valid during the call that hands it over.
+struct Explanation {
+  const PlanNode* plan = nullptr;
+  const ExplainForm* form = nullptr;
+  bool analyzed = false;  ///< it has run, as `analysis` says
+  Analysis analysis;
+};
+
 /// Takes what a statement returns; how that looks is the writer's matter. Calls come in this order, from the thread of
-/// Execute: Begin, Rows*, End, and behind them Done where rows were changed; or only Done; or Text*, and behind it Analyzed for EXPLAIN ANALYZE.
+/// Execute: Begin, Rows*, End, and behind them Done where rows were changed; or only Done; or Text*, and behind it Analyzed for EXPLAIN
+/// (ANALYZE, PROGRAM); or Explained for EXPLAIN, and Text behind it.
 class ResultWriter {
  public:
   virtual ~ResultWriter() = default;
@@ -93,10 +104,11 @@ class ResultWriter {
   virtual Status End() = 0;
   /// A statement without rows: "CREATE TABLE", "INSERT 0 3", "COPY 6001171".
   virtual Status Done(const std::string& command_tag) = 0;
-  /// Text that is the result itself, in every format as it stands: EXPLAIN, and pieces of a COPY TO STDOUT.
+  /// Text that is the result itself, in every format as it stands: EXPLAIN (PROGRAM), and pieces of a COPY TO STDOUT.
   virtual Status Text(const std::string& text) = 0;
   /// By default nothing is shown of it.
   virtual Status Analyzed(const Analysis&) { return Status::Ok(); }
+  virtual Status Explained(const Explanation&) { return Status::Ok(); }
 };
 
 class Session {

@@ -31,10 +31,8 @@ Status RunStatement(SessionState* state, const Compiled& compiled, const Snapsho
 
 // query_statements.cc
 Status Select(SessionState* state, const vm::Program& program, const Snapshot& snapshot, ResultWriter* out);
-/// `out` is nullptr where EXPLAIN ANALYZE runs it.
 Status Insert(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, ResultWriter* out);
 Status CreateTable(SessionState* state, const Compiled& compiled, const Snapshot& snapshot);
-Status Explain(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, ResultWriter* out);
 
 /// The texts of the query's first column that are not NULL. It is a part of another statement, which is being compiled.
 Result<std::vector<std::string>> FirstColumn(SessionState* state, const std::string& sql, const Snapshot& snapshot);
@@ -44,7 +42,7 @@ Status SetVariable(SessionState* state, const Compiled& compiled, const Snapshot
 // change_statements.cc
 /// DELETE, UPDATE, MERGE and INSERT ... ON CONFLICT, which the statement `sql` was compiled to against `snapshot`: compiled anew if the tables have changed
 /// when the writer lock is held.
-Status Change(SessionState* state, std::string_view sql, const Compiled& compiled,
+Status Change(SessionState* state, std::string_view sql, Compiled* compiled,
               const std::shared_ptr<const Snapshot>& snapshot, ResultWriter* out);
 
 /// The same tables, with numbers of the rows of the target.

@@ -10,7 +10,9 @@
 
 #include "base/display_width.h"
 #include "base/thread_pool.h"
+#include "compiler/query/bound_query.h"
 #include "shell/json_quotes.h"
+#include "shell/plan_tree_text.h"
 #include "shell/statistics_text.h"
 
 namespace tessera {
@@ -54,6 +56,9 @@ class TextWriter : public ResultWriter {
     return Status::Ok();
   }
   Status Text(const std::string& text) override { return sink_(text); }
+  Status Explained(const Explanation& explanation) override {
+    return sink_(explanation.form->json ? PlanTreeJson(explanation) : PlanTreeText(explanation, options_.max_width));
+  }
   Status Analyzed(const Analysis& analysis) override { return sink_("\n" + StatisticsText(analysis)); }
   Status End() override { return Flush(0); }
   void SetHelpers(ThreadPool* helpers) override { helpers_ = helpers; }

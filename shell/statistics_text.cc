@@ -83,9 +83,25 @@ std::string RanksTable(const vm::RunStatistics& statistics) {
 
 }  // namespace
 
-std::string StatisticsText(const Analysis& analysis) {
+std::string TotalsText(const Analysis& analysis) {
   const vm::RunStatistics& statistics = *analysis.statistics;
   const Timing& timing = *analysis.timing;
+  const bool gpu = std::ranges::any_of(statistics.sections, [](const vm::SectionStatistics& s) { return s.on_gpu; });
+  std::string out =
+      fmt::format("{} rows; compiled in {:.3f} ms, executed in {:.3f} ms", timing.rows, timing.compile, timing.execute);
+  if (gpu) out += fmt::format(" ({:.3f} ms in kernels)", timing.kernel);
+  uint64_t memory = statistics.mine.memory_peak, temporary = statistics.mine.temporary_peak;
+  for (const vm::RankStatistics& r : statistics.ranks) {
+    memory = std::max(memory, r.memory_peak);
+    temporary = std::max(temporary, r.temporary_peak);
+  }
+  if (memory > 0) out += fmt::format("; at most {} of memory", BytesText(static_cast<double>(memory)));
+  if (temporary > 0) out += fmt::format(" and {} of temporary files", BytesText(static_cast<double>(temporary)));
+  return out + "\n";
+}
+
+std::string StatisticsText(const Analysis& analysis) {
+  const vm::RunStatistics& statistics = *analysis.statistics;
   // Where nothing ran on a GPU its columns would only be noise.
   bool gpu = false, decoded = false;
   for (const vm::SectionStatistics& s : statistics.sections) {
@@ -159,17 +175,7 @@ std::string StatisticsText(const Analysis& analysis) {
       out += "\n";
     }
   }
-  out +=
-      fmt::format("{} rows; compiled in {:.3f} ms, executed in {:.3f} ms", timing.rows, timing.compile, timing.execute);
-  if (gpu) out += fmt::format(" ({:.3f} ms in kernels)", timing.kernel);
-  uint64_t memory = statistics.mine.memory_peak, temporary = statistics.mine.temporary_peak;
-  for (const vm::RankStatistics& r : statistics.ranks) {
-    memory = std::max(memory, r.memory_peak);
-    temporary = std::max(temporary, r.temporary_peak);
-  }
-  if (memory > 0) out += fmt::format("; at most {} of memory", BytesText(static_cast<double>(memory)));
-  if (temporary > 0) out += fmt::format(" and {} of temporary files", BytesText(static_cast<double>(temporary)));
-  return out + "\n";
+  return out + TotalsText(analysis);
 }
 
 }  // namespace tessera

@@ -74,7 +74,7 @@ def test_a_table_that_is_also_read_as_runs():
     stats = os.path.join(WORK, "runs.stats")
     for query in ("SELECT count(*), sum(q.w), (SELECT sum(v) FROM t WHERE v > 5) FROM t q, u p WHERE p.v = q.v AND p.w < 900",
                   "SELECT count(*), sum(p.v) FROM t p, t q WHERE p.v = q.v"):
-        check("runs of v in t" in run([TESSERA, directory, "-c", "EXPLAIN " + query]).stdout, query)
+        check("runs of v in t" in run([TESSERA, directory, "-c", "EXPLAIN (PROGRAM) " + query]).stdout, query)
         rows, sent = [], []
         for reads in ("off", "on"):
             rows.append(run([TESSERA, directory, "-c", f"SET read_runs = {reads}; {query}"]).stdout)
@@ -109,7 +109,7 @@ def test_distributed_tables_exchange_nothing():
                 stats = os.path.join(WORK, "buckets.stats")
                 sql = query.format(table, table)
                 done = run(mpirun(ranks, directory, *options, "--stats-file", stats, "-c",
-                                  f"SET replicate_below = 0; SET exchange_above = 0; SET join_exchange = on; EXPLAIN {sql}; {sql}"))
+                                  f"SET replicate_below = 0; SET exchange_above = 0; SET join_exchange = on; EXPLAIN (PROGRAM) {sql}; {sql}"))
                 check(done.stdout.endswith(alone), ranks, sql, alone, done.stdout, done.stderr)
                 check((says in done.stdout) == (table == "b") and (none in done.stdout) == (table != "b"), sql, done.stdout)
                 lines = [line for line in csv.DictReader(open(stats)) if line["section"] == ""][-ranks:]
@@ -253,7 +253,7 @@ def test_waiting_is_not_communication():
 
 def test_explain_analyze_compares_ranks():
     directory = database("compare", rows=20000, tablet_rows=1000)
-    query = "SET replicate_below = 0; EXPLAIN ANALYZE SELECT b, sum(a) FROM t GROUP BY b ORDER BY b"
+    query = "SET replicate_below = 0; EXPLAIN (ANALYZE, PROGRAM) SELECT b, sum(a) FROM t GROUP BY b ORDER BY b"
     done = run(mpirun(3, directory, "-c", query))
     found = re.search(r"ranks +fastest ms +slowest ms +mean ms +mean wait ms +sent +section\n[- ]+\n((?:.+\n)+)", done.stdout)
     check(found, done.stdout, done.stderr)
@@ -270,12 +270,12 @@ def test_explain_analyze_compares_ranks():
 
 def test_explain_says_how_ranks_share():
     directory = database("explain")
-    done = run(mpirun(2, directory, "-c", "EXPLAIN SELECT x.a FROM t x, t y WHERE x.a = y.a"))
+    done = run(mpirun(2, directory, "-c", "EXPLAIN (PROGRAM) SELECT x.a FROM t x, t y WHERE x.a = y.a"))
     check("build side broadcast to all (on GPUs: made by each)" in done.stdout and "2 ranks" in done.stdout, done.stdout)
-    done = run(mpirun(2, directory, "-c", "SET replicate_below = 0; EXPLAIN SELECT x.a FROM t x, t y WHERE x.a = y.a"))
+    done = run(mpirun(2, directory, "-c", "SET replicate_below = 0; EXPLAIN (PROGRAM) SELECT x.a FROM t x, t y WHERE x.a = y.a"))
     check("build side broadcast to all\n" in done.stdout, done.stdout)
     # A nested-loop join: the section over its grid, too, runs on all ranks. What reads a result is the master's.
-    done = run(mpirun(2, directory, "-c", "SET join_strategy = grid; EXPLAIN SELECT count(*) FROM t x, t y WHERE x.a < y.a"))
+    done = run(mpirun(2, directory, "-c", "SET join_strategy = grid; EXPLAIN (PROGRAM) SELECT count(*) FROM t x, t y WHERE x.a < y.a"))
     check("on every rank, the grid shared by tiles and ranges (on GPUs: by pieces of these rows); partial groups merged by a tree" in done.stdout, done.stdout)
     check(done.stdout.count("on the master") == 1, done.stdout)
 
@@ -524,7 +524,7 @@ def test_a_new_database_of_ranks():
     statistics = os.path.join(WORK, "new_one.stats")
     done = run(mpirun(3, directory, "--stats-file", statistics, "-c",
                       "SELECT 1; SET replicate_below = 0; CREATE TABLE t (a INTEGER) WITH (tablet_rows = 10);"
-                      "INSERT INTO t SELECT i FROM generate_series(1, 100) AS g (i); SELECT sum(a) FROM t; EXPLAIN SELECT sum(a) FROM t"))
+                      "INSERT INTO t SELECT i FROM generate_series(1, 100) AS g (i); SELECT sum(a) FROM t; EXPLAIN (PROGRAM) SELECT sum(a) FROM t"))
     check("sum(a)\n5050\n" in done.stdout and "\n3 ranks\n" in done.stdout and done.returncode == 0, done.stdout, done.stderr)
     check(done.stderr.count(said) == 1, done.stderr)
     check({line["rank"] for line in csv.DictReader(open(statistics)) if line["statement"] == "5"} == {"0", "1", "2"}, "all ranks read it")
@@ -635,7 +635,7 @@ def test_results_stay_distributed():
              "(SELECT a, row_number() OVER (PARTITION BY a % 700 ORDER BY c) AS place FROM t) x GROUP BY a) y")
     alone = run([TESSERA, directory, "-c", query]).stdout
     for above, stays in ((0, True), (2999, True), (3000, False)):
-        script = f"SET replicate_below = 0; SET exchange_above = {above}; EXPLAIN ANALYZE {query}; {query}"
+        script = f"SET replicate_below = 0; SET exchange_above = {above}; EXPLAIN (ANALYZE, PROGRAM) {query}; {query}"
         done = run(mpirun(3, directory, "-c", script))
         check(done.stdout.endswith(alone), done.stdout, done.stderr)
         sections = re.findall(r"its rows stay on the ranks; (\d+) went to the rank of their key", done.stdout)
@@ -662,7 +662,7 @@ def test_heavy_keys_are_spread():
             stats = os.path.join(WORK, "heavy.stats")
             done = run(mpirun(ranks, directory, "--stats-file", stats, "-c",
                               "SET threads = 1; SET replicate_below = 0; SET join_exchange = on;"
-                              f"EXPLAIN ANALYZE {query}; {query}"))
+                              f"EXPLAIN (ANALYZE, PROGRAM) {query}; {query}"))
             check(done.stdout.endswith(alone), query, alone, done.stdout, done.stderr)
             found = re.findall(r"heavy keys: (\d+), their rows spread", done.stdout)
             check(found == [str(keys)] * (keys > 0), query, "heavy keys:", found, done.stdout)
@@ -681,7 +681,7 @@ def test_build_side_beyond_the_limit():
     for settings in ("SET key_spans = off; ", off, "SET key_spans = off; " + off):
         done = run(mpirun(2, directory, "-c", settings + "SET broadcast_limit = 100; " + query))
         check(done.stdout.endswith("100,9900\n"), done.stdout, done.stderr)
-    done = run(mpirun(2, directory, "-c", "SET key_spans = off; " + off + f"SET broadcast_limit = 100; EXPLAIN {query}"))
+    done = run(mpirun(2, directory, "-c", "SET key_spans = off; " + off + f"SET broadcast_limit = 100; EXPLAIN (PROGRAM) {query}"))
     check("build side broadcast to all" in done.stdout and ", also of more than 100 bytes" in done.stdout, done.stdout)
 
 
@@ -706,7 +706,7 @@ def test_products_beyond_the_budget_come_in_pieces():
     for strategy, parts in (("auto", ("broadcast to all, more than 4000 bytes in pieces",)),
                             ("grid", ("broadcast to all, more than 4000 bytes in pieces", "more than 4000 bytes stay on their ranks"))):
         for ranks in (2, 3, 7):
-            done = run(mpirun(ranks, directory, "-c", f"SET join_strategy = {strategy}; {limit}{product}; EXPLAIN {product}"))
+            done = run(mpirun(ranks, directory, "-c", f"SET join_strategy = {strategy}; {limit}{product}; EXPLAIN (PROGRAM) {product}"))
             check(done.stdout.startswith(alone), strategy, ranks, done.stdout, done.stderr)
             check(all(part in done.stdout for part in parts), done.stdout)
     # One rank fails in one of the rounds, and the session goes on.
@@ -718,7 +718,7 @@ def test_products_beyond_the_budget_come_in_pieces():
     for join in ("SELECT count(*) FROM t x LEFT JOIN t y ON x.a < y.a AND y.c < 100",
                  "SELECT count(*) FROM t x WHERE NOT EXISTS (SELECT 1 FROM t y WHERE x.a < y.a AND y.c * 2 < x.c + 100)"):
         alone = run([TESSERA, directory, "-c", join]).stdout
-        done = run(mpirun(3, directory, "-c", limit + join + f"; EXPLAIN {join}"))
+        done = run(mpirun(3, directory, "-c", limit + join + f"; EXPLAIN (PROGRAM) {join}"))
         check(done.stdout.startswith(alone) and done.returncode == 0, alone, done.stdout, done.stderr)
         check("broadcast to all, also of more than 4000 bytes" in done.stdout, done.stdout)
 
@@ -736,7 +736,7 @@ def test_gpus_share_theta_joins():
             alone = run([TESSERA, directory, "-c", query]).stdout
             stats = os.path.join(WORK, "theta.stats")
             command = mpirun(2, directory, "--device", "gpu", "--stats-file", stats, "-c",
-                             f"{settings}SET join_strategy = {strategy}; EXPLAIN ANALYZE {query}; {query}",
+                             f"{settings}SET join_strategy = {strategy}; EXPLAIN (ANALYZE, PROGRAM) {query}; {query}",
                              wrap=("env", f"TESSERA_NCCL={os.path.dirname(emulated)}/nccl.so"))
             done = run([emulated if part == TESSERA else part for part in command])
             check(done.stdout.endswith(alone), strategy, done.stdout, done.stderr)

@@ -27,7 +27,7 @@ class CommonSubexpressionsTest : public testing::Test {
   std::string Answer(const std::string& sql) { return tessera::Answer(session_.get(), sql); }
   /// How many instructions of the query's program have this opcode.
   int Count(const std::string& opcode, const std::string& query) {
-    const std::string listing = Answer("EXPLAIN SELECT " + query);
+    const std::string listing = Answer("EXPLAIN (PROGRAM) SELECT " + query);
     int n = 0;
     for (size_t at = 0; (at = listing.find(" " + opcode + " ", at)) != std::string::npos; at += opcode.size()) ++n;
     return n;

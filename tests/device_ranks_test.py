@@ -30,7 +30,7 @@ def both_links():
 
 
 def plan(directory, query, links, settings=""):
-    done = on_devices(2, directory, "-c", SETTINGS + settings + "EXPLAIN ANALYZE " + query, links=links)
+    done = on_devices(2, directory, "-c", SETTINGS + settings + "EXPLAIN (ANALYZE, PROGRAM) " + query, links=links)
     check(done.returncode == 0, done.stderr)
     return done.stdout
 
@@ -137,11 +137,11 @@ def test_sides_that_do_not_fit_go_through_the_hosts():
     apart = "SET key_spans = off; "  # so that both sides have to be exchanged
     query = "SELECT count(*), sum(x.v - y.v), max(x.w + y.w) FROM s x, s y WHERE x.k = y.k"
     for memory, exchanged in (("64MB", True), ("1GB", False)):  # by itself
-        done = on_devices(2, directory, "--gpu-memory", memory, "-c", SETTINGS + apart + "EXPLAIN " + query)
+        done = on_devices(2, directory, "--gpu-memory", memory, "-c", SETTINGS + apart + "EXPLAIN (PROGRAM) " + query)
         check(("rows exchanged by key" in done.stdout) == exchanged, memory, done.stdout, done.stderr)
     for memory, by_devices in (("64MB", False), ("1GB", True)):
         same_rows(directory, query, BOTH_SIDES, "--gpu-memory", memory)
-        done = on_devices(2, directory, "--gpu-memory", memory, "-c", SETTINGS + BOTH_SIDES + "EXPLAIN ANALYZE " + query)
+        done = on_devices(2, directory, "--gpu-memory", memory, "-c", SETTINGS + BOTH_SIDES + "EXPLAIN (ANALYZE, PROGRAM) " + query)
         check(("both sides of the join exchanged by" in done.stdout) == by_devices, memory, done.stdout, done.stderr)
     # What probes makes a join table, which only the device may have.
     same_rows(directory, "SELECT count(*), sum(f.w), sum(x.v) FROM f, h, s x WHERE f.a = h.a AND h.k = x.k AND x.v % 300 = 0",
@@ -162,7 +162,7 @@ def test_texts_beside_a_table_that_is_exchanged():
              "GROUP BY d.name ORDER BY d.name")
     for ranks in (2, 3):
         same_rows(directory, query, "SET broadcast_limit = 400000; ", ranks=ranks)
-    text = on_devices(2, directory, "-c", SETTINGS + "SET broadcast_limit = 400000; EXPLAIN ANALYZE " + query).stdout
+    text = on_devices(2, directory, "-c", SETTINGS + "SET broadcast_limit = 400000; EXPLAIN (ANALYZE, PROGRAM) " + query).stdout
     check("both sides of the join exchanged by" in text and "rows of all ranks by" in text, text)
 
 

@@ -34,7 +34,7 @@ class Hoist : public testing::Test {
   /// Opcodes and first operands from the head of the join's loop to the end of its conditions; with `sinks`, to the end
   /// of its turn.
   std::string Loop(const std::string& query, bool sinks = false) {
-    std::istringstream listing(Answer("EXPLAIN SELECT " + query));
+    std::istringstream listing(Answer("EXPLAIN (PROGRAM) SELECT " + query));
     std::string line, out;
     bool probed = false, in_loop = false;
     while (std::getline(listing, line)) {
@@ -47,10 +47,10 @@ class Hoist : public testing::Test {
       probed |= opcode == "Probe";
       in_loop |= probed && opcode == "MaskSave";
     }
-    return "no loop in:\n" + Answer("EXPLAIN SELECT " + query);
+    return "no loop in:\n" + Answer("EXPLAIN (PROGRAM) SELECT " + query);
   }
   std::string Order(const std::string& query) {
-    const std::string plan = Answer("EXPLAIN SELECT " + query);
+    const std::string plan = Answer("EXPLAIN (PROGRAM) SELECT " + query);
     const size_t from = plan.find("sorted by "), to = plan.find(" where ", from);
     return from == std::string::npos ? "" : plan.substr(from + 10, to - from - 10);
   }

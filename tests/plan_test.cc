@@ -41,7 +41,7 @@ class PlanTest : public testing::Test {
 
   /// The plan, without estimates of rows.
   std::string PlanOf(const std::string& query) {
-    const std::string answer = Answer("EXPLAIN " + query);
+    const std::string answer = Answer("EXPLAIN (PROGRAM) " + query);
     std::string plan = answer.substr(0, answer.find("\n--") == std::string::npos ? 0 : answer.find("\n--"));
     for (size_t at; (at = plan.find("  (~")) != std::string::npos;) plan.erase(at, plan.find(')', at) + 1 - at);
     return plan;
@@ -60,7 +60,7 @@ class PlanTest : public testing::Test {
 
   /// The names of the program's sections: "scan item -> groups of 1 keys".
   std::vector<std::string> SectionsOf(const std::string& query) {
-    const std::string answer = Answer("EXPLAIN " + query);
+    const std::string answer = Answer("EXPLAIN (PROGRAM) " + query);
     std::vector<std::string> names;
     for (size_t at = 0; (at = answer.find("-- section ", at)) != std::string::npos;) {
       const size_t name = answer.find(": ", at) + 2;
@@ -367,7 +367,8 @@ TEST_F(PlanTest, ASideHasTheKeysOfAnEarlierOne) {
 TEST_F(PlanTest, ConditionsOnSeveralColumnsComeBehindAJoinThatLeavesFewRows) {
   // The instructions of the section that scans item, without operands.
   const auto order = [&](const std::string& where) {
-    const std::string listing = Answer("EXPLAIN SELECT sum(n) FROM item, orders WHERE orders = id AND " + where);
+    const std::string listing =
+        Answer("EXPLAIN (PROGRAM) SELECT sum(n) FROM item, orders WHERE orders = id AND " + where);
     const size_t begin = listing.find("scan item -> groups"), compare = listing.find("FilterGtI", begin);
     const size_t probe = listing.find("\n", listing.find(" Probe ", begin));
     EXPECT_NE(compare, std::string::npos) << listing;
@@ -399,7 +400,7 @@ TEST_F(PlanTest, TextIsReadAfterTheLimit) {
 
 TEST_F(PlanTest, RangesChooseTheWidthOfArithmetic) {
   // DECIMAL(24,4) by its type, and less than 2^63 by its values.
-  const std::string listing = Answer("EXPLAIN SELECT sum(price * price) FROM orders");
+  const std::string listing = Answer("EXPLAIN (PROGRAM) SELECT sum(price * price) FROM orders");
   EXPECT_EQ(listing.find("IToW"), std::string::npos) << listing;
   EXPECT_EQ(listing.find("SumW"), std::string::npos) << listing;
   EXPECT_EQ(Answer("SELECT sum(price * price) FROM orders"), "sum(price * price)\n3328335000.0000\n");

@@ -280,7 +280,7 @@ TEST(Session, ErrorsOfPreparedStatements) {
             "HINT:  You will need to rewrite or cast the expression.");
   Answer(session.get(), "INSERT INTO t VALUES (1)");
   EXPECT_EQ(Answer(session.get(), "EXECUTE query (2147483647)"), "ERROR:  integer out of range");
-  EXPECT_NE(Answer(session.get(), "EXPLAIN EXECUTE query (5)").find("scan t"), std::string::npos);
+  EXPECT_NE(Answer(session.get(), "EXPLAIN (PROGRAM) EXECUTE query (5)").find("scan t"), std::string::npos);
   EXPECT_NE(Answer(session.get(), "EXPLAIN ANALYZE EXECUTE query (5)").find("compiled in"), std::string::npos);
   // They are the session's own.
   EXPECT_NE(Answer(Open().get(), "EXECUTE query (1)").find("There are none in this session"), std::string::npos);

@@ -689,14 +689,14 @@ def test_format_follows_the_terminal():
 def test_explain_is_the_same_in_every_format():
     run("db", "-c", "CREATE TABLE t (x INTEGER, y INTEGER)", "-c", "INSERT INTO t VALUES (1, 2)", status=0)
     texts = {
-        run(f"-{name}", "db", "-c", "EXPLAIN SELECT sum(x * y) FROM t WHERE y BETWEEN 1 AND 3", status=0).out
+        run(f"-{name}", "db", "-c", "EXPLAIN (PROGRAM) SELECT sum(x * y) FROM t WHERE y BETWEEN 1 AND 3", status=0).out
         for name in ("box", "csv", "json", "markdown", "line")
     }
     equal(len(texts), 1)
     text = texts.pop()
     holds(re.search(r"^addr +opcode +p1 +p2 +p3 +p4 +comment$", text, re.M), text)
     holds(re.search(r"^\d+ +Filter ", text, re.M) and "SumI" in text, text)
-    analyzed = run("db", "-c", "EXPLAIN ANALYZE SELECT sum(x * y) FROM t", status=0).out
+    analyzed = run("db", "-c", "EXPLAIN (ANALYZE, PROGRAM) SELECT sum(x * y) FROM t", status=0).out
     holds("rows in" in analyzed and "executed in" in analyzed, analyzed)
     holds(re.search(r"^host +1 +1 +~1 +1 +0 .* scan t$", analyzed, re.M), analyzed)  # rows in, out, expected
 

@@ -234,12 +234,20 @@ TEST_F(StatementTest, Explain) {
   EXPECT_TRUE(Bound("EXPLAIN (ANALYZE) SELECT 1").explain_analyze);
   EXPECT_FALSE(Bound("EXPLAIN (ANALYZE off) SELECT 1").explain_analyze);
   EXPECT_EQ(Bound("EXPLAIN INSERT INTO u SELECT 1").kind, Statement::Kind::kInsert);
-  EXPECT_EQ(Message("EXPLAIN (COSTS) SELECT 1"), "EXPLAIN option \"costs\" is not supported");
-  EXPECT_EQ(Message("EXPLAIN INSERT INTO u VALUES (1)"), "EXPLAIN of INSERT ... VALUES is not supported");
+  EXPECT_EQ(Message("EXPLAIN (NOTHING) SELECT 1"), "EXPLAIN option \"nothing\" is not supported");
+  EXPECT_FALSE(Bound("EXPLAIN (COSTS off) SELECT 1").explain_form.costs);
+  EXPECT_TRUE(Bound("EXPLAIN (ANALYZE, BUFFERS, VERBOSE, COSTS off, TIMING, SUMMARY) SELECT 1").explain_form.buffers);
+  EXPECT_TRUE(Bound("EXPLAIN (PROGRAM) SELECT 1").explain_form.program);
+  EXPECT_TRUE(Bound("EXPLAIN (FORMAT JSON) SELECT 1").explain_form.json);
+  EXPECT_EQ(Message("EXPLAIN (FORMAT XML) SELECT 1"), "EXPLAIN (FORMAT xml) is not supported");
+  EXPECT_EQ(Message("EXPLAIN (PROGRAM, FORMAT JSON) SELECT 1"), "EXPLAIN (PROGRAM, FORMAT json) is not supported");
+  EXPECT_EQ(Bound("EXPLAIN INSERT INTO u VALUES (1)").kind, Statement::Kind::kInsert);
   EXPECT_EQ(Bound("EXPLAIN UPDATE u SET i = 1").kind, Statement::Kind::kUpdate);
   EXPECT_EQ(Bound("EXPLAIN DELETE FROM u").kind, Statement::Kind::kDelete);
-  EXPECT_EQ(Message("EXPLAIN ANALYZE DELETE FROM u"), "EXPLAIN ANALYZE of DELETE, UPDATE and MERGE is not supported");
-  EXPECT_EQ(Message("EXPLAIN CREATE TABLE v AS SELECT 1"), "EXPLAIN of this statement is not supported");
+  EXPECT_EQ(Bound("EXPLAIN ANALYZE DELETE FROM u").kind, Statement::Kind::kDelete);
+  EXPECT_TRUE(Bound("EXPLAIN ANALYZE DELETE FROM u").explain_analyze);
+  EXPECT_EQ(Bound("EXPLAIN CREATE TABLE v AS SELECT 1 AS one").kind, Statement::Kind::kCreateTable);
+  EXPECT_EQ(Message("EXPLAIN DECLARE c CURSOR FOR SELECT 1"), "EXPLAIN of this statement is not supported");
 }
 
 }  // namespace

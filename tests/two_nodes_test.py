@@ -65,7 +65,7 @@ def test_the_rows_of_one_process():
     shell = remote_shell()
     for per_node in (1, 2):
         first, second = {1: ("0", "1"), 2: ("0-1", "2-3")}[per_node]
-        done = run(mpirun(per_node, "--stats", "json", directory, "-c", SUM + "; EXPLAIN SELECT sum(a) FROM t", shell=shell))
+        done = run(mpirun(per_node, "--stats", "json", directory, "-c", SUM + "; EXPLAIN (PROGRAM) SELECT sum(a) FROM t", shell=shell))
         hosts = {(s["rank"], s["host"]) for s in map(json.loads, done.stderr.splitlines())}
         here = os.uname().nodename
         check(hosts == {(r, here if r < per_node else "second") for r in range(2 * per_node)}, hosts)
@@ -85,7 +85,7 @@ def test_the_option_hostfile():
     settings = {"plm_rsh_agent": remote_shell(), "oob_tcp_if_include": "lo", "btl_tcp_if_include": "lo"}
     command = ["env", *(f"OMPI_MCA_{name}={value}" for name, value in settings.items()), TESSERA, "--ranks", "4", "--hostfile", HOSTS,
                database("hostfile"), "-c"]
-    done = run([*command, "EXPLAIN SELECT sum(a) FROM t"])
+    done = run([*command, "EXPLAIN (PROGRAM) SELECT sum(a) FROM t"])
     check(f"4 ranks on 2 nodes: 0-2 on {os.uname().nodename}, 3 on second\n" in done.stdout, done.stdout, done.stderr)
     done = run([*command, SUM])
     check(done.stdout == "sum(a),max(b)\n4950,v4\n", done.stdout, done.stderr)

@@ -12,6 +12,7 @@
 #include "compiler/bind/change_binder.h"
 #include "compiler/bind/conflict_binder.h"
 #include "compiler/bind/copy_binder.h"
+#include "compiler/bind/explain_binder.h"
 #include "compiler/bind/expression_binder.h"
 #include "compiler/bind/macro_binder.h"
 #include "compiler/bind/merge_binder.h"
@@ -235,42 +236,20 @@ Status BindStatement(const ParseNode& node, std::string_view sql, const Dialect&
 
 Status BindExplain(const ParseNode& explain, std::string_view sql, const Dialect& dialect, const Snapshot& snapshot,
                    Statement* out) {
-  bool analyze = false, summarize = false;
-  if (const ParseNode* options = explain.Get(Field::k_options)) {
-    for (const ParseNode& option : *options) {
-      const std::string_view name = option.Text(Field::k_defname);
-      summarize = name == "summarize";  // what SUMMARIZE becomes, see dialect.cc
-      if (summarize) break;
-      if (name != "analyze")
-        return Unsupported("EXPLAIN option \"" + std::string(name) + "\" is not supported", option.location());
-      TESSERA_ASSIGN(analyze, BooleanOption(option));
-    }
-  }
+  bool summarize = false;
+  TESSERA_TRY(BindExplainOptions(explain, out, &summarize));
   const ParseNode& inner = *explain.Get(Field::k_query);
-  if (inner.Is(Tag::kExecuteStmt)) {
-    out->explain = true;
-    out->explain_analyze = analyze;
-    return BindExecute(inner, sql, dialect, out);
-  }
-  const bool changes = inner.Is(Tag::kDeleteStmt) || inner.Is(Tag::kUpdateStmt) || inner.Is(Tag::kMergeStmt);
-  if (!inner.Is(Tag::kSelectStmt) && !inner.Is(Tag::kInsertStmt) && !changes) {
+  const bool is_query = inner.Is(Tag::kSelectStmt);
+  out->explain = !summarize || !is_query;
+  if (inner.Is(Tag::kExecuteStmt)) return BindExecute(inner, sql, dialect, out);
+  const bool changes = inner.Is(Tag::kInsertStmt) || inner.Is(Tag::kDeleteStmt) || inner.Is(Tag::kUpdateStmt) ||
+                       inner.Is(Tag::kMergeStmt) || inner.Is(Tag::kCreateTableAsStmt);
+  if (!is_query && !changes) {
     return Unsupported("EXPLAIN of this statement is not supported", FirstWord(sql),
-                       "EXPLAIN takes SELECT, INSERT ... SELECT, DELETE, UPDATE and MERGE.");
+                       "EXPLAIN takes SELECT, INSERT, DELETE, UPDATE, MERGE, CREATE TABLE AS and EXECUTE.");
   }
-  if (changes && analyze)
-    return Unsupported("EXPLAIN ANALYZE of DELETE, UPDATE and MERGE is not supported", FirstWord(sql),
-                       "EXPLAIN shows how their rows are found.");
   TESSERA_TRY(BindStatement(inner, sql, dialect, snapshot, out));
-  if (analyze && (out->on_conflict != nullptr || out->returning != nullptr))
-    return Unsupported("EXPLAIN ANALYZE of INSERT with ON CONFLICT or RETURNING is not supported", FirstWord(sql),
-                       "EXPLAIN shows how its rows are made.");
-  if (summarize && inner.Is(Tag::kSelectStmt)) {
-    out->query = SummarizeQuery(std::move(out->query));
-    return {};
-  }
-  if (out->query == nullptr) return Unsupported("EXPLAIN of INSERT ... VALUES is not supported", FirstWord(sql));
-  out->explain = true;
-  out->explain_analyze = analyze;
+  if (!out->explain) out->query = SummarizeQuery(std::move(out->query));
   return {};
 }
 

@@ -15,6 +15,7 @@
 #include "compiler/generate/section_builder.h"
 #include "compiler/generate/section_scope.h"
 #include "compiler/plan/plan.h"
+#include "compiler/plan/plan_sections.h"
 #include "vm/program/program.h"
 
 namespace tessera {
@@ -26,7 +27,8 @@ struct Assembly {
   std::map<const Plan*, int> sections;  ///< the section that makes the rows of a block
   std::map<const Query*, int> working;  ///< of recursions: the section whose rows a working table stands for
   std::vector<double> estimates;        ///< per section, see Code
-  bool key_ranges = true;               ///< see PlanOptions::invisible_join
+  PlanSections of_plan;
+  bool key_ranges = true;  ///< see PlanOptions::invisible_join
 };
 
 /// Columns of relations: (relation, column).
@@ -75,6 +77,10 @@ class BlockGenerator {
   std::string ScanLabel(int relation) const;
   /// Ends the section. `rows`: how many rows the planner expects from it; -1 if there is no estimate.
   Status Finish(SectionBuilder* b, double rows);
+  /// The section that was added last does this part of the block.
+  void Note(PlanSections::Part part) {
+    assembly_.of_plan.of_block[{&plan_, part}] = static_cast<int>(program_->sections.size()) - 1;
+  }
   Status Ungrouped();
   /// Emits a row of the outputs of `q`.
   static Status Outputs(const Query& q, SectionBuilder* b);

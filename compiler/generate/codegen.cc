@@ -77,6 +77,7 @@ Status BlockGenerator::Block() {
   }
   if (q_.distinct) TESSERA_TRY(Distinct());
   // Order and limit belong to the last section.
+  Note(PlanSections::Part::kRows);
   Section& last = program_->sections.back();
   for (const OrderKey& k : q_.order_by) last.order.push_back({k.output, k.descending, k.nulls_first});
   last.limit = q_.limit;
@@ -159,7 +160,9 @@ Status BlockGenerator::Ungrouped() {
   TESSERA_TRY(Front(&b, &scope));
   TESSERA_TRY(Outputs(q_, &b));
   CloseLoops(&b);
-  return Finish(&b, plan_.joined_rows);
+  TESSERA_TRY(Finish(&b, plan_.joined_rows));
+  Note(PlanSections::Part::kPipeline);
+  return Status::Ok();
 }
 
 Status BlockGenerator::RowsOfValues(const std::vector<const Plan*>& blocks, size_t* next) {
@@ -179,6 +182,7 @@ Status BlockGenerator::RowsOfValues(const std::vector<const Plan*>& blocks, size
     TESSERA_TRY(Outputs(*row.query, &b));
     if (!row.constants.empty()) b.Emit(Opcode::MaskLoad, all);
     ++rows;
+    assembly_.of_plan.of_block[{&row, PlanSections::Part::kPipeline}] = static_cast<int>(program_->sections.size());
   }
   return Finish(&b, rows);
 }
@@ -223,6 +227,7 @@ Status BlockGenerator::Distinct() {
       b.Emit(Opcode::Emit);
     }
     TESSERA_TRY(Finish(&b, plan_.made_rows));
+    if (stage == 0) Note(PlanSections::Part::kDistinct);
   }
   return Status::Ok();
 }
@@ -237,8 +242,8 @@ Result<Code> Generate(const Plan& plan, const PlanOptions& options) {
     assembly.program->columns.push_back({o.name, o.expr->type});
   }
   assembly.estimates.resize(assembly.program->sections.size(), -1);
-  RemoveCopies(assembly.program.get(), &assembly.estimates);
-  return Code{std::move(assembly.program), std::move(assembly.estimates)};
+  RemoveCopies(assembly.program.get(), &assembly.estimates, &assembly.of_plan);
+  return Code{std::move(assembly.program), std::move(assembly.estimates), std::move(assembly.of_plan)};
 }
 
 }  // namespace tessera

@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "compiler/plan/plan.h"
 #include "compiler/plan/plan_options.h"
+#include "compiler/plan/plan_sections.h"
 #include "vm/program/program.h"
 
 namespace tessera {
@@ -16,6 +17,7 @@ namespace tessera {
 struct Code {
   std::unique_ptr<vm::Program> program;
   std::vector<double> estimates;  ///< per section: rows that the planner expects from it; -1: no estimate
+  PlanSections sections;          ///< which of them do what
 };
 
 /// The program that answers the query of `plan`. Errors: kUnsupported, the query needs more than the machine has.

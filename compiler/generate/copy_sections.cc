@@ -59,13 +59,15 @@ void Erase(vm::Program* program, int32_t number) {
 
 }  // namespace
 
-void RemoveCopies(vm::Program* program, std::vector<double>* estimates) {
+void RemoveCopies(vm::Program* program, std::vector<double>* estimates, PlanSections* of_plan) {
   // (The last section's rows are the result.)
   for (int32_t i = static_cast<int32_t>(program->sections.size()) - 2; i >= 0; --i) {
     const std::vector<int32_t> columns = CopiedColumns(program->sections[static_cast<size_t>(i)]);
     const bool appended_to = std::any_of(program->sections.begin(), program->sections.end(),
                                          [&](const Section& s) { return s.append_to == i || s.again == i; });
     if (columns.empty() || appended_to) continue;
+    const int32_t source = program->sections[static_cast<size_t>(i)].source;
+    of_plan->ForEach([&](int* section) { *section = *section == i ? source : *section > i ? *section - 1 : *section; });
     ReadSource(program, i, columns);
     Erase(program, i);
     estimates->erase(estimates->begin() + i);

@@ -6,12 +6,13 @@
 
 #include <vector>
 
+#include "compiler/plan/plan_sections.h"
 #include "vm/program/program.h"
 
 namespace tessera {
 
 /// Removes the sections whose rows are columns of an earlier section's rows, all of them and in their order, if only other
-/// sections read them. `estimates`: one for each section, kept in step.
-void RemoveCopies(vm::Program* program, std::vector<double>* estimates);
+/// sections read them. `estimates`: one for each section, kept in step, as `of_plan` is: what a copy did its source does.
+void RemoveCopies(vm::Program* program, std::vector<double>* estimates, PlanSections* of_plan);
 
 }  // namespace tessera

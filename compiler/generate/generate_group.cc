@@ -168,6 +168,8 @@ Status BlockGenerator::GroupedDirectly() {
   CloseLoops(&b);
   SetColumns(&b.section, keys, &lowered);
   TESSERA_TRY(Finish(&b, plan_.made_rows));
+  Note(PlanSections::Part::kPipeline);
+  Note(PlanSections::Part::kGroups);
   return AboveGroups(lowered);
 }
 
@@ -227,6 +229,7 @@ Status BlockGenerator::GroupedTwice() {
   const std::vector<vm::AggregateSpec> first_aggregates = b.section.aggregates;
   const std::vector<size_t> states = vm::AggregateColumns(b.section);  // the first column of each
   TESSERA_TRY(Finish(&b, -1));
+  Note(PlanSections::Part::kPipeline);
 
   // Second grouping, over the rows of the first.
   const int source = static_cast<int>(program_->sections.size()) - 1;
@@ -305,6 +308,7 @@ Status BlockGenerator::GroupedTwice() {
   keys.resize(group_keys);
   SetColumns(&c.section, keys, &lowered);
   TESSERA_TRY(Finish(&c, plan_.made_rows));
+  Note(PlanSections::Part::kGroups);
   return AboveGroups(lowered);
 }
 
@@ -322,7 +326,9 @@ Status BlockGenerator::AboveGroups(const std::vector<AggregateColumns>& lowered)
   for (size_t i = 0; i < EmittedOutputs(q_); ++i) b.WillEvaluate(*q_.outputs[i].expr);
   for (const ExprPtr& h : q_.having) TESSERA_TRY(b.Keep(*h));
   TESSERA_TRY(Outputs(q_, &b));
-  return Finish(&b, q_.having.empty() ? plan_.made_rows : -1);
+  TESSERA_TRY(Finish(&b, q_.having.empty() ? plan_.made_rows : -1));
+  Note(PlanSections::Part::kAbove);
+  return Status::Ok();
 }
 
 }  // namespace tessera

@@ -91,6 +91,7 @@ Status BlockGenerator::BuildSide(const JoinStep& j) {
   for (const auto& [built, join] : join_of_) {  // a side may be there once for its rows and once for its keys
     if (!MakesSameTable(*built, j)) continue;
     join_of_[&j] = join;
+    assembly_.of_plan.of_side[&j] = program_->joins[static_cast<size_t>(join)].section;
     return Status::Ok();
   }
   if (!j.of_stored) TESSERA_TRY(Sides(j.relation, j.joins, j.stored));
@@ -123,6 +124,7 @@ Status BlockGenerator::StoreRows(int driver, Steps joins) {
   CloseLoops(&b);
   TESSERA_TRY(Finish(&b, joins.back().rows));
   stored.section = static_cast<int>(program_->sections.size()) - 1;
+  assembly_.of_plan.of_stored[{&plan_, driver}] = stored.section;
   return Status::Ok();
 }
 
@@ -185,6 +187,9 @@ Status BlockGenerator::FillTable(const JoinStep& j) {
   program_->joins.push_back(
       {j.unique, static_cast<int32_t>(program_->sections.size()) - 1, j.strategy, order, j.selective});
   join_of_[&j] = join;
+  const int section = static_cast<int>(program_->sections.size()) - 1;
+  assembly_.of_plan.of_side[&j] = section;
+  if (&j == &driver_) assembly_.of_plan.of_stored[{&plan_, j.relation}] = section;
   return Status::Ok();
 }
 

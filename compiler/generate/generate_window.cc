@@ -115,7 +115,9 @@ Status BlockGenerator::Windows() {
   for (const Output& o : finals.outputs) b.section.registers.push_back(o.expr->type);
   b.section.columns = b.section.registers;
   TESSERA_TRY(Outputs(finals, &b));
-  return Finish(&b, plan_.made_rows);
+  TESSERA_TRY(Finish(&b, plan_.made_rows));
+  Note(PlanSections::Part::kWindows);
+  return Status::Ok();
 }
 
 }  // namespace tessera

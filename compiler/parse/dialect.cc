@@ -122,6 +122,7 @@ void DialectReader::Scan() {
   size_t statement = 0;    // its first token
   size_t body = kNothing;  // the AS behind which the query of a CREATE begins
   int depth = 0;
+  bool creates = false;
   for (Token t = NextToken(sql_, 0);; t = NextToken(sql_, t.end)) {
     if (t.kind == Token::Kind::kSpace) continue;
     Lexeme l{static_cast<uint32_t>(t.begin), static_cast<uint32_t>(t.end), t.kind, Keyword::kNone, 0};
@@ -131,13 +132,17 @@ void DialectReader::Scan() {
                                          (tokens_.back().symbol != '.' && tokens_.back().keyword != Keyword::kAs))) {
       l.keyword = FindWord(sql_.substr(t.begin, t.end - t.begin));
     }
+    // EXPLAIN ANALYZE CREATE TABLE t AS
+    if (l.keyword == Keyword::kCreate && statement < tokens_.size())
+      creates = creates || tokens_[statement].keyword == Keyword::kExplain;
     depth += l.symbol == '(' ? 1 : l.symbol == ')' ? -1 : 0;
     if (l.symbol == ';') {
       statement = tokens_.size() + 1;
       body = kNothing;
+      creates = false;
       depth = 0;
     } else if (l.keyword == Keyword::kAs && depth == 0 && body == kNothing && statement < tokens_.size() &&
-               tokens_[statement].keyword == Keyword::kCreate) {
+               (tokens_[statement].keyword == Keyword::kCreate || creates)) {
       body = tokens_.size();
     }
     if (!tokens_.empty() && tokens_.back().keyword == Keyword::kQualify && !BeginsCondition(l))

@@ -215,6 +215,17 @@ struct MergeAction {
   RowRules rules;  ///< of its rows; empty if there are none
 };
 
+/// What EXPLAIN shows, and how.
+struct ExplainForm {
+  bool program = false;  ///< the sections with their instructions instead of the tree
+  bool json = false;
+  bool verbose = false;  ///< conditions and keys whole, and the numbers of sections
+  bool costs = true;     ///< rows that are expected
+  bool buffers = false;  ///< tablets and bytes
+  bool timing = true;
+  bool summary = true;  ///< the line of totals
+};
+
 struct Statement {
   enum class Kind : uint8_t {
     kSelect,
@@ -244,8 +255,9 @@ struct Statement {
     kDropView
   };
   Kind kind = Kind::kSelect;
-  bool explain = false;  ///< kSelect, kInsert ... SELECT, kDelete, kUpdate and kMerge only
+  bool explain = false;  ///< kSelect, kInsert, kDelete, kUpdate, kMerge, kCreateTable with a query, and kExecute only
   bool explain_analyze = false;
+  ExplainForm explain_form;
 
   /// kSelect; kInsert from SELECT; kCreateTable AS SELECT, which stores the visible outputs; kCopyTo (table or query): its
   /// outputs have the target's types; kDelete, kUpdate: change_binder.h; kMerge: merge_binder.h; kAlterTable: alter_binder.h.

@@ -1,0 +1,20 @@
+// EXPLAIN's tree: the plan, and beside each step what a run measured of it.
+//
+// Start at: PlanTreeText, PlanTreeJson. Any thread.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "session/session.h"
+
+namespace tessera {
+
+/// A line for each step, its inputs indented below it, and a line of totals if it has run. Conditions and keys are cut to
+/// what `width` columns have room for, but for VERBOSE; 0: the columns of a terminal that is not known.
+std::string PlanTreeText(const Explanation& explanation, size_t width);
+
+/// The same in the form of PostgreSQL's EXPLAIN (FORMAT JSON): an array of one object, whose "Plan" is the tree.
+std::string PlanTreeJson(const Explanation& explanation);
+
+}  // namespace tessera
