@@ -1,4 +1,4 @@
-#include "session/explain_statement.h"
+// EXPLAIN: the plan of a statement, or its program; with ANALYZE it runs first, as it does without EXPLAIN.
 
 #include "base/clock.h"
 #include "base/phase_clock.h"
@@ -26,14 +26,8 @@ Status Run(SessionState* state, std::string_view sql, Compiled* compiled,
            const std::shared_ptr<const Snapshot>& snapshot) {
   NoRows nothing;
   if (ChangesRows(compiled->statement)) return Change(state, sql, compiled, snapshot, &nothing);
-  switch (compiled->statement.kind) {
-    case Statement::Kind::kInsert:
-      return Insert(state, *compiled, *snapshot, &nothing);
-    case Statement::Kind::kCreateTable:
-      return CreateTable(state, *compiled, *snapshot);
-    default:
-      break;
-  }
+  if (compiled->statement.kind == Statement::Kind::kInsert) return Insert(state, *compiled, *snapshot, &nothing);
+  if (compiled->statement.kind == Statement::Kind::kCreateTable) return CreateTable(state, *compiled, *snapshot);
   const auto count = [&](RowBatch&& batch) {
     state->timing.rows += batch.rows;
     return Status::Ok();

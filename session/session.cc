@@ -16,7 +16,6 @@
 #include "compiler/compiler.h"
 #include "compiler/parse/prepared_text.h"
 #include "mpi/cluster.h"
-#include "session/explain_statement.h"
 #include "session/program_run.h"
 #include "session/same_snapshot.h"
 #include "session/session_state.h"

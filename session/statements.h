@@ -39,6 +39,14 @@ Result<std::vector<std::string>> FirstColumn(SessionState* state, const std::str
 /// Errors: more than one row.
 Status SetVariable(SessionState* state, const Compiled& compiled, const Snapshot& snapshot);
 
+// explain_statement.cc
+/// `sql` was compiled to `compiled`, which is compiled anew if a change finds other tables. Errors: those of the statement.
+Status Explain(SessionState* state, std::string_view sql, Compiled* compiled,
+               const std::shared_ptr<const Snapshot>& snapshot, ResultWriter* out);
+
+/// "EXPLAIN (ANALYZE, VERBOSE) ": what to write before the text of a prepared statement; "" if it is not explained.
+std::string ExplainWords(const Statement& statement);
+
 // change_statements.cc
 /// DELETE, UPDATE, MERGE and INSERT ... ON CONFLICT, which the statement `sql` was compiled to against `snapshot`: compiled anew if the tables have changed
 /// when the writer lock is held.

@@ -160,9 +160,7 @@ Status BlockGenerator::Ungrouped() {
   TESSERA_TRY(Front(&b, &scope));
   TESSERA_TRY(Outputs(q_, &b));
   CloseLoops(&b);
-  TESSERA_TRY(Finish(&b, plan_.joined_rows));
-  Note(PlanSections::Part::kPipeline);
-  return Status::Ok();
+  return Finish(&b, plan_.joined_rows);
 }
 
 Status BlockGenerator::RowsOfValues(const std::vector<const Plan*>& blocks, size_t* next) {

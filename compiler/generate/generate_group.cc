@@ -168,8 +168,6 @@ Status BlockGenerator::GroupedDirectly() {
   CloseLoops(&b);
   SetColumns(&b.section, keys, &lowered);
   TESSERA_TRY(Finish(&b, plan_.made_rows));
-  Note(PlanSections::Part::kPipeline);
-  Note(PlanSections::Part::kGroups);
   return AboveGroups(lowered);
 }
 
@@ -229,7 +227,6 @@ Status BlockGenerator::GroupedTwice() {
   const std::vector<vm::AggregateSpec> first_aggregates = b.section.aggregates;
   const std::vector<size_t> states = vm::AggregateColumns(b.section);  // the first column of each
   TESSERA_TRY(Finish(&b, -1));
-  Note(PlanSections::Part::kPipeline);
 
   // Second grouping, over the rows of the first.
   const int source = static_cast<int>(program_->sections.size()) - 1;
@@ -308,11 +305,11 @@ Status BlockGenerator::GroupedTwice() {
   keys.resize(group_keys);
   SetColumns(&c.section, keys, &lowered);
   TESSERA_TRY(Finish(&c, plan_.made_rows));
-  Note(PlanSections::Part::kGroups);
   return AboveGroups(lowered);
 }
 
 Status BlockGenerator::AboveGroups(const std::vector<AggregateColumns>& lowered) {
+  Note(PlanSections::Part::kGroups);
   const int source = static_cast<int>(program_->sections.size()) - 1;
   const std::vector<SqlType> columns = program_->sections.back().columns;
   GroupScope scope(q_, columns, lowered);

@@ -258,6 +258,8 @@ BlockGenerator::DriverFilters BlockGenerator::FiltersOf(int driver, Steps joins)
 }
 
 Status BlockGenerator::Front(SectionBuilder* b, PipelineScope* scope) {
+  // (It is the next section that is added.)
+  assembly_.of_plan.of_block[{&plan_, PlanSections::Part::kPipeline}] = static_cast<int>(program_->sections.size());
   ScanDriver(b, scope);
   for (const Expr* c : plan_.constants) TESSERA_TRY(b->Keep(*c));
   // false: another section scans and stores it

@@ -384,20 +384,12 @@ PlanNode ChangeNode(const Statement& statement, PlanNode rows) {
     node.children.push_back(std::move(rows));
     return node;
   };
-  switch (statement.kind) {
-    case Kind::kInsert:
-      return change("Insert into ", "Insert");
-    case Kind::kDelete:
-      return change("Delete from ", "Delete");
-    case Kind::kUpdate:
-      return change("Update ", "Update");
-    case Kind::kMerge:
-      return change("Merge into ", "Merge");
-    case Kind::kCreateTable:
-      return change("Create table ", "Create");
-    default:
-      return rows;
-  }
+  if (statement.kind == Kind::kInsert) return change("Insert into ", "Insert");
+  if (statement.kind == Kind::kDelete) return change("Delete from ", "Delete");
+  if (statement.kind == Kind::kUpdate) return change("Update ", "Update");
+  if (statement.kind == Kind::kMerge) return change("Merge into ", "Merge");
+  if (statement.kind == Kind::kCreateTable) return change("Create table ", "Create");
+  return rows;
 }
 
 std::string PlanText(const PlanNode& node) {
