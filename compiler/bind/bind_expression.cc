@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/interrupt.h"
+#include "compiler/bind/array_text.h"
 #include "compiler/bind/expression_binder.h"
 #include "compiler/bind/macro_call.h"
 #include "compiler/parse/parser.h"
@@ -88,6 +89,23 @@ std::string FeatureName(const ParseNode& node) {
   return "this expression (" + std::string(node.text()) + ")";
 }
 
+/// ARRAY[1, 2] of constants as a text; nullptr: it has others.
+Result<ExprPtr> ConstantArray(ExpressionBinder* binder, const ParseNode& array) {
+  std::vector<std::optional<std::string>> texts;
+  if (const ParseNode* const elements = array.Get(Field::k_elements)) {
+    for (const ParseNode& element : *elements) {
+      TESSERA_ASSIGN(const ExprPtr e, binder->Bind(element));
+      if (!IsConstant(*e)) return ExprPtr();
+      if (e->constant.null) {
+        texts.emplace_back();
+      } else {
+        texts.emplace_back(e->type.id == TypeId::kNull ? e->constant.text : ToText(e->constant));
+      }
+    }
+  }
+  return MakeConstant(Value::Text(ArrayText(texts)), array.FirstLocation());
+}
+
 bool IsSchemaName(std::string_view name) {
   return name == "public" || name == "main" || name == "information_schema" || name == "pg_catalog";
 }
@@ -146,6 +164,10 @@ Result<ExprPtr> ExpressionBinder::BindNode(const ParseNode& node) {
       return BindGrouping(node);
     case Tag::kParamRef:
       return BindStatementParameter(static_cast<size_t>(node.Number(Field::k_number)), node.location());
+    case Tag::kA_ArrayExpr: {
+      TESSERA_ASSIGN(ExprPtr array, ConstantArray(this, node));
+      return array != nullptr ? Result<ExprPtr>(std::move(array)) : NotSupported(node);
+    }
     default:
       return NotSupported(node);
   }

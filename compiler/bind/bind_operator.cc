@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string>
 
+#include "compiler/bind/array_text.h"
 #include "compiler/bind/expression_binder.h"
 #include "compiler/query/fold.h"
 #include "compiler/query/functions.h"
@@ -344,8 +345,10 @@ Result<ExprPtr> ExpressionBinder::BindOperator(const ParseNode& node) {
     return Unsupported("this operator is not supported", position);
   }
   const ParseNode* name = node.Get(Field::k_name);
-  if (name->size() > 1) return Unsupported("OPERATOR(schema.name) is not supported", position);
-  const std::string_view symbol = name->first()->Text(Field::k_sval);
+  std::string_view symbol = name->first()->Text(Field::k_sval);
+  if (name->size() == 2 && symbol == "pg_catalog") symbol = name->first()->next()->Text(Field::k_sval);
+  if (name->size() > 1 && symbol == name->first()->Text(Field::k_sval))
+    return Unsupported("OPERATOR(schema.name) is not supported", position);
   const ParseNode* l = node.Get(Field::k_lexpr);
   const ParseNode* r = node.Get(Field::k_rexpr);
   if (l == nullptr) {
@@ -659,12 +662,66 @@ Result<ExprPtr> ExpressionBinder::BindLike(const ParseNode& node) {
               node.location());
 }
 
+namespace {
+
+/// The array without a cast to a type of arrays around it.
+const ParseNode& WithoutArrayCast(const ParseNode& node) {
+  const bool is_cast = node.Is(Tag::kTypeCast) && node.Get(Field::k_typeName)->Get(Field::k_arrayBounds) != nullptr;
+  return is_cast ? *node.Get(Field::k_arg) : node;
+}
+
+/// Whether x is an element of the text y, which is an array of numbers or plain words, or a vector of numbers.
+constexpr const char* kIsElement =
+    "strpos(',' || replace(btrim(y, '{}'), ' ', ',') || ',', ',' || CAST(x AS text) || ',') > 0";
+
+/// The elements of '{1,2}' as literals in quotes.
+Result<std::vector<ExprPtr>> LiteralsOf(const Expr& array) {
+  TESSERA_ASSIGN(const auto elements, ElementsOfArray(array.constant.text, array.position));
+  std::vector<ExprPtr> literals;
+  for (const std::optional<std::string>& element : elements) {
+    Value value = Value::Null(SqlType::Of(TypeId::kNull));
+    if (element) {
+      value.null = false;
+      value.text = *element;
+    }
+    literals.push_back(MakeConstant(std::move(value), array.position));
+  }
+  return literals;
+}
+
+}  // namespace
+
 Result<ExprPtr> ExpressionBinder::BindAnyOfArray(const ParseNode& node) {
   const int position = node.location();
-  const ParseNode& array = *node.Get(Field::k_rexpr);
-  const std::string_view symbol = node.Get(Field::k_name)->first()->Text(Field::k_sval);
+  const ParseNode& array = WithoutArrayCast(*node.Get(Field::k_rexpr));
+  std::string_view symbol;
+  for (const ParseNode& part : *node.Get(Field::k_name)) symbol = part.Text(Field::k_sval);
   const bool all = node.Text(Field::k_kind) == "AEXPR_OP_ALL";
   const bool like = symbol.find("~~") != std::string_view::npos;
+  if (!array.Is(Tag::kA_ArrayExpr) && !like) {
+    TESSERA_ASSIGN(ExprPtr text, Bind(array));
+    TESSERA_ASSIGN(text, Resolve(std::move(text), SqlType::Text()));
+    const bool is_text = text->type.id == TypeId::kText;
+    if (is_text && IsConstant(*text) && !text->constant.null) {
+      TESSERA_ASSIGN(ExprPtr x, Bind(*node.Get(Field::k_lexpr)));
+      TESSERA_ASSIGN(std::vector<ExprPtr> parts, LiteralsOf(*text));
+      if (parts.empty()) return MakeBoolean(all, position);
+      if (symbol == "=" && !all) return InList(std::move(x), std::move(parts), position);
+      for (ExprPtr& part : parts) {
+        TESSERA_ASSIGN(ExprPtr copy, Copy(*x));
+        TESSERA_ASSIGN(part, Infix(symbol, std::move(copy), std::move(part), position));
+        TESSERA_ASSIGN(part, Resolve(std::move(part), kBoolean));
+        if (part->type.id != TypeId::kBoolean)
+          return SqlError("op ANY/ALL (array) requires operator to yield boolean", position);
+      }
+      if (parts.size() == 1) return std::move(parts[0]);
+      return Folded(MakeFunction(all ? Function::kAnd : Function::kOr, kBoolean, position, std::move(parts)));
+    }
+    if (is_text && symbol == "=" && !all) {
+      TESSERA_ASSIGN(ExprPtr x, BindTyped(*node.Get(Field::k_lexpr)));
+      return BindText(kIsElement, ExprList(std::move(x), std::move(text)), position);
+    }
+  }
   if (!array.Is(Tag::kA_ArrayExpr)) {
     return Unsupported("ANY or ALL of an array that is not written as ARRAY[...] is not supported", position,
                        "Write x = ANY (ARRAY[1, 2]) or x IN (1, 2).");

@@ -231,6 +231,7 @@ Status FromBinder::BindRows(const ParseNode& item, NameScope* scope) {
   if (name == kFileCall) return BindFile(item, *call, name, scope);
   const TableFunction bind = FindTableFunction(name);
   if (bind != nullptr) return (this->*bind)(item, *call, name, scope);
+  if (name.starts_with("pragma_")) return BindPragma(item, *call, name, scope);  // says which there are
   return NoTableFunction(name, FindMacro(context_, name, false) != nullptr, call->location());
 }
 

@@ -2,9 +2,11 @@
 #include <span>
 #include <string>
 
+#include "compiler/bind/array_text.h"
 #include "compiler/bind/catalog_tables.h"
 #include "compiler/bind/expression_binder.h"
 #include "compiler/bind/table_binder.h"
+#include "compiler/parse/statement_option.h"
 #include "compiler/query/dependencies.h"
 #include "compiler/query/fold.h"
 #include "compiler/query/nearest_name.h"
@@ -185,25 +187,68 @@ Result<SqlType> ExpressionBinder::BindType(const ParseNode& type_name, int posit
   }
 }
 
+namespace {
+
+/// The name of what a number stands for, as a text over x.
+constexpr std::pair<std::string_view, const char*> kNamesOfOids[] = {
+    {"regclass", "(SELECT c.relname FROM pg_catalog.pg_class AS c WHERE c.oid = x)"},
+    {"regtype", "format_type(x, NULL)"},
+    {"regnamespace", "(SELECT n.nspname FROM pg_catalog.pg_namespace AS n WHERE n.oid = x)"},
+    {"regproc", "(SELECT p.proname FROM pg_catalog.pg_proc AS p WHERE p.oid = x)"},
+    {"regrole", "(SELECT r.rolname FROM pg_catalog.pg_roles AS r WHERE r.oid = x)"},
+};
+
+/// By PostgreSQL's names, SQL's, or that of an enum; -1: there is none.
+int64_t OidOfType(std::string_view text, const std::vector<EnumType>* types) {
+  const std::string name = LowerCase(std::string_view(text.starts_with("pg_catalog.") ? text.substr(11) : text));
+  for (const CatalogType& type : CatalogTypes()) {
+    if (name == type.internal || name == type.name || name == LowerCase(std::string_view(type.sql))) return type.oid;
+  }
+  for (size_t i = 0; types != nullptr && i < types->size(); ++i) {
+    if ((*types)[i].name == name) return OidOfEnum(name);
+  }
+  return -1;
+}
+
+}  // namespace
+
 Result<ExprPtr> ExpressionBinder::BindCast(const ParseNode& node) {
   const ParseNode& type_name = *node.Get(Field::k_typeName);
   const int position = node.location() >= 0 ? node.location() : type_name.location();
   const bool tries = FindMark(*context_, Dialect::Mark::Kind::kTryCast, node.location()) != nullptr;
   const ParseNode* const names = type_name.Get(Field::k_names);
-  const std::string_view name = names != nullptr && names->size() == 1 ? names->first()->Text(Field::k_sval) : "";
-  if (name == "regclass" && context_->snapshot != nullptr) {
-    const ParseNode* const text = node.Get(Field::k_arg)->Get(Field::k_sval);
-    if (text == nullptr)
-      return Unsupported("regclass of anything but a constant text is not supported", position,
-                         "Join with pg_class: its oid is the number of a table, relname the name.");
+  std::string_view name = names != nullptr ? names->first()->Text(Field::k_sval) : "";
+  if (name == "pg_catalog" && names->size() == 2) name = names->first()->next()->Text(Field::k_sval);
+  const ParseNode* const text = node.Get(Field::k_arg)->Get(Field::k_sval);
+  const bool is_oid = name == "oid" || name == "xid" || (name == "regtype" && text != nullptr);
+  for (const auto& [of, name_of] : kNamesOfOids) {
+    if (of != name || text != nullptr || context_->snapshot == nullptr) continue;
+    TESSERA_ASSIGN(ExprPtr oid, Bind(*node.Get(Field::k_arg)));
+    if (oid->type.id == TypeId::kText) return oid;  // it is the name already
+    return BindText(name_of, ExprList(std::move(oid)), position);
+  }
+  if (name == "regtype" && text != nullptr) {
+    const int64_t oid = OidOfType(text->Text(Field::k_sval), dialect().types);
+    if (oid < 0) return SqlError("type \"" + std::string(text->Text(Field::k_sval)) + "\" does not exist", position);
+    return MakeConstant(Value::Int(SqlType::Of(TypeId::kBigint), oid), position);
+  }
+  if (name == "regclass" && text != nullptr && context_->snapshot != nullptr) {
     const std::string_view relation = text->Text(Field::k_sval);
     NoteMoment();
     const int64_t oid = OidOfName(relation, *context_->snapshot);
     if (oid < 0) return TableNotFound(relation, node.Get(Field::k_arg)->location(), *context_->snapshot);
     return MakeConstant(Value::Int(SqlType::Of(TypeId::kBigint), oid), position);
   }
+  if (type_name.Get(Field::k_arrayBounds) != nullptr && !tries) {
+    TESSERA_ASSIGN(ExprPtr array, Bind(*node.Get(Field::k_arg)));
+    TESSERA_ASSIGN(array, Resolve(std::move(array), SqlType::Text()));
+    if (IsConstant(*array) && array->type.id == TypeId::kText && !array->constant.null)
+      TESSERA_TRY(ElementsOfArray(array->constant.text, position).status());
+    if (array->type.id == TypeId::kText) return array;
+    return Unsupported("array types are not supported", type_name.location());
+  }
   SqlType type = SqlType::Of(TypeId::kBigint);  // of what PostgreSQL calls an oid
-  if (name != "oid") {
+  if (!is_oid) {
     TESSERA_ASSIGN(type, BindType(type_name, type_name.location()));
   }
   TESSERA_ASSIGN(ExprPtr e, Bind(*node.Get(Field::k_arg)));

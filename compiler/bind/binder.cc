@@ -9,6 +9,7 @@
 #include "compiler/bind/alter_binder.h"
 #include "compiler/bind/bind_view.h"
 #include "compiler/bind/catalog_query.h"
+#include "compiler/bind/catalog_tables.h"
 #include "compiler/bind/change_binder.h"
 #include "compiler/bind/conflict_binder.h"
 #include "compiler/bind/copy_binder.h"
@@ -255,6 +256,11 @@ Status BindExplain(const ParseNode& explain, std::string_view sql, const Dialect
 
 Status BindStatement(const ParseNode& node, std::string_view sql, const Dialect& dialect, const Snapshot& snapshot,
                      Statement* out) {
+  if (!dialect.notice.empty()) {
+    out->kind = Statement::Kind::kNotice;
+    out->notice = dialect.notice;
+    return {};
+  }
   if (dialect.macro.of_rows && !dialect.macro.drops && !node.Is(Tag::kSelectStmt))
     return SqlError("AS TABLE takes a query", dialect.macro.begin);
   switch (node.tag()) {
@@ -310,6 +316,10 @@ Status BindStatement(const ParseNode& node, std::string_view sql, const Dialect&
       out->setting = node.Text(Field::k_name);
       out->kind = out->setting == "tables" ? Statement::Kind::kSelect : Statement::Kind::kShow;
       if (out->setting == "tables") out->query = TablesQuery(snapshot);
+      if (const char* const value = ServerSetting(out->setting)) {
+        out->kind = Statement::Kind::kSelect;
+        out->query = ConstantRows({out->setting}, {SqlType::Text()}, {{Value::Text(value)}});
+      }
       return {};
     case Tag::kExplainStmt:
       return BindExplain(node, sql, dialect, snapshot, out);

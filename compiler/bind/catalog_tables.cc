@@ -14,6 +14,14 @@ namespace {
 
 constexpr int64_t kFirstConstraint = int64_t{1} << 30, kConstraintsOfTable = 4096;
 
+/// Tables of which others say that a row is about one of theirs.
+constexpr std::pair<std::string_view, int64_t> kSystemTables[] = {
+    {"pg_class", 1259},      {"pg_attribute", 1249}, {"pg_type", 1247},        {"pg_proc", 1255},
+    {"pg_namespace", 2615},  {"pg_attrdef", 2604},   {"pg_constraint", 2606},  {"pg_index", 2610},
+    {"pg_database", 1262},   {"pg_am", 2601},        {"pg_description", 2609}, {"pg_trigger", 2620},
+    {"pg_tablespace", 1213}, {"pg_rewrite", 2618},   {"pg_authid", 1260},
+};
+
 /// "DECIMAL(8,2)": the type, and the numbers behind it.
 void ReadType(const std::string& text, CatalogColumnOf* column) {
   const size_t open = text.find('(');
@@ -64,7 +72,7 @@ int64_t OidOfEnum(const std::string& name) {
 }
 
 int64_t OidOfName(std::string_view text, const Snapshot& snapshot) {
-  for (const std::string_view schema : {"public.", "main."}) {
+  for (const std::string_view schema : {"public.", "main.", "pg_catalog."}) {
     if (text.starts_with(schema)) text.remove_prefix(schema.size());
   }
   std::string name(text);
@@ -78,7 +86,14 @@ int64_t OidOfName(std::string_view text, const Snapshot& snapshot) {
   }
   std::shared_ptr<const TableInfo> table = snapshot.Find(QualifiedName(kTemporarySchema, name));
   if (table == nullptr) table = snapshot.Find(name);
-  return table != nullptr ? OidOf(*table) : -1;
+  if (table != nullptr) return OidOf(*table);
+  for (const auto& [system, oid] : kSystemTables) {
+    if (name == system) return oid;
+  }
+  for (const CatalogConstraint& c : CatalogConstraintsOf(snapshot)) {
+    if (c.kind != 'c' && c.name == name) return c.oid;
+  }
+  return -1;
 }
 
 std::string FormatTypeText(const std::vector<EnumType>* types) {
@@ -156,7 +171,7 @@ std::vector<CatalogConstraint> CatalogConstraintsOf(const Snapshot& snapshot) {
 }
 
 const CatalogTable* FindCatalogTable(std::string_view schema, std::string_view name) {
-  for (const auto* tables : {&InformationSchema(), &PgCatalog(), &DuckdbCatalog()}) {
+  for (const auto* tables : {&InformationSchema(), &PgCatalog(), &PgServerCatalog(), &DuckdbCatalog()}) {
     for (const CatalogTable& table : *tables) {
       const bool is_in =
           schema.empty() ? std::string_view(table.schema) != "information_schema" : schema == table.schema;
@@ -168,7 +183,7 @@ const CatalogTable* FindCatalogTable(std::string_view schema, std::string_view n
 
 std::string NamesOfCatalogTables(std::string_view schema) {
   std::string names;
-  for (const auto* tables : {&InformationSchema(), &PgCatalog(), &DuckdbCatalog()}) {
+  for (const auto* tables : {&InformationSchema(), &PgCatalog(), &PgServerCatalog(), &DuckdbCatalog()}) {
     for (const CatalogTable& table : *tables) {
       if (schema == table.schema) names += (names.empty() ? "" : ", ") + std::string(table.name);
     }

@@ -32,9 +32,13 @@ struct CatalogTable {
   std::vector<std::vector<Value>> (*rows)(const Snapshot&);
 };
 
-/// information_schema.cc, pg_catalog.cc, duckdb_catalog.cc
+/// information_schema.cc, pg_catalog.cc, pg_server_catalog.cc, duckdb_catalog.cc
 const std::vector<CatalogTable>& InformationSchema();
 const std::vector<CatalogTable>& PgCatalog();
+/// What PostgreSQL says of the server, and tables that are empty here.
+const std::vector<CatalogTable>& PgServerCatalog();
+/// What SHOW says of a setting of PostgreSQL; nullptr: it is none of pg_settings.
+const char* ServerSetting(std::string_view name);
 /// They are also called: duckdb_tables().
 const std::vector<CatalogTable>& DuckdbCatalog();
 

@@ -8,6 +8,7 @@
 #include "compiler/bind/catalog_query.h"
 #include "compiler/bind/catalog_tables.h"
 #include "compiler/bind/macro_call.h"
+#include "compiler/bind/pragma_tables.h"
 #include "compiler/bind/query_binder.h"
 #include "compiler/bind/relation_name.h"
 #include "compiler/bind/table_binder.h"
@@ -318,6 +319,22 @@ Status FromBinder::BindCache(const ParseNode& item, const ParseNode& call, const
   std::shared_ptr<Query> query = CacheQuery(*context_.snapshot, caches);
   Relation relation = DerivedTable(std::move(query));
   relation.alias = "tessera_cache";
+  return AddRelation(std::move(relation), "", item.Get(Field::k_alias), call.location(), scope);
+}
+
+Status FromBinder::BindPragma(const ParseNode& item, const ParseNode& call, const std::string& name,
+                              NameScope* scope) {
+  const ParseNode* const args = call.Get(Field::k_args);
+  const ParseNode* const text = args != nullptr && args->size() == 1 ? args->first()->Get(Field::k_sval) : nullptr;
+  if (args != nullptr && text == nullptr)
+    return SqlError(name + " takes the name of a table", call.location(), "Write " + name + "('table').");
+  const std::string argument(text != nullptr ? text->Text(Field::k_sval) : "");
+  if (text != nullptr && name != "pragma_index_info" && OidOfName(argument, *context_.snapshot) < 0)
+    return TableNotFound(argument, args->first()->location(), *context_.snapshot);
+  TESSERA_ASSIGN(std::shared_ptr<Query> query,
+                 PragmaQuery(name, text != nullptr ? &argument : nullptr, *context_.snapshot, call.location()));
+  Relation relation = DerivedTable(std::move(query));
+  relation.alias = name;
   return AddRelation(std::move(relation), "", item.Get(Field::k_alias), call.location(), scope);
 }
 

@@ -61,6 +61,7 @@ class FromBinder {
   Status BindCache(const ParseNode& item, const ParseNode& call, const std::string& name, NameScope* scope);
   /// duckdb_tables() and its kin.
   Status BindCatalogCall(const ParseNode& item, const ParseNode& call, const std::string& name, NameScope* scope);
+  Status BindPragma(const ParseNode& item, const ParseNode& call, const std::string& name, NameScope* scope);
   /// bind_file.cc: 'a.csv', read_csv('a.csv', ...) and their kin.
   Status BindFile(const ParseNode& item, const ParseNode& call, const std::string& name, NameScope* scope);
   /// The value of a row of a series of integers that are not all constants; `values` gets the relation that it is over,

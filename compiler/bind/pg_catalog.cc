@@ -13,7 +13,7 @@ namespace {
 using Rows = std::vector<std::vector<Value>>;
 
 constexpr TypeId kText = TypeId::kText, kNumber = TypeId::kBigint, kFlag = TypeId::kBoolean;
-constexpr int64_t kSchemaOid = 2200, kCatalogOid = 11, kInformationOid = 13000, kTemporaryOid = 13001;
+constexpr int64_t kSchemaOid = 2200, kCatalogOid = 11, kInformationOid = 13000, kTemporaryOid = 13001, kHeapOid = 2;
 
 int64_t SchemaOid(const ViewSchema& view) { return view.temporary ? kTemporaryOid : kSchemaOid; }
 int64_t SchemaOid(const TableInfo& table) { return IsTemporaryName(table.schema.name) ? kTemporaryOid : kSchemaOid; }
@@ -46,7 +46,7 @@ Rows PgViews(const Snapshot& snapshot) {
 Rows PgNamespace(const Snapshot&) {
   Rows rows;
   const auto add = [&](int64_t oid, const char* name) {
-    rows.push_back({CatalogNumber(oid), CatalogText(name), CatalogNumber(10)});
+    rows.push_back({CatalogNumber(oid), CatalogText(name), CatalogNumber(10), NoText()});
   };
   add(kCatalogOid, "pg_catalog");
   add(kSchemaOid, kTheSchema);
@@ -59,11 +59,33 @@ Rows PgClass(const Snapshot& snapshot) {
   Rows rows;
   const auto add = [&](int64_t oid, const std::string& name, int64_t schema, double tuples, bool indexed,
                        const char* kind, size_t columns, size_t checks) {
-    rows.push_back({CatalogNumber(oid), CatalogText(name), CatalogNumber(schema), CatalogNumber(10),
-                    Value::Float(SqlType::Of(TypeId::kDouble), tuples), CatalogFlag(indexed),
-                    CatalogText(schema == kTemporaryOid ? "t" : "p"), CatalogText(kind),
-                    CatalogNumber(static_cast<int64_t>(columns)), CatalogNumber(static_cast<int64_t>(checks)),
-                    CatalogFlag(false), CatalogFlag(false), CatalogFlag(false), CatalogFlag(false)});
+    rows.push_back({CatalogNumber(oid),
+                    CatalogText(name),
+                    CatalogNumber(schema),
+                    CatalogNumber(10),
+                    Value::Float(SqlType::Of(TypeId::kDouble), tuples),
+                    CatalogFlag(indexed),
+                    CatalogText(schema == kTemporaryOid ? "t" : "p"),
+                    CatalogText(kind),
+                    CatalogNumber(static_cast<int64_t>(columns)),
+                    CatalogNumber(static_cast<int64_t>(checks)),
+                    CatalogFlag(false),
+                    CatalogFlag(false),
+                    CatalogFlag(false),
+                    CatalogFlag(false),
+                    CatalogNumber(*kind == 'r' ? kHeapOid : 0),
+                    CatalogNumber(0),
+                    CatalogNumber(0),
+                    CatalogNumber(0),
+                    CatalogNumber(0),
+                    CatalogText("d"),
+                    CatalogFlag(false),
+                    NoText(),
+                    NoText(),
+                    NoText(),
+                    CatalogFlag(true),
+                    CatalogFlag(false),
+                    CatalogNumber(0)});
   };
   for (const auto& table : snapshot.tables) {
     const TableSchema& schema = table->schema;
@@ -84,11 +106,27 @@ Rows PgAttribute(const Snapshot& snapshot) {
   Rows rows;
   for (const CatalogColumnOf& c : CatalogColumnsOf(snapshot)) {
     const bool generated = c.schema != nullptr && c.schema->generated_text;
-    rows.push_back({CatalogNumber(c.relation_oid), CatalogText(c.name), CatalogNumber(c.type_oid()),
-                    CatalogNumber(c.type != nullptr ? c.type->bytes : 4), CatalogNumber(c.number),
-                    CatalogNumber(c.modifier()), CatalogFlag(c.schema != nullptr && c.schema->not_null),
-                    CatalogFlag(c.schema != nullptr && (generated || c.schema->HasDefault())), CatalogText(""),
-                    CatalogText(generated ? "s" : ""), CatalogFlag(false)});
+    rows.push_back({CatalogNumber(c.relation_oid),
+                    CatalogText(c.name),
+                    CatalogNumber(c.type_oid()),
+                    CatalogNumber(c.type != nullptr ? c.type->bytes : 4),
+                    CatalogNumber(c.number),
+                    CatalogNumber(c.modifier()),
+                    CatalogFlag(c.schema != nullptr && c.schema->not_null),
+                    CatalogFlag(c.schema != nullptr && (generated || c.schema->HasDefault())),
+                    CatalogText(""),
+                    CatalogText(generated ? "s" : ""),
+                    CatalogFlag(false),
+                    CatalogNumber(0),
+                    CatalogNumber(0),
+                    CatalogFlag(false),
+                    CatalogFlag(true),
+                    CatalogNumber(0),
+                    CatalogNumber(-1),
+                    NoText(),
+                    NoText(),
+                    CatalogText("p"),
+                    CatalogText("")});
   }
   return rows;
 }
@@ -99,7 +137,9 @@ Rows PgType(const Snapshot& snapshot) {
                        char category) {
     rows.push_back({CatalogNumber(oid), CatalogText(name), CatalogNumber(schema), CatalogNumber(bytes),
                     CatalogText(kind), CatalogText(std::string(1, category)), CatalogFlag(false), CatalogNumber(0),
-                    CatalogNumber(0), CatalogNumber(0), CatalogNumber(-1)});
+                    CatalogNumber(0), CatalogNumber(0), CatalogNumber(-1), CatalogNumber(0), CatalogNumber(0),
+                    CatalogText(","), CatalogNumber(10), CatalogFlag(true), CatalogFlag(false), NoText(),
+                    CatalogNumber(0)});
   };
   for (const CatalogType& type : CatalogTypes())
     add(type.oid, type.internal, kCatalogOid, type.bytes, "b", type.category);
@@ -111,11 +151,26 @@ Rows PgConstraint(const Snapshot& snapshot) {
   Rows rows;
   for (const CatalogConstraint& c : CatalogConstraintsOf(snapshot)) {
     const bool is_key = c.kind != 'c';
-    rows.push_back({CatalogNumber(c.oid), CatalogText(c.name), CatalogNumber(SchemaOid(*c.table)),
-                    CatalogText(std::string(1, c.kind)), CatalogFlag(false), CatalogFlag(false), CatalogFlag(true),
-                    CatalogNumber(OidOf(*c.table)), CatalogNumber(is_key ? c.oid : 0), CatalogNumber(0),
+    rows.push_back({CatalogNumber(c.oid),
+                    CatalogText(c.name),
+                    CatalogNumber(SchemaOid(*c.table)),
+                    CatalogText(std::string(1, c.kind)),
+                    CatalogFlag(false),
+                    CatalogFlag(false),
+                    CatalogFlag(true),
+                    CatalogNumber(OidOf(*c.table)),
+                    CatalogNumber(is_key ? c.oid : 0),
+                    CatalogNumber(0),
                     is_key ? CatalogText("{" + Numbers(c.columns, ",") + "}") : NoText(),
-                    is_key ? NoText() : CatalogText(c.check)});
+                    is_key ? NoText() : CatalogText(c.check),
+                    CatalogNumber(0),
+                    CatalogNumber(0),
+                    NoText(),
+                    CatalogText(" "),
+                    CatalogText(" "),
+                    CatalogText(" "),
+                    CatalogFlag(true),
+                    CatalogFlag(false)});
   }
   return rows;
 }
@@ -126,7 +181,9 @@ Rows PgIndex(const Snapshot& snapshot) {
     if (c.kind == 'c') continue;
     rows.push_back({CatalogNumber(c.oid), CatalogNumber(OidOf(*c.table)),
                     CatalogNumber(static_cast<int64_t>(c.columns.size())), CatalogFlag(true),
-                    CatalogFlag(c.kind == 'p'), CatalogFlag(true), CatalogText(Numbers(c.columns, " "))});
+                    CatalogFlag(c.kind == 'p'), CatalogFlag(true), CatalogText(Numbers(c.columns, " ")),
+                    CatalogFlag(false), CatalogFlag(false), CatalogNumber(static_cast<int64_t>(c.columns.size())),
+                    CatalogFlag(false), CatalogFlag(true), CatalogFlag(true), CatalogFlag(true), NoText(), NoText()});
   }
   return rows;
 }
@@ -169,7 +226,10 @@ std::vector<CatalogTable> RelationTables() {
        "pg_views",
        {{"schemaname", kText}, {"viewname", kText}, {"viewowner", kText}, {"definition", kText}},
        PgViews},
-      {kSchema, "pg_namespace", {{"oid", kNumber}, {"nspname", kText}, {"nspowner", kNumber}}, PgNamespace},
+      {kSchema,
+       "pg_namespace",
+       {{"oid", kNumber}, {"nspname", kText}, {"nspowner", kNumber}, {"nspacl", kText}},
+       PgNamespace},
       {kSchema,
        "pg_class",
        {{"oid", kNumber},
@@ -185,7 +245,20 @@ std::vector<CatalogTable> RelationTables() {
         {"relhasrules", kFlag},
         {"relhastriggers", kFlag},
         {"relrowsecurity", kFlag},
-        {"relispartition", kFlag}},
+        {"relispartition", kFlag},
+        {"relam", kNumber},
+        {"reltablespace", kNumber},
+        {"reloftype", kNumber},
+        {"reltoastrelid", kNumber},
+        {"reltype", kNumber},
+        {"relreplident", kText},
+        {"relforcerowsecurity", kFlag},
+        {"relpartbound", kText},
+        {"reloptions", kText},
+        {"relacl", kText},
+        {"relispopulated", kFlag},
+        {"relhassubclass", kFlag},
+        {"relpages", kNumber}},
        PgClass},
   };
 }
@@ -195,17 +268,12 @@ std::vector<CatalogTable> PartTables() {
   return {
       {kSchema,
        "pg_attribute",
-       {{"attrelid", kNumber},
-        {"attname", kText},
-        {"atttypid", kNumber},
-        {"attlen", kNumber},
-        {"attnum", kNumber},
-        {"atttypmod", kNumber},
-        {"attnotnull", kFlag},
-        {"atthasdef", kFlag},
-        {"attidentity", kText},
-        {"attgenerated", kText},
-        {"attisdropped", kFlag}},
+       {{"attrelid", kNumber},      {"attname", kText},       {"atttypid", kNumber},   {"attlen", kNumber},
+        {"attnum", kNumber},        {"atttypmod", kNumber},   {"attnotnull", kFlag},   {"atthasdef", kFlag},
+        {"attidentity", kText},     {"attgenerated", kText},  {"attisdropped", kFlag}, {"attcollation", kNumber},
+        {"attndims", kNumber},      {"atthasmissing", kFlag}, {"attislocal", kFlag},   {"attinhcount", kNumber},
+        {"attstattarget", kNumber}, {"attacl", kText},        {"attoptions", kText},   {"attstorage", kText},
+        {"attcompression", kText}},
        PgAttribute},
       {kSchema,
        "pg_type",
@@ -219,22 +287,23 @@ std::vector<CatalogTable> PartTables() {
         {"typrelid", kNumber},
         {"typelem", kNumber},
         {"typbasetype", kNumber},
-        {"typtypmod", kNumber}},
+        {"typtypmod", kNumber},
+        {"typcollation", kNumber},
+        {"typarray", kNumber},
+        {"typdelim", kText},
+        {"typowner", kNumber},
+        {"typisdefined", kFlag},
+        {"typispreferred", kFlag},
+        {"typdefault", kText},
+        {"typndims", kNumber}},
        PgType},
       {kSchema,
        "pg_constraint",
-       {{"oid", kNumber},
-        {"conname", kText},
-        {"connamespace", kNumber},
-        {"contype", kText},
-        {"condeferrable", kFlag},
-        {"condeferred", kFlag},
-        {"convalidated", kFlag},
-        {"conrelid", kNumber},
-        {"conindid", kNumber},
-        {"confrelid", kNumber},
-        {"conkey", kText},
-        {"conbin", kText}},
+       {{"oid", kNumber},         {"conname", kText},       {"connamespace", kNumber}, {"contype", kText},
+        {"condeferrable", kFlag}, {"condeferred", kFlag},   {"convalidated", kFlag},   {"conrelid", kNumber},
+        {"conindid", kNumber},    {"confrelid", kNumber},   {"conkey", kText},         {"conbin", kText},
+        {"conparentid", kNumber}, {"contypid", kNumber},    {"confkey", kText},        {"confupdtype", kText},
+        {"confdeltype", kText},   {"confmatchtype", kText}, {"conislocal", kFlag},     {"connoinherit", kFlag}},
        PgConstraint},
       {kSchema,
        "pg_index",
@@ -244,7 +313,16 @@ std::vector<CatalogTable> PartTables() {
         {"indisunique", kFlag},
         {"indisprimary", kFlag},
         {"indisvalid", kFlag},
-        {"indkey", kText}},
+        {"indkey", kText},
+        {"indisclustered", kFlag},
+        {"indisreplident", kFlag},
+        {"indnkeyatts", kNumber},
+        {"indisexclusion", kFlag},
+        {"indimmediate", kFlag},
+        {"indisready", kFlag},
+        {"indislive", kFlag},
+        {"indpred", kText},
+        {"indexprs", kText}},
        PgIndex},
   };
 }

@@ -24,6 +24,7 @@ constexpr KeywordRow kKeywords[] = {
     {"asc", Keyword::kAsc},
     {"asof", Keyword::kForeign},
     {"by", Keyword::kBy},
+    {"collate", Keyword::kCollate},
     {"create", Keyword::kCreate},
     {"desc", Keyword::kDesc},
     {"describe", Keyword::kDescribe},
@@ -109,7 +110,10 @@ Status DialectReader::Read() {
   if (tokens_.size() == 1) return {};
   TESSERA_TRY(ReadFirstWords());
   levels_.push_back({});
-  for (; tokens_[i_].kind != Token::Kind::kEnd; ++i_) TESSERA_TRY(ReadToken());
+  for (; tokens_[i_].kind != Token::Kind::kEnd; ++i_) {
+    if (tokens_[i_].keyword == Keyword::kCollate) ReadCollate();
+    TESSERA_TRY(ReadToken());
+  }
   while (!levels_.empty()) {
     EndQuery();
     levels_.pop_back();
@@ -185,6 +189,7 @@ Status DialectReader::ReadFirstWords() {
       Replace(tokens_[view + 1].begin, tokens_[view + 3].end, "");
     }
   }
+  if (text(0) == "pragma") return ReadPragma();
   if (!ReadInsertOr() && tokens_[0].kind == Token::Kind::kWord) {
     std::optional<Status> refused = ForeignStatement(text(0), text(1), static_cast<int>(tokens_[0].begin));
     if (refused) return *std::move(refused);

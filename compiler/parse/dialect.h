@@ -89,6 +89,7 @@ struct Dialect : SessionNames {
   std::string variable;        ///< SET VARIABLE: the statement is the query of its value; "": it is another statement
   bool reset = false;          ///< RESET VARIABLE
   bool describe = false;       ///< DESCRIBE: the statement is the query to describe
+  std::string notice;          ///< all that the statement does is to say this; "": it is another statement
   bool or_replace = false;     ///< CREATE OR REPLACE
   bool if_not_exists = false;  ///< CREATE VIEW IF NOT EXISTS
   enum class InsertOr : uint8_t { kFail, kIgnore, kReplace };

@@ -5,6 +5,7 @@
 
 #include "compiler/parse/dialect_reader.h"
 #include "compiler/parse/sql_scanner.h"
+#include "compiler/parse/statement_option.h"
 #include "compiler/parse/unsupported_statement.h"
 
 namespace tessera {
@@ -272,6 +273,19 @@ bool DialectReader::ReadSubscript() {
   Insert(name.begin, "(");
   Insert(At(-1).end, ")");
   return true;
+}
+
+void DialectReader::ReadCollate() {
+  if (!EndsOperand(At(-1))) return;
+  const auto word = [&](int by) {
+    std::string name = LowerCase(sql_.substr(At(by).begin, At(by).end - At(by).begin));
+    if (name.size() > 2 && name.front() == '"' && name.back() == '"') name = name.substr(1, name.size() - 2);
+    return name;
+  };
+  const int last = word(1) == "pg_catalog" && At(2).symbol == '.' ? 3 : 1;
+  const std::string name = word(last);
+  if (name == "default" || name == "c" || name == "posix" || name == "ucs_basic")
+    Replace(At(0).begin, At(last).end, "");
 }
 
 bool DialectReader::ReadInsertOr() {

@@ -32,6 +32,7 @@ enum class Keyword : uint8_t {
   kDistinct,
   kExcept,
   kExclude,
+  kCollate,
   kExplain,
   kFetch,
   kFor,
@@ -233,8 +234,12 @@ class DialectReader {
   void ReadAsOf();
   /// f(x)[1] becomes (f(x))[1], unnest([1, 2]) becomes unnest(ARRAY[1, 2]).
   bool ReadSubscript();
+  /// Texts are ordered by their bytes, so that COLLATE "C" and pg_catalog.default are nothing.
+  void ReadCollate();
   /// SET VARIABLE and RESET VARIABLE.
   void ReadVariable();
+  /// dialect_pragma.cc: the statement becomes another. Errors: an unknown one.
+  Status ReadPragma();
   /// dialect_macro.cc: CREATE MACRO and DROP MACRO; FUNCTION is the same word. Goes on to the body.
   Status ReadMacro();
 

@@ -63,8 +63,6 @@ struct Foreign {
   const char* hint;
 };
 constexpr Foreign kForeign[] = {
-    {"pragma", "", "PRAGMA",
-     "SHOW ALL lists the settings and SET name = value changes one; SHOW TABLES and DESCRIBE t show the tables."},
     {"attach", "", "ATTACH", kOneDatabase},
     {"detach", "", "DETACH", kOneDatabase},
     {"use", "", "USE", kOneDatabase},

@@ -29,6 +29,16 @@ Result<ExprPtr> ExpressionBinder::BindElement(const ParseNode& node) {
   };
   const bool one =
       subscripts.size() == 1 && subscript.Get(Field::k_uidx) != nullptr && subscript.Get(Field::k_is_slice) == nullptr;
+  if (one && list.Is(Tag::kA_ArrayExpr)) {
+    TESSERA_ASSIGN(const ExprPtr place, Bind(*subscript.Get(Field::k_uidx)));
+    if (!IsConstant(*place) || place->constant.null || !place->type.IsInteger()) return refused();
+    const ParseNode* const elements = list.Get(Field::k_elements);
+    const auto count = elements == nullptr ? 0 : static_cast<int64_t>(elements->size());
+    if (place->constant.i64 < 1 || place->constant.i64 > count) return MakeNull(kText, position);
+    const ParseNode* element = elements->first();
+    for (int64_t n = 1; n < place->constant.i64; ++n) element = element->next();
+    return Bind(*element);
+  }
   if (!one || !list.Is(Tag::kFuncCall)) return refused();
   std::string name;
   for (const ParseNode& n : *list.Get(Field::k_funcname)) name = n.Text(Field::k_sval);

@@ -1,0 +1,371 @@
+// The rest of pg_catalog: what PostgreSQL says of the server, definitions as SQL, and tables that clients read and that
+// are empty here.
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "compiler/bind/catalog_tables.h"
+#include "compiler/parse/statement_option.h"
+#include "compiler/query/schema_text.h"
+
+namespace tessera {
+namespace {
+
+using Rows = std::vector<std::vector<Value>>;
+
+constexpr TypeId kText = TypeId::kText, kNumber = TypeId::kBigint, kFlag = TypeId::kBoolean;
+constexpr const char* kSchema = "pg_catalog";
+constexpr int64_t kOwner = 10, kPublic = 2200, kUtf8 = 6;
+constexpr int64_t kFirstFunction = int64_t{3} << 29, kFirstDefault = int64_t{1} << 31;
+
+Rows NoRows(const Snapshot&) { return {}; }
+
+std::string NamesOf(const CatalogConstraint& c) {
+  std::string names;
+  for (const int column : c.columns)
+    names += (names.empty() ? "" : ", ") + QuotedName(c.table->schema.columns[static_cast<size_t>(column)].name);
+  return names;
+}
+
+/// (a, b := 2) of "(a, b := 2) AS a + b"
+std::string ParametersOf(const Macro& macro) {
+  size_t end = 0;
+  for (int depth = 0; end < macro.definition.size(); ++end) {
+    depth += macro.definition[end] == '(' ? 1 : macro.definition[end] == ')' ? -1 : 0;
+    if (depth == 0 && macro.definition[end] == ')') break;
+  }
+  const size_t begin = macro.definition.find('(');
+  return begin == std::string::npos || begin >= end ? "" : macro.definition.substr(begin + 1, end - begin - 1);
+}
+
+/// What pg_get_constraintdef and its kin give. `kind`: c, a constraint; i, an index; v, a view; f, a function's arguments.
+Rows Definitions(const Snapshot& snapshot) {
+  Rows rows;
+  const auto add = [&](int64_t oid, const char* kind, std::string text) {
+    rows.push_back({CatalogNumber(oid), CatalogText(kind), CatalogText(std::move(text))});
+  };
+  for (const CatalogConstraint& c : CatalogConstraintsOf(snapshot)) {
+    const std::string names = NamesOf(c);
+    if (c.kind == 'c') {
+      add(c.oid, "c", "CHECK (" + c.check + ")");
+      continue;
+    }
+    add(c.oid, "c", (c.kind == 'p' ? "PRIMARY KEY (" : "UNIQUE (") + names + ")");
+    add(c.oid, "i",
+        "CREATE UNIQUE INDEX " + QuotedName(c.name) + " ON public." + QuotedName(c.table->schema.name) +
+            " USING btree (" + names + ")");
+  }
+  for (size_t v = 0; v < snapshot.views.size(); ++v) add(OidOfView(v), "v", snapshot.views[v]->query + ";");
+  for (size_t m = 0; m < snapshot.macros.size(); ++m)
+    add(kFirstFunction + static_cast<int64_t>(m), "f", ParametersOf(snapshot.macros[m]));
+  return rows;
+}
+
+Rows PgAttrdef(const Snapshot& snapshot) {
+  Rows rows;
+  for (const CatalogColumnOf& c : CatalogColumnsOf(snapshot)) {
+    if (c.schema == nullptr || (!c.schema->generated_text && !c.schema->HasDefault())) continue;
+    const std::string text = c.schema->generated_text                              ? *c.schema->generated_text
+                             : c.schema->default_text && c.schema->type.IsQuoted() ? QuotedText(*c.schema->default_text)
+                             : c.schema->default_text                              ? *c.schema->default_text
+                                                      : c.schema->default_expression.value_or("");
+    rows.push_back({CatalogNumber(kFirstDefault + c.relation_oid * 8192 + c.number), CatalogNumber(c.relation_oid),
+                    CatalogNumber(c.number), CatalogText(text)});
+  }
+  return rows;
+}
+
+Rows PgProc(const Snapshot& snapshot) {
+  Rows rows;
+  for (size_t m = 0; m < snapshot.macros.size(); ++m) {
+    const Macro& macro = snapshot.macros[m];
+    const std::string parameters = ParametersOf(macro);
+    const auto count = parameters.empty() ? 0 : std::ranges::count(parameters, ',') + 1;
+    rows.push_back({CatalogNumber(kFirstFunction + static_cast<int64_t>(m)), CatalogText(macro.name),
+                    CatalogNumber(kPublic), CatalogNumber(kOwner), CatalogNumber(14), CatalogText("f"),
+                    CatalogFlag(macro.of_rows), CatalogNumber(count), CatalogText(CreateMacroText(macro)),
+                    CatalogText("i"), NoText()});
+  }
+  return rows;
+}
+
+Rows PgEnum(const Snapshot& snapshot) {
+  Rows rows;
+  for (const EnumType& type : snapshot.types) {
+    const int64_t oid = OidOfEnum(type.name);
+    for (size_t i = 0; i < type.labels.size(); ++i) {
+      rows.push_back({CatalogNumber(oid * 4096 + static_cast<int64_t>(i)), CatalogNumber(oid),
+                      Value::Float(SqlType::Of(TypeId::kDouble), static_cast<double>(i + 1)),
+                      CatalogText(type.labels[i])});
+    }
+  }
+  return rows;
+}
+
+Rows PgIndexes(const Snapshot& snapshot) {
+  Rows rows;
+  for (const CatalogConstraint& c : CatalogConstraintsOf(snapshot)) {
+    if (c.kind == 'c') continue;
+    rows.push_back({CatalogText(kTheSchema), CatalogText(c.table->schema.name), CatalogText(c.name), NoText(),
+                    CatalogText("CREATE UNIQUE INDEX " + QuotedName(c.name) + " ON public." +
+                                QuotedName(c.table->schema.name) + " USING btree (" + NamesOf(c) + ")")});
+  }
+  return rows;
+}
+
+Rows PgAm(const Snapshot&) {
+  return {{CatalogNumber(2), CatalogText("heap"), CatalogText("t")},
+          {CatalogNumber(403), CatalogText("btree"), CatalogText("i")}};
+}
+
+Rows PgRoles(const Snapshot&) {
+  return {{CatalogNumber(kOwner), CatalogText(kTheDatabase), CatalogFlag(true), CatalogFlag(true), CatalogFlag(true),
+           CatalogFlag(true), CatalogFlag(true), CatalogFlag(false), CatalogNumber(-1), NoText(), CatalogFlag(true),
+           NoText()}};
+}
+
+Rows PgDatabase(const Snapshot&) {
+  return {{CatalogNumber(1), CatalogText(kTheDatabase), CatalogNumber(kOwner), CatalogNumber(kUtf8), CatalogText("c"),
+           CatalogText("C"), CatalogText("C"), NoText(), CatalogFlag(false), CatalogFlag(true), CatalogNumber(-1),
+           CatalogNumber(1663), NoText()}};
+}
+
+/// Settings of PostgreSQL that clients ask, as they hold here.
+constexpr std::pair<const char*, const char*> kSettings[] = {
+    {"client_encoding", "UTF8"},
+    {"DateStyle", "ISO, MDY"},
+    {"default_transaction_isolation", "serializable"},
+    {"integer_datetimes", "on"},
+    {"IntervalStyle", "postgres"},
+    {"lc_collate", "C"},
+    {"lc_ctype", "C"},
+    {"max_identifier_length", "63"},
+    {"max_index_keys", "32"},
+    {"search_path", "public"},
+    {"server_encoding", "UTF8"},
+    {"server_version", "15.0"},
+    {"server_version_num", "150000"},
+    {"standard_conforming_strings", "on"},
+    {"transaction_isolation", "serializable"},
+};
+
+Rows PgSettings(const Snapshot&) {
+  Rows rows;
+  for (const auto& [name, value] : kSettings)
+    rows.push_back({CatalogText(name), CatalogText(value), NoText(), CatalogText("internal"), CatalogText("")});
+  return rows;
+}
+
+Rows PgCollation(const Snapshot&) {
+  Rows rows;
+  for (const auto& [oid, name] : {std::pair<int64_t, const char*>(100, "default"), {950, "C"}, {951, "POSIX"}}) {
+    rows.push_back({CatalogNumber(oid), CatalogText(name), CatalogNumber(11), CatalogText("c"), CatalogFlag(true),
+                    CatalogNumber(kUtf8), CatalogText("C"), CatalogText("C")});
+  }
+  return rows;
+}
+
+Rows PgTablespace(const Snapshot&) { return {{CatalogNumber(1663), CatalogText("pg_default"), CatalogNumber(kOwner)}}; }
+
+std::vector<CatalogTable> FilledTables() {
+  return {
+      {kSchema, "tessera_definitions", {{"oid", kNumber}, {"kind", kText}, {"definition", kText}}, Definitions},
+      {kSchema,
+       "pg_attrdef",
+       {{"oid", kNumber}, {"adrelid", kNumber}, {"adnum", kNumber}, {"adbin", kText}},
+       PgAttrdef},
+      {kSchema,
+       "pg_proc",
+       {{"oid", kNumber},
+        {"proname", kText},
+        {"pronamespace", kNumber},
+        {"proowner", kNumber},
+        {"prolang", kNumber},
+        {"prokind", kText},
+        {"proretset", kFlag},
+        {"pronargs", kNumber},
+        {"prosrc", kText},
+        {"provolatile", kText},
+        {"proacl", kText}},
+       PgProc},
+      {kSchema,
+       "pg_enum",
+       {{"oid", kNumber}, {"enumtypid", kNumber}, {"enumsortorder", TypeId::kDouble}, {"enumlabel", kText}},
+       PgEnum},
+      {kSchema,
+       "pg_indexes",
+       {{"schemaname", kText}, {"tablename", kText}, {"indexname", kText}, {"tablespace", kText}, {"indexdef", kText}},
+       PgIndexes},
+      {kSchema, "pg_am", {{"oid", kNumber}, {"amname", kText}, {"amtype", kText}}, PgAm},
+      {kSchema,
+       "pg_roles",
+       {{"oid", kNumber},
+        {"rolname", kText},
+        {"rolsuper", kFlag},
+        {"rolinherit", kFlag},
+        {"rolcreaterole", kFlag},
+        {"rolcreatedb", kFlag},
+        {"rolcanlogin", kFlag},
+        {"rolreplication", kFlag},
+        {"rolconnlimit", kNumber},
+        {"rolvaliduntil", kText},
+        {"rolbypassrls", kFlag},
+        {"rolconfig", kText}},
+       PgRoles},
+      {kSchema,
+       "pg_database",
+       {{"oid", kNumber},
+        {"datname", kText},
+        {"datdba", kNumber},
+        {"encoding", kNumber},
+        {"datlocprovider", kText},
+        {"datcollate", kText},
+        {"datctype", kText},
+        {"daticulocale", kText},
+        {"datistemplate", kFlag},
+        {"datallowconn", kFlag},
+        {"datconnlimit", kNumber},
+        {"dattablespace", kNumber},
+        {"datacl", kText}},
+       PgDatabase},
+      {kSchema,
+       "pg_settings",
+       {{"name", kText}, {"setting", kText}, {"unit", kText}, {"context", kText}, {"short_desc", kText}},
+       PgSettings},
+      {kSchema,
+       "pg_collation",
+       {{"oid", kNumber},
+        {"collname", kText},
+        {"collnamespace", kNumber},
+        {"collprovider", kText},
+        {"collisdeterministic", kFlag},
+        {"collencoding", kNumber},
+        {"collcollate", kText},
+        {"collctype", kText}},
+       PgCollation},
+      {kSchema, "pg_tablespace", {{"oid", kNumber}, {"spcname", kText}, {"spcowner", kNumber}}, PgTablespace},
+  };
+}
+
+/// What there is not here, so that clients find none: of tables.
+std::vector<CatalogTable> EmptyTables() {
+  return {
+      {kSchema,
+       "pg_description",
+       {{"objoid", kNumber}, {"classoid", kNumber}, {"objsubid", kNumber}, {"description", kText}},
+       NoRows},
+      {kSchema, "pg_shdescription", {{"objoid", kNumber}, {"classoid", kNumber}, {"description", kText}}, NoRows},
+      {kSchema,
+       "pg_inherits",
+       {{"inhrelid", kNumber}, {"inhparent", kNumber}, {"inhseqno", kNumber}, {"inhdetachpending", kFlag}},
+       NoRows},
+      {kSchema,
+       "pg_sequence",
+       {{"seqrelid", kNumber},
+        {"seqtypid", kNumber},
+        {"seqstart", kNumber},
+        {"seqincrement", kNumber},
+        {"seqmax", kNumber},
+        {"seqmin", kNumber},
+        {"seqcache", kNumber},
+        {"seqcycle", kFlag}},
+       NoRows},
+      {kSchema,
+       "pg_matviews",
+       {{"schemaname", kText}, {"matviewname", kText}, {"matviewowner", kText}, {"definition", kText}},
+       NoRows},
+      {kSchema,
+       "pg_trigger",
+       {{"oid", kNumber},
+        {"tgrelid", kNumber},
+        {"tgparentid", kNumber},
+        {"tgname", kText},
+        {"tgenabled", kText},
+        {"tgisinternal", kFlag},
+        {"tgconstraint", kNumber},
+        {"tgtype", kNumber}},
+       NoRows},
+      {kSchema,
+       "pg_rewrite",
+       {{"oid", kNumber}, {"rulename", kText}, {"ev_class", kNumber}, {"ev_enabled", kText}},
+       NoRows},
+      {kSchema,
+       "pg_policy",
+       {{"oid", kNumber},
+        {"polname", kText},
+        {"polrelid", kNumber},
+        {"polcmd", kText},
+        {"polpermissive", kFlag},
+        {"polroles", kText},
+        {"polqual", kText},
+        {"polwithcheck", kText}},
+       NoRows},
+      {kSchema,
+       "pg_statistic_ext",
+       {{"oid", kNumber},
+        {"stxrelid", kNumber},
+        {"stxname", kText},
+        {"stxnamespace", kNumber},
+        {"stxkind", kText},
+        {"stxstattarget", kNumber}},
+       NoRows},
+  };
+}
+
+/// And of servers and users.
+std::vector<CatalogTable> EmptyServerTables() {
+  return {
+      {kSchema, "pg_publication", {{"oid", kNumber}, {"pubname", kText}, {"puballtables", kFlag}}, NoRows},
+      {kSchema,
+       "pg_publication_rel",
+       {{"oid", kNumber}, {"prpubid", kNumber}, {"prrelid", kNumber}, {"prqual", kText}, {"prattrs", kText}},
+       NoRows},
+      {kSchema, "pg_publication_namespace", {{"oid", kNumber}, {"pnpubid", kNumber}, {"pnnspid", kNumber}}, NoRows},
+      {kSchema,
+       "pg_depend",
+       {{"classid", kNumber},
+        {"objid", kNumber},
+        {"objsubid", kNumber},
+        {"refclassid", kNumber},
+        {"refobjid", kNumber},
+        {"refobjsubid", kNumber},
+        {"deptype", kText}},
+       NoRows},
+      {kSchema,
+       "pg_range",
+       {{"rngtypid", kNumber}, {"rngsubtype", kNumber}, {"rngmultitypid", kNumber}, {"rngcollation", kNumber}},
+       NoRows},
+      {kSchema,
+       "pg_extension",
+       {{"oid", kNumber}, {"extname", kText}, {"extowner", kNumber}, {"extnamespace", kNumber}, {"extversion", kText}},
+       NoRows},
+      {kSchema, "pg_foreign_table", {{"ftrelid", kNumber}, {"ftserver", kNumber}, {"ftoptions", kText}}, NoRows},
+      {kSchema, "pg_foreign_server", {{"oid", kNumber}, {"srvname", kText}}, NoRows},
+      {kSchema, "pg_language", {{"oid", kNumber}, {"lanname", kText}}, NoRows},
+      {kSchema, "pg_auth_members", {{"roleid", kNumber}, {"member", kNumber}, {"grantor", kNumber}}, NoRows},
+  };
+}
+
+}  // namespace
+
+const char* ServerSetting(std::string_view name) {
+  for (const auto& [setting, value] : kSettings) {
+    if (LowerCase(setting) == LowerCase(name)) return value;
+  }
+  return nullptr;
+}
+
+const std::vector<CatalogTable>& PgServerCatalog() {
+  static const std::vector<CatalogTable> tables = [] {
+    std::vector<CatalogTable> all = FilledTables();
+    for (std::vector<CatalogTable> empty : {EmptyTables(), EmptyServerTables()}) {
+      for (CatalogTable& table : empty) all.push_back(std::move(table));
+    }
+    return all;
+  }();
+  return tables;
+}
+
+}  // namespace tessera
