@@ -258,8 +258,6 @@ BlockGenerator::DriverFilters BlockGenerator::FiltersOf(int driver, Steps joins)
 }
 
 Status BlockGenerator::Front(SectionBuilder* b, PipelineScope* scope) {
-  // (It is the next section that is added.)
-  assembly_.of_plan.of_block[{&plan_, PlanSections::Part::kPipeline}] = static_cast<int>(program_->sections.size());
   ScanDriver(b, scope);
   for (const Expr* c : plan_.constants) TESSERA_TRY(b->Keep(*c));
   // false: another section scans and stores it
@@ -496,6 +494,8 @@ Status BlockGenerator::KeysInRegisters(const std::vector<const Expr*>& keys, Sec
 }
 
 void BlockGenerator::CloseLoops(SectionBuilder* b) {
+  // It is the next section that is added; the block's own pipeline is the last one that is closed.
+  assembly_.of_plan.of_block[{&plan_, PlanSections::Part::kPipeline}] = static_cast<int>(program_->sections.size());
   while (!loops_.empty()) {
     const Loop loop = loops_.back();
     loops_.pop_back();
