@@ -40,6 +40,7 @@ Status DatabaseDirectory::CopyTo(const std::string& directory) {
   std::vector<std::vector<std::string>> sketches;
   std::shared_ptr<const Snapshot> snapshot;
   TESSERA_TRY(ReadWhole(&contents, &sketches, &snapshot));
+  contents.log_generation = 0;  // what the log says is in `contents`, and the copy begins without one
   {
     TESSERA_ASSIGN(const std::unique_ptr<Catalog> catalog,
                    Catalog::Open(copy.path() + "/" + kCatalogFile, directory, Catalog::Access::kCreate));
