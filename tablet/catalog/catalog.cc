@@ -373,6 +373,16 @@ Result<CatalogContents> Catalog::Load(const CatalogContents* before) {
   return contents;
 }
 
+Result<int64_t> Catalog::LoadGeneration() {
+  TESSERA_ASSIGN(const bool has_log, HasTable("log"));
+  if (!has_log) return int64_t{0};
+  Statement query(this, "SELECT generation FROM log");
+  TESSERA_ASSIGN(const bool row, query.Step());
+  const int64_t generation = row ? query.Integer(0, 1, kGreatestId) : 0;
+  if (!row || !query.wrong().empty()) return Corrupt("the generation of its commit log is damaged");
+  return generation;
+}
+
 Result<CatalogContents> Catalog::LoadInTransaction(const CatalogContents* before) {
   CatalogContents contents;
   uint64_t checksum = 0;
@@ -388,13 +398,7 @@ Result<CatalogContents> Catalog::LoadInTransaction(const CatalogContents* before
     checksum = static_cast<uint64_t>(query.Integer(3));
     if (!query.wrong().empty()) return Corrupt("the database's own row has " + query.wrong());
   }
-  TESSERA_ASSIGN(const bool has_log, HasTable("log"));
-  if (has_log) {
-    Statement query(this, "SELECT generation FROM log");
-    TESSERA_ASSIGN(bool row, query.Step());
-    if (row) contents.log_generation = query.Integer(0, 1, kGreatestId);
-    if (!row || !query.wrong().empty()) return Corrupt("the generation of its commit log is damaged");
-  }
+  TESSERA_ASSIGN(contents.log_generation, LoadGeneration());
   // NOT INDEXED: a damaged index could hide rows that the table has.
   Statement query(this,
                   "SELECT id, name, version, declared_tablet_rows, tablet_rows, checksum FROM tables NOT INDEXED");

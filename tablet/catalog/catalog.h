@@ -136,6 +136,8 @@ class Catalog {
   Status RaiseVersion(int version);
   Status Corrupt(const std::string& reason) const;
   Result<CatalogContents> LoadInTransaction(const CatalogContents* before);
+  /// Of the commit log; 0: there is none.
+  Result<int64_t> LoadGeneration();
   // catalog_names.cc; the table of macros is made with the first macro
   static const char kTypesSchema[], kMacrosSchema[];
   Status LoadNames(CatalogContents* contents);
