@@ -322,8 +322,7 @@ Status FromBinder::BindCache(const ParseNode& item, const ParseNode& call, const
   return AddRelation(std::move(relation), "", item.Get(Field::k_alias), call.location(), scope);
 }
 
-Status FromBinder::BindPragma(const ParseNode& item, const ParseNode& call, const std::string& name,
-                              NameScope* scope) {
+Status FromBinder::BindPragma(const ParseNode& item, const ParseNode& call, const std::string& name, NameScope* scope) {
   const ParseNode* const args = call.Get(Field::k_args);
   const ParseNode* const text = args != nullptr && args->size() == 1 ? args->first()->Get(Field::k_sval) : nullptr;
   if (args != nullptr && text == nullptr)

@@ -305,7 +305,8 @@ class BlockTree {
     if (r == plan_.driver) tested.insert(tested.begin(), plan_.constants.begin(), plan_.constants.end());
     if (!tested.empty()) text += " where " + List(tested, " and ");
     PlanNode node = Step(prefix + text, relation.table != nullptr ? "Seq Scan" : "Subquery Scan");
-    if (relation.table != nullptr) AddAttribute("Relation Name", std::string(BaseName(relation.table->schema.name)), &node);
+    if (relation.table != nullptr)
+      AddAttribute("Relation Name", std::string(BaseName(relation.table->schema.name)), &node);
     AddAttribute("Alias", relation.alias, &node);
     AddAttribute("Filter", List(tested, " and "), &node);
     node.rows = plan_.rows[static_cast<size_t>(r)];

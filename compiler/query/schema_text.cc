@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "compiler/parse/sql_scanner.h"
-#include "tablet/load/tablet_cutter.h"
 #include "tablet/catalog/qualified_name.h"
+#include "tablet/load/tablet_cutter.h"
 
 namespace tessera {
 namespace {
