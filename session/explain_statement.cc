@@ -7,6 +7,7 @@
 #include "session/decode_depth.h"
 #include "session/program_run.h"
 #include "session/statements.h"
+#include "session/temporary_tables.h"
 #include "tablet/catalog/qualified_name.h"
 
 namespace tessera {
