@@ -1,8 +1,10 @@
 #include "session/program_cache.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
+#include "base/memory_budget.h"
 #include "session/same_snapshot.h"
 #include "tablet/catalog/qualified_name.h"
 
@@ -79,6 +81,17 @@ std::shared_ptr<const vm::Program> ProgramCache::Find(std::string_view key, cons
   return entry->program;
 }
 
+std::shared_ptr<vm::StringPool> ProgramCache::Strings() {
+  constexpr uint64_t kMostBytes = uint64_t{1} << 20, kLimitShare = 256;
+  std::shared_ptr<vm::StringPool>& strings = entries_.front().strings;
+  const bool fits = strings != nullptr && strings->bytes() <= std::min(kMostBytes, MemoryLimit() / kLimitShare);
+  if (!fits) strings = std::make_shared<vm::StringPool>();
+  if (entries_.size() > kMostWithStrings) {
+    for (auto e = std::next(entries_.begin(), kMostWithStrings); e != entries_.end(); ++e) e->strings = nullptr;
+  }
+  return strings;
+}
+
 void ProgramCache::Keep(std::string_view key, std::shared_ptr<const vm::Program> program, Dependencies dependencies,
                         const Snapshot& snapshot, const PlanOptions& options) {
   if (limit_ == 0 || dependencies.moment || key.size() > limit_ / 4) return;
@@ -90,7 +103,7 @@ void ProgramCache::Keep(std::string_view key, std::shared_ptr<const vm::Program>
   names.tables.clear();  // Dependencies::HoldIn
   names.files.clear();
   entries_.push_front({std::string(key), std::move(program), std::move(dependencies), std::move(names),
-                       TemporaryTables(snapshot), options, bytes});
+                       TemporaryTables(snapshot), options, bytes, nullptr});
   PlanOptions& kept = entries_.front().options;
   kept.caches = {};
   kept.files = nullptr;

@@ -21,12 +21,13 @@
 #include "tablet/catalog/table_info.h"
 #include "tablet/values/enum_type.h"
 #include "vm/program/program.h"
+#include "vm/rows/string_pool.h"
 
 namespace tessera {
 
 class ProgramCache {
  public:
-  static constexpr size_t kMostPrograms = 64;
+  static constexpr size_t kMostPrograms = 64, kMostWithStrings = 8;
 
   /// No more bytes than these are kept; the programs that were used last stay.
   void SetLimit(uint64_t bytes);
@@ -36,6 +37,9 @@ class ProgramCache {
   /// takes more than a quarter of the limit.
   void Keep(std::string_view key, std::shared_ptr<const vm::Program> program, Dependencies dependencies,
             const Snapshot& snapshot, const PlanOptions& options);
+
+  /// The strings of the program that Find has just returned, from its runs before. REQUIRES: it returned one.
+  std::shared_ptr<vm::StringPool> Strings();
 
   size_t programs() const { return entries_.size(); }
   uint64_t bytes() const { return bytes_; }
@@ -49,6 +53,7 @@ class ProgramCache {
     std::vector<std::string> temporary;  ///< the session's tables
     PlanOptions options;                 ///< without what refers to the session
     uint64_t bytes = 0;
+    std::shared_ptr<vm::StringPool> strings;  ///< of the programs that were used last
   };
   void Drop(std::list<Entry>::iterator entry);
   void DropDownTo(uint64_t bytes, size_t programs);

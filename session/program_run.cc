@@ -134,6 +134,7 @@ Status RunProgram(SessionState* state, const vm::Program& program, const Snapsho
   options.gpu_keep_from =
       std::clamp<uint64_t>(static_cast<uint64_t>(state->settings.gpu_min_rows), 1, options.gpu_keep_from);
   options.profile = profile;
+  options.strings = state->strings;
   options.join_partitioning = state->settings.join_partitioning;
   options.decompression = state->settings.decompression;
   if (UseGpu(*state, program, snapshot)) {

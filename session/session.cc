@@ -202,6 +202,7 @@ class Session::Impl {
     const std::string with_values = state_.parameters != nullptr ? ProgramKey(sql, *state_.parameters) : "";
     const std::string_view key = state_.parameters != nullptr ? with_values : sql;
     std::shared_ptr<const vm::Program> query = state_.programs.Find(key, *snapshot, options);
+    state_.strings = query != nullptr ? state_.programs.Strings() : nullptr;
     Timing& timing = state_.timing;
     timing.kept = query != nullptr;
     if (query == nullptr) {

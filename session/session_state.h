@@ -58,7 +58,8 @@ struct SessionState {
   mutable FileTables files;  ///< that statements read; the compiler looks for them
   RandomState random{std::random_device()(), 0};
   SessionTransaction transaction;
-  ProgramCache programs;  ///< of queries that have run
+  ProgramCache programs;                    ///< of queries that have run
+  std::shared_ptr<vm::StringPool> strings;  ///< of the query that runs, if its program was kept
   PreparedStatements prepared;
   // Of the running or the last statement:
   const std::vector<Value>* parameters = nullptr;  ///< what $1 and so on stand for; nullptr: there may be none

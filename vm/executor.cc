@@ -449,19 +449,7 @@ void TakeAccounts(PhaseClock* clock, RankStatistics* rank) {
 class Executor::Impl {
  public:
   explicit Impl(int threads) : pool(threads) {}
-
-  /// The pool of a query's strings: that of the query before, as long as it is small. Ranks tell each other of as many
-  /// strings as a pool has, so theirs begin with none.
-  std::shared_ptr<StringPool> StringsFor(const RunOptions& options) {
-    constexpr uint64_t kMostBytes = uint64_t{4} << 20, kLimitShare = 64;
-    if (options.exchange != nullptr) return std::make_shared<StringPool>();
-    if (strings == nullptr || strings->bytes() > std::min(kMostBytes, MemoryLimit() / kLimitShare))
-      strings = std::make_shared<StringPool>();
-    return strings;
-  }
-
   ThreadPool pool;
-  std::shared_ptr<StringPool> strings;
 };
 
 bool SharedByRanks(const Section& section) {
@@ -475,7 +463,10 @@ ThreadPool* Executor::pool() { return &impl_->pool; }
 
 Status Executor::Run(const Program& program, const Snapshot& snapshot, const RunOptions& options,
                      const RowConsumer& consume, RunStatistics* statistics) {
-  return vm::Run(program, options, &impl_->pool, impl_->StringsFor(options), statistics).Execute(snapshot, consume);
+  // Ranks tell each other of as many strings as a pool has, so theirs begin with none.
+  const bool keeps = options.strings != nullptr && options.exchange == nullptr;
+  return vm::Run(program, options, &impl_->pool, keeps ? options.strings : std::make_shared<StringPool>(), statistics)
+      .Execute(snapshot, consume);
 }
 
 }  // namespace tessera::vm

@@ -1,6 +1,6 @@
 // The strings of queries: a text value in a register is the identifier that the pool gave the string. Equal strings have
-// equal identifiers, so grouping, joining and comparing for equality are done on integers. A pool that stays small serves
-// one query after another (vm/executor.cc).
+// equal identifiers, so grouping, joining and comparing for equality are done on integers. A pool serves one run, or
+// all runs of a program that is kept: with strings of others among them, the identifiers of a column would lie far apart.
 //
 // Start at: Intern, Get. Thread-safe; strings are never removed while the pool lives.
 #pragma once

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "tablet/values/row_batch.h"
@@ -11,6 +12,8 @@
 #include "vm/shares/exchange.h"
 
 namespace tessera::vm {
+
+class StringPool;
 
 struct RunOptions {
   Exchange* exchange = nullptr;   ///< nullptr: this process runs alone; each rank has its own
@@ -23,6 +26,7 @@ struct RunOptions {
   Decompression decompression = Decompression::kPartial;
   /// Set by another thread; the run ends with kCancelled within some milliseconds. May be nullptr.
   const std::atomic<bool>* cancel = nullptr;
+  std::shared_ptr<StringPool> strings;   ///< of a program that has run before; nullptr: it gets a new one
   std::function<void(double)> progress;  ///< fraction done, 0..1, from any thread; may be empty
 };
 
