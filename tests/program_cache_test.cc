@@ -308,6 +308,24 @@ TEST_F(ProgramCacheTest, PreparedStatements) {
   }
 }
 
+// A kept program knows the strings of its runs before. More programs than have strings take turns here.
+TEST_F(ProgramCacheTest, TextsOfRunsBefore) {
+  Run("CREATE TABLE words (w TEXT, n INTEGER)");
+  const auto query = [](int i) {
+    return "SELECT w, sum(n) + " + std::to_string(i) + " FROM words WHERE w <> 'none' GROUP BY w ORDER BY w LIMIT 2";
+  };
+  for (int turn = 1; turn <= 4; ++turn) {
+    Run("INSERT INTO words SELECT 'w' || (g % 100 + " + std::to_string(100 * turn) +
+        "), 1 FROM generate_series(1, 1000) AS s(g)");
+    for (int i = 0; i < 12; ++i) {
+      const std::string sum = std::to_string(10 + i);
+      for (int again = 0; again < 3; ++again) EXPECT_EQ(Csv(query(i)), "w100," + sum + "\nw101," + sum + "\n");
+      EXPECT_TRUE(kept());
+      EXPECT_EQ(Csv("SELECT count(DISTINCT w) FROM words"), std::to_string(100 * turn) + "\n");
+    }
+  }
+}
+
 TEST_F(ProgramCacheTest, ItIsBounded) {
   Run("CREATE TABLE t (a INTEGER)");
   Run("INSERT INTO t VALUES (1)");
