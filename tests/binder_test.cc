@@ -724,7 +724,7 @@ TEST_F(BindTest, UnsupportedFeaturesAreNamed) {
       {"ALTER TABLE t INHERIT u", "INHERIT", "ALTER"},
       {"ALTER TABLE t ADD FOREIGN KEY (i) REFERENCES u (i)", "FOREIGN KEY", "FOREIGN"},
       {"DROP SEQUENCE t", "DROP SEQUENCE", "DROP"},
-      {"CREATE TEMP TABLE z (a INT)", "a temporary table", "z (a"},
+      {"CREATE UNLOGGED TABLE z (a INT)", "an unlogged table", "z (a"},
       {"CREATE TABLE z (a DATE DEFAULT (SELECT 1))", "a subquery in DEFAULT", "(SELECT"},
       {"CREATE TABLE z (a INT CHECK (a > random()))", "random() in a CHECK constraint", "> random"},
       {"CREATE TABLE z (a INT REFERENCES t (i))", "FOREIGN KEY", "REFERENCES"},
