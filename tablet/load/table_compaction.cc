@@ -1,6 +1,8 @@
 // Tablets of which many rows have been deleted, and runs of small ones, become new ones within a load's commit.
 #include <algorithm>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "base/thread_pool.h"
 #include "tablet/load/table_load.h"
@@ -12,21 +14,21 @@ namespace {
 constexpr uint64_t kRowsOfOneThread = 1u << 16;
 constexpr unsigned kGreatestThreads = 8;
 
-Status RunTasks(TabletCutter* tablets) {
+Status RunTasks(TabletCutter* tablets, std::vector<std::string>* unsynced) {
   tablets->EndOfRows();
-  if (tablets->rows_added() <= kRowsOfOneThread) return tablets->Finish(nullptr);
+  if (tablets->rows_added() <= kRowsOfOneThread) return tablets->Finish(unsynced);
   ThreadPool pool(static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, kGreatestThreads)));
   TESSERA_TRY(pool.Run(pool.threads(), [&](int) {
     while (tablets->RunTask()) {
     }
     return Status::Ok();
   }));
-  return tablets->Finish(nullptr);
+  return tablets->Finish(unsynced);
 }
 
 }  // namespace
 
-Status TableLoad::CompactRange(const TabletRange& range) {
+Status TableLoad::CompactRange(const TabletRange& range, std::vector<std::string>* unsynced) {
   TabletTarget target = this->target();
   target.first_tablet_id += static_cast<int64_t>(tablets_cut() + tablets_adopted_ + tablets_compacted_);
   auto tablets = std::make_unique<TabletCutter>(std::move(target), table_->schema, tablet_rows_, cancel_);
@@ -37,13 +39,13 @@ Status TableLoad::CompactRange(const TabletRange& range) {
     TESSERA_TRY(file->Intact());
     TESSERA_TRY(tablets->Add(std::move(batch)));
   }
-  TESSERA_TRY(RunTasks(tablets.get()));
+  TESSERA_TRY(RunTasks(tablets.get(), unsynced));
   tablets_compacted_ += tablets->made().records.size();
   compacted_.push_back({range, std::move(tablets)});
   return {};
 }
 
-Status TableLoad::Compact() {
+Status TableLoad::Compact(std::vector<std::string>* unsynced) {
   std::vector<TabletFill> fill;
   for (size_t t = 0; t < kept_.size(); ++t) {
     const TabletRecord& record = table_->tablets[t];
@@ -55,7 +57,7 @@ Status TableLoad::Compact() {
   for (const TabletRange& range : RangesToCompact(fill, tablet_rows_, rows_loaded(), !IsDistributed())) {
     // (Without room on the disk or in memory the change is made all the same: it may be the DELETE that makes room.)
     try {
-      if (!CompactRange(range).ok()) break;
+      if (!CompactRange(range, unsynced).ok()) break;
     } catch (...) {
       break;
     }

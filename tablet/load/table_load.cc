@@ -344,12 +344,13 @@ Status TableLoad::Commit() {
   }
   const bool adds = rows_added() > 0;
   std::vector<std::string> unsynced;
+  std::vector<std::string>* const to_log = is_new_ || !adopted_.empty() ? nullptr : &unsynced;
   if (adds) {
-    TESSERA_TRY(Finish(is_new_ || !adopted_.empty() ? nullptr : &unsynced));
+    TESSERA_TRY(Finish(to_log));
     TESSERA_TRY(NameAdopted());
   }
   TESSERA_TRY(DropEmptied());
-  TESSERA_TRY(Compact());
+  TESSERA_TRY(Compact(to_log));
   std::vector<std::string> sketches;
   TESSERA_ASSIGN(TableRecord after, MakeRecord(&sketches));
   // (The names of the new files: SQLite syncs their directory, which is that of its journal, before it writes the catalog.)

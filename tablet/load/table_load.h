@@ -80,8 +80,8 @@ class TableLoad final : public TabletCutter {
   Status DropEmptied();
   // table_compaction.cc
   /// Makes new tablets of those that are due for it (compaction.h), in their places. What fails is left as it is.
-  Status Compact();
-  Status CompactRange(const TabletRange& range);
+  Status Compact(std::vector<std::string>* unsynced);
+  Status CompactRange(const TabletRange& range, std::vector<std::string>* unsynced);
   /// What a statistic of all columns loses with a tablet that does not stay.
   Status Forget(size_t tablet, const Tablet& file);
   std::shared_ptr<const Tablet> FileOf(const TableRecord& table, const TabletRecord& tablet) const;
