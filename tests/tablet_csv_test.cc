@@ -352,7 +352,7 @@ TEST_F(TabletCsv, FilesThatAreNotText) {
        {std::pair{"\x1f\x8b\x08\0\0\0\0\0\0\3"s, "gzip"}, {"\x28\xb5\x2f\xfd\x04\x00"s, "zstd"}}) {
     EXPECT_EQ(Copy(text, header),
               Lines{std::string("error: \"f.csv\" is damaged: the ") + what + " file ends too early"});
-    EXPECT_EQ(code_, ErrorCode::kCorrupt);
+    EXPECT_EQ(code_, ErrorCode::kIo);
   }
   EXPECT_EQ(
       status.hint(),

@@ -58,7 +58,7 @@ class Decoded : public ByteSource {
 };
 
 Status Damaged(const std::string& path, const char* what) {
-  return {ErrorCode::kCorrupt, "\"" + path + "\" is damaged: " + what, "Compress or copy the file again."};
+  return {ErrorCode::kIo, "\"" + path + "\" is damaged: " + what, "Compress or copy the file again."};
 }
 
 class GzipBytes final : public Decoded {

@@ -16,7 +16,7 @@ namespace tessera {
 class ByteSource {
  public:
   virtual ~ByteSource() = default;
-  /// At least one byte, or 0 at the end. Errors: kIo; kCorrupt, a compressed file is damaged or cut off.
+  /// At least one byte, or 0 at the end. Errors: kIo, also of a compressed file that is damaged or cut off.
   virtual Result<size_t> Read(char* to, size_t bytes) = 0;
   /// Of the file itself, so far.
   virtual uint64_t file_bytes_read() const = 0;
