@@ -11,6 +11,7 @@
 #include "base/interruptible_io.h"
 #include "compiler/parse/script.h"
 #include "compiler/query/schema_text.h"
+#include "session/no_result.h"
 #include "session/settings_scope.h"
 #include "session/statements.h"
 #include "session/transaction.h"
@@ -22,16 +23,6 @@ namespace tessera {
 namespace {
 
 constexpr char kSchemaFile[] = "schema.sql", kLoadFile[] = "load.sql";
-
-/// Of statements that are a part of another one.
-class NoResult final : public ResultWriter {
- public:
-  Status Begin(const std::vector<vm::ResultColumn>&) override { return Status::Ok(); }
-  Status Rows(RowBatch&&) override { return Status::Ok(); }
-  Status End() override { return Status::Ok(); }
-  Status Done(const std::string&) override { return Status::Ok(); }
-  Status Text(const std::string&) override { return Status::Ok(); }
-};
 
 /// A transaction of several statements, if none is open: it is rolled back unless Commit() is called.
 class WholeTransaction {

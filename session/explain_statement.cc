@@ -5,6 +5,7 @@
 #include "compiler/plan/plan_tree.h"
 #include "mpi/cluster.h"
 #include "session/decode_depth.h"
+#include "session/no_result.h"
 #include "session/program_run.h"
 #include "session/statements.h"
 #include "session/temporary_tables.h"
@@ -13,19 +14,9 @@
 namespace tessera {
 namespace {
 
-/// The rows that the statement returns are not shown.
-class NoRows final : public ResultWriter {
- public:
-  Status Begin(const std::vector<vm::ResultColumn>&) override { return Status::Ok(); }
-  Status Rows(RowBatch&&) override { return Status::Ok(); }
-  Status End() override { return Status::Ok(); }
-  Status Done(const std::string&) override { return Status::Ok(); }
-  Status Text(const std::string&) override { return Status::Ok(); }
-};
-
 Status Run(SessionState* state, std::string_view sql, Compiled* compiled,
            const std::shared_ptr<const Snapshot>& snapshot) {
-  NoRows nothing;
+  NoResult nothing;
   if (ChangesRows(compiled->statement)) return Change(state, sql, compiled, snapshot, &nothing);
   if (compiled->statement.kind == Statement::Kind::kInsert) return Insert(state, *compiled, *snapshot, &nothing);
   if (compiled->statement.kind == Statement::Kind::kCreateTable) return CreateTable(state, *compiled, *snapshot);
