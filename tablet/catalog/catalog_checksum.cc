@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tablet/catalog/catalog_bytes.h"
 #include "tablet/catalog/constraint_row.h"
 #include "tablet/values/enum_type.h"
 
@@ -14,29 +15,12 @@
 namespace tessera {
 namespace {
 
-/// The bytes that a checksum of the catalog covers: integers as 8 bytes, texts after their length.
-class CheckedBytes {
- public:
-  void Add(int64_t v) { bytes_.append(reinterpret_cast<const char*>(&v), sizeof v); }
-  void Add(uint64_t v) { Add(static_cast<int64_t>(v)); }
-  void Add(int128_t v) {
-    Add(Low64(v));
-    Add(High64(v));
-  }
-  void Add(std::string_view text) {
-    Add(static_cast<int64_t>(text.size()));
-    bytes_.append(text);
-  }
-  uint64_t Checksum() const { return XXH3_64bits(bytes_.data(), bytes_.size()); }
-
- private:
-  std::string bytes_;
-};
+uint64_t ChecksumOf(const CatalogBytes& bytes) { return XXH3_64bits(bytes.bytes().data(), bytes.bytes().size()); }
 
 }  // namespace
 
 uint64_t TableChecksum(const TableRecord& table) {
-  CheckedBytes bytes;
+  CatalogBytes bytes;
   bytes.Add(table.id);
   bytes.Add(std::string_view(table.schema.name));
   bytes.Add(table.version);
@@ -82,7 +66,7 @@ uint64_t TableChecksum(const TableRecord& table) {
     bytes.Add(tablet.id);
     bytes.Add(tablet.live->checksum());
   }
-  return bytes.Checksum();
+  return ChecksumOf(bytes);
 }
 
 TableRecord Emptied(const TableRecord& table) {
@@ -96,7 +80,7 @@ TableRecord Emptied(const TableRecord& table) {
 }
 
 uint64_t DatabaseChecksum(const CatalogContents& contents) {
-  CheckedBytes bytes;
+  CatalogBytes bytes;
   bytes.Add(std::string_view(reinterpret_cast<const char*>(contents.database.data()), contents.database.size()));
   bytes.Add(contents.next_table_id);
   bytes.Add(contents.next_tablet_id);
@@ -121,7 +105,7 @@ uint64_t DatabaseChecksum(const CatalogContents& contents) {
       for (const std::string* text : {&column.name, &column.output, &column.type}) bytes.Add(std::string_view(*text));
     }
   }
-  return bytes.Checksum();
+  return ChecksumOf(bytes);
 }
 
 }  // namespace tessera

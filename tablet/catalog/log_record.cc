@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "tablet/catalog/buckets.h"
+#include "tablet/catalog/catalog_bytes.h"
 #include "tablet/catalog/catalog_checksum.h"
 #include "tablet/catalog/statistics_check.h"
 #include "tablet/chunk/tablet_format.h"
@@ -13,26 +14,7 @@
 namespace tessera {
 namespace {
 
-class RecordWriter {
- public:
-  void Add(uint64_t v) { bytes_.append(reinterpret_cast<const char*>(&v), sizeof v); }
-  void Add(int64_t v) { Add(static_cast<uint64_t>(v)); }
-  void Add(int128_t v) {
-    Add(Low64(v));
-    Add(High64(v));
-  }
-  void Add(std::string_view text) {
-    Add(uint64_t{text.size()});
-    bytes_.append(text);
-  }
-  size_t size() const { return bytes_.size(); }
-  std::string Take() { return std::move(bytes_); }
-
- private:
-  std::string bytes_;
-};
-
-/// Anything but what RecordWriter wrote makes ok() false, and zeros of all that follows.
+/// Anything but what CatalogBytes gave makes ok() false, and zeros of all that follows.
 class RecordReader {
  public:
   explicit RecordReader(std::string_view bytes) : bytes_(bytes) {}
@@ -111,7 +93,7 @@ Status ReadTablets(RecordReader* reader, const TableRecord& before, int64_t next
 
 std::string EncodeChange(const TableRecord& before, const TableRecord& after, const std::vector<std::string>& sketches,
                          int64_t next_tablet_id, const std::vector<NewFile>& files, std::vector<LoggedFile>* placed) {
-  RecordWriter out;
+  CatalogBytes out;
   out.Add(after.id);
   out.Add(before.version);
   out.Add(after.version);
@@ -155,7 +137,7 @@ std::string EncodeChange(const TableRecord& before, const TableRecord& after, co
   for (const NewFile& file : files) {
     out.Add(file.tablet);
     out.Add(std::string_view(file.bytes));
-    placed->push_back({file.tablet, out.size() - file.bytes.size(), file.bytes.size()});
+    placed->push_back({file.tablet, out.bytes().size() - file.bytes.size(), file.bytes.size()});
   }
   out.Add(after.checksum);
   return out.Take();
