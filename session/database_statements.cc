@@ -84,7 +84,7 @@ Status Export(SessionState* state, const DatabaseCommand& command, const Stateme
   TESSERA_ASSIGN(NewDirectory directory, NewDirectory::Make(command.directory));
   const SettingsScope scope(state);
   state->settings.device = DeviceChoice::kHost;  // a GPU's rows come in any order
-  state->settings.timezone = nullptr;            // UTC: the same files, whoever writes them
+  state->settings.timezone = nullptr;            // UTC: the files do not depend on the session
   // All tables are those of one moment.
   WholeTransaction transaction(state);
   TESSERA_TRY(transaction.Begin("BEGIN"));

@@ -44,7 +44,7 @@ std::string JoinText(const Query& q, const JoinStep& j) {
 struct Pipeline {
   int driver = -1;
   const std::vector<JoinStep>* joins = nullptr;
-  size_t stored = 0;          ///< so many joins are done by the section that stores rows
+  size_t stored = 0;          ///< how many joins the section does that stores rows
   bool store_driver = false;  ///< the driver's rows are stored, too
   std::vector<int> section;   ///< what does the rest; none if it is not known
   bool makes_rows = false;    ///< the section's rows are those that come out of the last join

@@ -92,7 +92,7 @@ std::vector<SchemaEntry> WholeSchema(const Snapshot& snapshot) {
   }
   for (const std::shared_ptr<const TableInfo>& table : snapshot.tables) {
     TableSchema schema = table->schema;
-    // (The size that is chosen for so many rows need not be said, and would hold for other rows, too.)
+    // (A size that the rows have led to need not be said: it would hold for other rows, too.)
     if (schema.tablet_rows == ChooseTabletRows(table->rows)) schema.tablet_rows = 0;
     entries.push_back({schema.name, CreateTableText(schema), table});
     words.push_back(WordsOf(entries.back().text));

@@ -66,7 +66,7 @@ class CsvFile {
   /// The next block. Errors: kIo; kUnsupported if the file is none of text, but compressed or UTF-16, for example.
   Status Read(CsvBlock* block);
 
-  /// So many bytes of text, or all, in place of Read().
+  /// That number of bytes of text, or all, in place of Read().
   Result<std::string> ReadStart(size_t bytes);
   /// Bytes at a place, wherever Read() is; any thread. Errors: kIo; also if the file has become shorter.
   Status ReadAt(uint64_t offset, char* to, size_t bytes) const;

@@ -8,9 +8,9 @@ namespace {
 
 /// What any commit may write anew: some milliseconds.
 constexpr uint64_t kFreeRows = 1u << 13;
-/// To make, sync and remove a file takes as long as encoding so many rows.
+/// To make, sync and remove a file takes as long as encoding this number of rows.
 constexpr uint64_t kRowsOfAFile = 1u << 10;
-/// A tablet of which one row in so many has been deleted is written anew.
+/// A tablet is written anew if it has lost at least one row of this number.
 constexpr uint64_t kDeadPart = 8;
 
 class Choice {

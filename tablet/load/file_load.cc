@@ -59,7 +59,7 @@ class FileLoad {
         }
         // A slow share must not let the others pile up rows without limit.
         if (reading_done_ || shares_read_ > delivered_ + 2 * static_cast<uint64_t>(threads_)) {
-          // The time limit is for the cancel flag, which nobody signals.
+          // The time limit is for the cancel flag, which wakes no thread.
           changed_.wait_for(lock, std::chrono::milliseconds(20));
           continue;
         }
