@@ -10,7 +10,7 @@ namespace {
 std::atomic<bool (*)()> fault{nullptr};
 
 Status Refused(const std::system_error& error) {
-  return {ErrorCode::kResource, "cannot start a thread: " + error.code().message(),
+  return {ErrorKind::kLimitExceeded, "cannot start a thread: " + error.code().message(),
           "Ask for fewer threads (--threads, SET threads), or allow the process more (ulimit -u, ulimit -v)."};
 }
 

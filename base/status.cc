@@ -1,8 +1,10 @@
-// Exceptions as errors.
+// Kinds of errors; exceptions as errors.
 
 #include "base/status.h"
 
+#include <algorithm>
 #include <exception>
+#include <iterator>
 #include <new>
 #include <system_error>
 
@@ -12,9 +14,27 @@
 namespace tessera {
 namespace {
 
+struct KindRow {
+  ErrorCode code;
+  const char* sqlstate;
+};
+constexpr KindRow kKinds[] = {
+#define TESSERA_ERROR_KIND(name, sqlstate, code, what) {ErrorCode::code, sqlstate},
+#include "base/error_kinds.def"
+};
+constexpr bool IsComplete() {
+  for (const KindRow& row : kKinds) {
+    int letters = 0;
+    while (row.sqlstate[letters] != '\0') ++letters;
+    if (letters != 5) return false;
+  }
+  return true;
+}
+static_assert(IsComplete(), "an SQLSTATE has five letters");
+
 /// Made when the program starts, while there is memory.
 const Status out_of_memory(
-    ErrorCode::kResource, "out of memory",
+    ErrorKind::kOutOfMemory, "out of memory",
     "Ask for fewer rows or groups, or give the process more memory (ulimit -v, the job's limit).");
 
 Status StatusOf(std::exception_ptr exception) {
@@ -39,6 +59,15 @@ Status StatusOf(std::exception_ptr exception) {
 }
 
 }  // namespace
+
+ErrorKind KindOf(ErrorCode code) {
+  const auto row = std::ranges::find(kKinds, code, &KindRow::code);
+  return static_cast<ErrorKind>(row - std::begin(kKinds));
+}
+
+ErrorCode CodeOf(ErrorKind kind) { return kKinds[static_cast<size_t>(kind)].code; }
+
+const char* SqlStateOf(ErrorKind kind) { return kKinds[static_cast<size_t>(kind)].sqlstate; }
 
 Status OutOfMemory() noexcept { return out_of_memory; }
 

@@ -2,8 +2,8 @@
 // only main() exits.
 //
 // A Status carries what a user needs to act: a message (what and where), an optional hint (what to do) and, for SQL
-// errors, the byte offset in the statement that the caret goes under. Thread-compatible, cheap when OK (one null
-// pointer).
+// errors, the byte offset in the statement that the caret goes under; and for programs its kind, which has an SQLSTATE
+// (error_kinds.def). Thread-compatible, cheap when OK (one null pointer).
 //
 // Start at: Error(), TESSERA_TRY, TESSERA_ASSIGN.
 #pragma once
@@ -29,16 +29,33 @@ enum class ErrorCode : uint8_t {
   kInternal,     ///< one of our invariants is broken: a bug
 };
 
+/// What an error is, in more detail than its code: rows of error_kinds.def.
+enum class ErrorKind : uint8_t {
+#define TESSERA_ERROR_KIND(name, sqlstate, code, what) k##name,
+#include "base/error_kinds.def"
+};
+
+/// The first kind of the code.
+ErrorKind KindOf(ErrorCode code);
+ErrorCode CodeOf(ErrorKind kind);
+/// Five letters.
+const char* SqlStateOf(ErrorKind kind);
+
 class [[nodiscard]] Status {
  public:
   Status() = default;
   static Status Ok() { return {}; }
   Status(ErrorCode code, std::string message, std::string hint = {}, int position = -1)
-      : rep_(std::make_shared<Rep>(Rep{code, position, std::move(message), std::move(hint)})) {}
+      : Status(KindOf(code), std::move(message), std::move(hint), position) {}
+  Status(ErrorKind kind, std::string message, std::string hint = {}, int position = -1)
+      : rep_(std::make_shared<Rep>(Rep{kind, position, std::move(message), std::move(hint)})) {}
 
   bool ok() const { return rep_ == nullptr; }
   /// REQUIRES: !ok(), as for all accessors below.
-  ErrorCode code() const { return rep_->code; }
+  ErrorCode code() const { return CodeOf(rep_->kind); }
+  /// A status that is made of another, with more words, takes this and not the code.
+  ErrorKind kind() const { return rep_->kind; }
+  const char* sqlstate() const { return SqlStateOf(rep_->kind); }
   const std::string& message() const { return rep_->message; }
   /// What to do about it; empty if there is nothing to say.
   const std::string& hint() const { return rep_->hint; }
@@ -48,12 +65,12 @@ class [[nodiscard]] Status {
   /// The same error with a position, unless it has one already.
   Status At(int position) const {
     if (ok() || rep_->position >= 0) return *this;
-    return {rep_->code, rep_->message, rep_->hint, position};
+    return {rep_->kind, rep_->message, rep_->hint, position};
   }
 
  private:
   struct Rep {
-    ErrorCode code;
+    ErrorKind kind;
     int position;
     std::string message;
     std::string hint;
@@ -87,6 +104,9 @@ class [[nodiscard]] Result {
 
 inline Status SqlError(std::string message, int position = -1, std::string hint = {}) {
   return {ErrorCode::kSql, std::move(message), std::move(hint), position};
+}
+inline Status SqlError(ErrorKind kind, std::string message, int position = -1, std::string hint = {}) {
+  return {kind, std::move(message), std::move(hint), position};
 }
 inline Status Unsupported(std::string message, int position = -1, std::string hint = {}) {
   return {ErrorCode::kUnsupported, std::move(message), std::move(hint), position};

@@ -132,7 +132,7 @@ Result<std::string> QueryText(const Options& options, const std::string& name) {
 
 Status Execute(Session* session, const std::string& sql, ResultWriter* writer) {
   Status status = session->Execute(sql, writer);
-  if (!status.ok()) return {status.code(), FormatError(status, sql)};
+  if (!status.ok()) return {status.kind(), FormatError(status, sql)};
   return status;
 }
 

@@ -309,22 +309,22 @@ void Fields(A& a, Status& status) {
     if (A::kReads) status = Status();
     return;
   }
-  ErrorCode code = ErrorCode::kInternal;
+  ErrorKind kind = ErrorKind::kInternal;
   int32_t position = -1;
   std::string message, hint;
   if (!A::kReads) {
-    code = status.code();
+    kind = status.kind();
     position = status.position();
     message = status.message();
     hint = status.hint();
   }
-  a.Number(code);
-  a.Require(code <= ErrorCode::kInternal);
+  a.Number(kind);
+  a.Require(kind <= ErrorKind::kInternal);
   a.Number(position);
   a.Require(position >= -1);
   a.Text(message);
   a.Text(hint);
-  if (A::kReads) status = Status(code, std::move(message), std::move(hint), position);
+  if (A::kReads) status = Status(kind, std::move(message), std::move(hint), position);
 }
 
 /// Text travels as a list of the different values, and for each row the index of its value in that list.

@@ -94,7 +94,7 @@ Status MpiExchange::Agree(const Status& mine) {
   std::string message;
   if (owner == rank()) {
     const bool named = mine.code() != ErrorCode::kCancelled;
-    message = WriteMessage(named ? Status(mine.code(), "rank " + std::to_string(rank()) + ": " + mine.message(),
+    message = WriteMessage(named ? Status(mine.kind(), "rank " + std::to_string(rank()) + ": " + mine.message(),
                                           mine.hint(), mine.position())
                                  : mine);
   }

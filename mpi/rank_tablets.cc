@@ -130,7 +130,7 @@ Result<TablesMessage> TableTeller::Describe(const vm::Program& program, const Sn
   }
   for (const vm::TableRef& ref : program.tables) {
     const TableInfo* const found = vm::TableOf(snapshot, ref);
-    if (found == nullptr) return SqlError("table \"" + ref.name + "\" does not exist");
+    if (found == nullptr) return SqlError(ErrorKind::kUndefinedTable, "table \"" + ref.name + "\" does not exist");
     const TableInfo& table = *found;
     TableMessage& message = out.tables.emplace_back();
     message.id = table.id;

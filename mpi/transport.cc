@@ -60,7 +60,7 @@ Result<std::unique_ptr<Transport>> OpenTransport() {
   if (!HasLauncher()) return std::unique_ptr<Transport>();
   const std::string path = TransportPath();
   if (const Status there = TransportIsThere(); !there.ok())
-    return Status(there.code(), ThisRank() + "started by mpirun or srun, but without MPI: " + there.message(),
+    return Status(there.kind(), ThisRank() + "started by mpirun or srun, but without MPI: " + there.message(),
                   there.hint());
   // RTLD_GLOBAL, because Open MPI loads its own components, which look for its symbols there.
   void* const object = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);

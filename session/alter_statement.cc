@@ -76,15 +76,25 @@ Status AlterRows(SessionState* state, const Compiled& compiled, const Snapshot& 
   const Statement& s = compiled.statement;
   if (s.rewrites) {
     TESSERA_TRY(WriteAnew(state, compiled, snapshot, alteration));
+    TESSERA_TRY(ChangeSchemas(state, s.dependents));
     return out->Done(s.notice);
   }
   if (compiled.program != nullptr) TESSERA_TRY(CheckRows(state, compiled, snapshot));
   if (state->cancel) return Cancelled();
   TESSERA_TRY(alteration->Commit(s.schema, &state->cancel));
+  TESSERA_TRY(ChangeSchemas(state, s.dependents));
   return out->Done(s.notice);
 }
 
 }  // namespace
+
+Status ChangeSchemas(SessionState* state, const std::vector<TableSchema>& schemas) {
+  for (const TableSchema& schema : schemas) {
+    TESSERA_ASSIGN(const std::unique_ptr<TableAlteration> alteration, state->database->Alter(schema.name));
+    TESSERA_TRY(alteration->Commit(schema, &state->cancel));
+  }
+  return Status::Ok();
+}
 
 Status Alter(SessionState* state, std::string_view sql, const Compiled& compiled,
              const std::shared_ptr<const Snapshot>& snapshot, ResultWriter* out) {
@@ -100,7 +110,7 @@ Status Alter(SessionState* state, std::string_view sql, const Compiled& compiled
   if (anew.statement.kind == Statement::Kind::kNotice) return out->Done(anew.statement.notice);
   // (DROP INDEX may mean another table by now.)
   if (anew.statement.table != compiled.statement.table)
-    return {ErrorCode::kBusy, "tables were changed by another process", "Run the statement again."};
+    return {ErrorKind::kSerializationFailure, "tables were changed by another process", "Run the statement again."};
   return AlterRows(state, anew, *now, alteration.get(), out);
 }
 

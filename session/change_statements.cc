@@ -4,16 +4,19 @@
 
 #include <algorithm>
 #include <iterator>
+#include <span>
 #include <utility>
 
 #include "base/phase_clock.h"
 #include "session/conflict_rows.h"
+#include "session/foreign_keys.h"
 #include "session/kept_rows.h"
 #include "session/program_run.h"
 #include "session/returned_rows.h"
 #include "session/same_snapshot.h"
 #include "session/statements.h"
 #include "session/temporary_tables.h"
+#include "session/updated_keys.h"
 
 namespace tessera {
 
@@ -30,21 +33,26 @@ namespace {
 /// Takes the rows of the statement's query.
 class Changes {
  public:
-  Changes(const Statement& statement, TableWriter* writer, ReturnedRows* returned)
+  /// `updated`: nullptr: what an UPDATE makes of rows is of no account to foreign keys.
+  Changes(const Statement& statement, TableWriter* writer, ReturnedRows* returned, UpdatedKeys* updated)
       : statement_(statement),
+        updated_(updated),
         writer_(*writer),
         returned_(*returned),
         columns_(statement.target->schema.columns.size()) {}
 
   /// The numbers of rows, behind their values if there are any. A row that comes again stays as it was changed first.
   Status Take(RowBatch&& batch) {
-    const std::vector<int64_t> numbers = std::move(batch.columns.back().fixed);
+    std::vector<int64_t> numbers = std::move(batch.columns.back().fixed);
     batch.columns.pop_back();
     TESSERA_TRY(writer_.Delete(numbers, &fresh_));
     const auto fresh = static_cast<uint64_t>(std::ranges::count(fresh_, true));
     if (!batch.columns.empty() && fresh > 0) {
       if (fresh < batch.rows) KeepRows(fresh_, &batch);
-      if (statement_.kind == Statement::Kind::kUpdate) TESSERA_TRY(Store(&batch, statement_.rules));
+      if (statement_.kind == Statement::Kind::kUpdate) {
+        KeepNumbers(fresh_, &numbers);
+        TESSERA_TRY(Store(&batch, statement_.rules, numbers));
+      }
       returned_.Add(std::move(batch));
     }
     rows_ += fresh;
@@ -68,7 +76,7 @@ class Changes {
     };
     if (std::ranges::any_of(statement_.merge_actions, goes)) TESSERA_TRY(writer_.Delete(gone, &fresh_));
     if (std::ranges::count(fresh_, false) > 0) {
-      return SqlError("MERGE command cannot affect row a second time", -1,
+      return SqlError(ErrorKind::kCardinality, "MERGE command cannot affect row a second time", -1,
                       "Ensure that not more than one source row matches any one target row.");
     }
     for (size_t i = 0; i < statement_.merge_actions.size(); ++i) {
@@ -80,7 +88,9 @@ class Changes {
       if (count > 0 && action.kind != MergeAction::Kind::kDelete) {
         RowBatch rows = batch;
         if (count < batch.rows) KeepRows(kept, &rows);
-        TESSERA_TRY(Store(&rows, action.rules));
+        std::vector<int64_t> old;
+        if (action.kind == MergeAction::Kind::kUpdate) KeepNumbers(kept, &(old = numbers.fixed));
+        TESSERA_TRY(Store(&rows, action.rules, old));
       }
       rows_ += count;
     }
@@ -93,18 +103,29 @@ class Changes {
     return action == 0 ? MergeAction::Kind::kNothing : statement_.merge_actions[static_cast<size_t>(action - 1)].kind;
   }
 
-  /// The first columns are those of the table; what RETURNING needs of others follows.
-  Status Store(RowBatch* batch, const RowRules& rules) {
+  static void KeepNumbers(const std::vector<bool>& kept, std::vector<int64_t>* numbers) {
+    size_t n = 0;
+    for (size_t i = 0; i < numbers->size(); ++i) {
+      if (kept[i]) (*numbers)[n++] = (*numbers)[i];
+    }
+    numbers->resize(n);
+  }
+
+  /// The first columns are those of the table; what RETURNING needs of others follows. `old`: the rows whose new values
+  /// they are; empty: they are new rows.
+  Status Store(RowBatch* batch, const RowRules& rules, std::span<const int64_t> old) {
     const auto end = batch->columns.begin() + static_cast<std::ptrdiff_t>(columns_);
     std::vector<ColumnVector> others(std::make_move_iterator(end), std::make_move_iterator(batch->columns.end()));
     batch->columns.erase(end, batch->columns.end());
     if (rules) TESSERA_TRY(rules(batch, rows_ + 1));
     TESSERA_TRY(writer_.Append(*batch, rows_ + 1));
+    if (updated_ != nullptr && !old.empty()) TESSERA_TRY(updated_->Note(*statement_.target, old, *batch));
     for (ColumnVector& other : others) batch->columns.push_back(std::move(other));
     return Status::Ok();
   }
 
   const Statement& statement_;
+  UpdatedKeys* const updated_;
   TableWriter& writer_;
   ReturnedRows& returned_;
   const size_t columns_;
@@ -118,6 +139,8 @@ const char* TagOf(const Statement& statement) {
   return statement.kind == Statement::Kind::kDelete ? "DELETE" : "UPDATE";
 }
 
+}  // namespace
+
 Status ChangeRows(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, TableWriter* writer,
                   ResultWriter* out) {
   const Statement& s = compiled.statement;
@@ -129,7 +152,7 @@ Status ChangeRows(SessionState* state, const Compiled& compiled, const Snapshot&
   if (s.on_conflict != nullptr) {
     TESSERA_TRY(InsertOrChange(state, compiled, numbered, writer, &returned, &rows));
   } else {
-    Changes changes(s, writer, &returned);
+    Changes changes(s, writer, &returned, state->updated_keys);
     const bool merges = s.kind == Statement::Kind::kMerge;
     const auto take = [&](RowBatch&& batch) {
       return merges ? changes.Merge(std::move(batch)) : changes.Take(std::move(batch));
@@ -146,8 +169,6 @@ Status ChangeRows(SessionState* state, const Compiled& compiled, const Snapshot&
   return returned.Show(tag, out);
 }
 
-}  // namespace
-
 Status Change(SessionState* state, std::string_view sql, Compiled* compiled,
               const std::shared_ptr<const Snapshot>& snapshot, ResultWriter* out) {
   TESSERA_ASSIGN(Database* const database, DatabaseOf(state, compiled->statement.table));
@@ -157,6 +178,8 @@ Status Change(SessionState* state, std::string_view sql, Compiled* compiled,
   if (IsSame(*now, *snapshot)) return ChangeRows(state, *compiled, *snapshot, writer.get(), out);
   std::shared_ptr<const Snapshot> seen = now;
   TESSERA_ASSIGN(*compiled, CompileStatement(state, sql, PlanOptionsOf(*state), &seen));
+  if (state->updated_keys == nullptr && TouchesForeignKeys(compiled->statement, *seen))
+    return {ErrorKind::kSerializationFailure, "tables were changed by another process", "Run the statement again."};
   return ChangeRows(state, *compiled, *seen, writer.get(), out);
 }
 

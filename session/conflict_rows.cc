@@ -9,6 +9,7 @@
 
 #include "session/kept_rows.h"
 #include "session/program_run.h"
+#include "session/updated_keys.h"
 #include "tablet/catalog/table_of_rows.h"
 
 namespace tessera {
@@ -113,7 +114,7 @@ class ConflictRows {
   }
 
   static Status Twice() {
-    return SqlError("ON CONFLICT DO UPDATE command cannot affect row a second time", -1,
+    return SqlError(ErrorKind::kCardinality, "ON CONFLICT DO UPDATE command cannot affect row a second time", -1,
                     "Ensure that no rows proposed for insertion within the same command have duplicate constrained "
                     "values.");
   }
@@ -126,7 +127,10 @@ class ConflictRows {
       batch.columns.pop_back();
       TESSERA_TRY(writer_.Delete(rows, &fresh_));
       if (std::ranges::count(fresh_, false) > 0) return Twice();
-      return Store(std::move(batch), conflict_.rules, order);
+      if (conflict_.rules) TESSERA_TRY(conflict_.rules(&batch, changed_ + 1));
+      if (state_.updated_keys != nullptr)
+        TESSERA_TRY(state_.updated_keys->Note(*compiled_.statement.target, rows, batch));
+      return Store(std::move(batch), {}, order);
     });
   }
 

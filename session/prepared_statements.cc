@@ -15,13 +15,14 @@ Status Absent(const std::string& name, const std::map<std::string, PreparedState
   const std::string nearest = NearestName(name, names);
   std::string hint = nearest.empty() ? "" : "Perhaps you meant prepared statement \"" + nearest + "\".";
   if (names.empty()) hint = "There are none in this session: PREPARE name AS ... makes one.";
-  return SqlError(fmt::format("prepared statement \"{}\" does not exist", name), -1, std::move(hint));
+  return SqlError(ErrorKind::kUndefinedPrepared, fmt::format("prepared statement \"{}\" does not exist", name), -1,
+                  std::move(hint));
 }
 
 /// An error in the text that begins at `offset`, as one of the text around it.
 Status Moved(const Status& error, size_t offset) {
   if (error.position() < 0) return error;
-  return {error.code(), error.message(), error.hint(), error.position() + static_cast<int>(offset)};
+  return {error.kind(), error.message(), error.hint(), error.position() + static_cast<int>(offset)};
 }
 
 }  // namespace
@@ -33,7 +34,7 @@ Status PreparedStatements::Prepare(std::string_view sql, size_t at, const Snapsh
   TESSERA_ASSIGN(Compiled compiled, Compile(head, snapshot, options));
   std::string& name = compiled.statement.prepared.name;
   if (by_name_.contains(name)) {
-    return SqlError(fmt::format("prepared statement \"{}\" already exists", name), -1,
+    return SqlError(ErrorKind::kDuplicatePrepared, fmt::format("prepared statement \"{}\" already exists", name), -1,
                     fmt::format("DEALLOCATE {} removes it.", name));
   }
   PreparedStatement prepared{std::string(sql.substr(at)), {}};
@@ -58,7 +59,8 @@ Result<std::vector<Value>> PreparedStatements::ValuesOf(const PreparedStatement&
   if (arguments.size() != expected) {
     std::string spelled;
     for (const SqlType& type : prepared.types) spelled += (spelled.empty() ? "" : ", ") + type.ToString();
-    return SqlError(fmt::format("wrong number of parameters for prepared statement \"{}\": expected {}, got {}", name,
+    return SqlError(ErrorKind::kUndefinedParameter,
+                    fmt::format("wrong number of parameters for prepared statement \"{}\": expected {}, got {}", name,
                                 expected, arguments.size()),
                     -1, expected == 0 ? "It has none." : "They are " + spelled + ".");
   }

@@ -122,7 +122,8 @@ Status Insert(SessionState* state, const Compiled& compiled, const Snapshot& sna
   TESSERA_ASSIGN(std::shared_ptr<const Snapshot> now, database->Read());
   const std::shared_ptr<const TableInfo> table = now->Find(s.table);
   if (table == nullptr || table->id != s.target->id) {
-    return {ErrorCode::kBusy, "table \"" + s.table + "\" was replaced by another process", "Run the statement again."};
+    return {ErrorKind::kSerializationFailure, "table \"" + s.table + "\" was replaced by another process",
+            "Run the statement again."};
   }
   TESSERA_TRY(CheckUnchanged(s.target->schema, table->schema));
   TESSERA_TRY(WriteRows(state, compiled, snapshot, writer.get(), &returned));

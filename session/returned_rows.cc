@@ -67,7 +67,7 @@ Status ReturnedRows::Show(const std::string& tag, ResultWriter* out) {
     return out->Done(tag);
   });
   if (shown.ok()) return shown;
-  return {shown.code(), shown.message() + ": the rows have been changed, but not all were returned", shown.hint()};
+  return {shown.kind(), shown.message() + ": the rows have been changed, but not all were returned", shown.hint()};
 }
 
 }  // namespace tessera

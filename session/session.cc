@@ -16,6 +16,7 @@
 #include "compiler/compiler.h"
 #include "compiler/parse/prepared_text.h"
 #include "mpi/cluster.h"
+#include "session/foreign_keys.h"
 #include "session/program_run.h"
 #include "session/same_snapshot.h"
 #include "session/session_state.h"
@@ -58,6 +59,7 @@ bool Changes(const Statement& s) {
     case Statement::Kind::kVacuum:
     case Statement::Kind::kTruncate:
     case Statement::Kind::kAlterTable:
+    case Statement::Kind::kRefreshView:
       break;
     // (A temporary one is the session's.)
     case Statement::Kind::kCreateView:
@@ -73,6 +75,7 @@ bool Changes(const Statement& s) {
 class Session::Impl {
  public:
   ~Impl() {
+    (void)idle_.Stop();
     RollBack(&state_);
     if (state_.cluster != nullptr) state_.cluster->CloseDatabase();
   }
@@ -97,6 +100,7 @@ class Session::Impl {
     // A Cancel() that began while the last statement ran must not reach this one: wait until none is under way, then
     // clear the flag. The wait is as long as two instructions of a signal handler.
     while (cancels_under_way_.load() != 0) std::this_thread::yield();
+    EndIdle();
     state_.cancel = false;
     running_ = true;
     state_.parameters = parameters;
@@ -108,7 +112,7 @@ class Session::Impl {
     const auto start = Clock::now();
     PhaseClock clock(Phase::kCompile);
     if (state_.options.trace) clock.KeepSpans();
-    Status status = timer_.Start(state_.settings.statement_timeout, &state_.cancel);
+    Status status = timer_.Start(state_.settings.statement_timeout, [this] { state_.cancel = true; });
     if (status.ok()) {
       const InterruptScope interrupt(&state_.cancel);
       try {
@@ -118,13 +122,14 @@ class Session::Impl {
       }
     }
     const bool timed_out = timer_.Stop();
+    if (const Status waits = WaitIdle(); status.ok()) status = waits;
     FinishStatistics(&clock);
     state_.timing.total = MillisecondsSince(start);
     if (!state_.statistics.ranks.empty()) state_.statistics.ranks[0].total = state_.timing.total;
     running_ = false;
     state_.warning = ShownName(state_.warning);
     if (!status.ok())
-      status = {status.code(), ShownName(status.message()), ShownName(status.hint()), status.position()};
+      status = {status.kind(), ShownName(status.message()), ShownName(status.hint()), status.position()};
     if (status.ok() || status.code() != ErrorCode::kCancelled) return status;
     // One text, whoever noticed the flag.
     return timed_out ? TimedOut() : Cancelled();
@@ -140,6 +145,19 @@ class Session::Impl {
   bool is_new() const { return is_new_; }
 
  private:
+  /// Between statements a transaction may last as long as idle_in_transaction_session_timeout says.
+  Status WaitIdle() {
+    const int64_t timeout = state_.settings.idle_in_transaction_session_timeout;
+    if (timeout == 0 || !state_.transaction.is_open || state_.transaction.timed_out) return Status::Ok();
+    // What other sessions wait for is given back at once; the rest is done with the next statement.
+    return idle_.Start(timeout, [this] {
+      if (state_.database->InTransaction()) state_.database->RollBackTransaction();
+    });
+  }
+  void EndIdle() {
+    if (idle_.Stop()) TimeOutTransaction(&state_);
+  }
+
   /// A temporary database is there from the start.
   bool IsWritten() const {
     return state_.options.directory.empty() || DatabaseDirectory::IsWritten(state_.database->directory());
@@ -251,26 +269,41 @@ class Session::Impl {
     state_.parameters = nullptr;
     if (status.ok() || status.position() < 0) return status;
     // The position is one of another text than the user's.
-    return {status.code(), fmt::format("{} (in prepared statement \"{}\")", status.message(), execute.prepared.name),
+    return {status.kind(), fmt::format("{} (in prepared statement \"{}\")", status.message(), execute.prepared.name),
             status.hint()};
   }
 
   /// A statement that is no query.
   Status RunCompiled(std::string_view sql, Compiled compiled, std::shared_ptr<const Snapshot> snapshot,
                      ResultWriter* out) {
-    if (Changes(compiled.statement)) {
-      TESSERA_ASSIGN(std::shared_ptr<const Snapshot> now, BeginChange(&state_, &compiled.statement, snapshot));
+    if (!Changes(compiled.statement)) return RunBound(sql, compiled, snapshot, out);
+    TESSERA_ASSIGN(std::shared_ptr<const Snapshot> now, BeginChange(&state_, &compiled.statement, snapshot));
+    const bool alone = !state_.transaction.is_open && TouchesForeignKeys(compiled.statement, *snapshot);
+    if (alone) {
+      TESSERA_TRY(state_.database->BeginTransaction());
+      TESSERA_ASSIGN(now, state_.Read());
+    }
+    const Status status = Caught([&]() -> Status {
       if (state_.transaction.is_open && !MayWait(state_, compiled)) {
         TESSERA_TRY(StoreWaiting(&state_));
         TESSERA_ASSIGN(now, SnapshotOf(&state_));
       }
       if (!IsSame(*now, *snapshot)) {
-        snapshot = std::move(now);
+        snapshot = now;
         PlanOptions options = PlanOptionsOf(state_);
         options.run_query = [&](const std::string& query) { return FirstColumn(&state_, query, *snapshot); };
         TESSERA_ASSIGN(compiled, CompileStatement(&state_, sql, options, &snapshot));
       }
-    }
+      if (!alone && !TouchesForeignKeys(compiled.statement, *snapshot)) return RunBound(sql, compiled, snapshot, out);
+      return ChangeWithForeignKeys(&state_, compiled.statement, snapshot, alone, out,
+                                   [&](ResultWriter* to) { return RunBound(sql, compiled, snapshot, to); });
+    });
+    if (state_.database->InTransaction() && alone) state_.database->RollBackTransaction();
+    return status;
+  }
+
+  Status RunBound(std::string_view sql, Compiled& compiled, const std::shared_ptr<const Snapshot>& snapshot,
+                  ResultWriter* out) {
     state_.transaction.has_read = true;
     const Statement& s = compiled.statement;
     if (s.explain) return Explain(&state_, sql, &compiled, snapshot, out);
@@ -282,6 +315,7 @@ class Session::Impl {
   SessionState state_;
   StatementTimer timer_;
   bool is_new_ = false;
+  StatementTimer idle_;  ///< while a transaction waits for its next statement
   // Both, and state_.cancel, are touched by signal handlers.
   std::atomic<bool> running_{false};
   std::atomic<int> cancels_under_way_{0};
@@ -301,7 +335,7 @@ Status RunStatement(SessionState* state, const Compiled& compiled, const Snapsho
     case Statement::Kind::kAlterTable:
       break;  // Change, Alter
     case Statement::Kind::kCreateTable: {
-      std::string tag = "CREATE TABLE";
+      std::string tag = s.schema.materialized ? "CREATE MATERIALIZED VIEW" : "CREATE TABLE";
       tag.reserve(kTagBytes);
       TESSERA_TRY(CreateTable(state, compiled, snapshot));
       if (compiled.program != nullptr) tag = fmt::format("SELECT {}", state->timing.rows);
@@ -309,8 +343,9 @@ Status RunStatement(SessionState* state, const Compiled& compiled, const Snapsho
     }
     case Statement::Kind::kDropTable: {
       TESSERA_ASSIGN(Database* const database, ChangedDatabase(state, s));
+      TESSERA_TRY(ChangeSchemas(state, s.dependents));
       TESSERA_TRY(database->DropTable(s.table, s.if_exists));
-      return out->Done("DROP TABLE");
+      return out->Done(s.notice.empty() ? "DROP TABLE" : s.notice);
     }
     case Statement::Kind::kTruncate: {
       TESSERA_ASSIGN(Database* const database, ChangedDatabase(state, s));
@@ -335,6 +370,9 @@ Status RunStatement(SessionState* state, const Compiled& compiled, const Snapsho
     case Statement::Kind::kDropView:
       TESSERA_TRY(DropViews(state, s));
       return out->Done("DROP VIEW");
+    case Statement::Kind::kRefreshView:
+      TESSERA_TRY(RefreshView(state, s));
+      return out->Done("REFRESH MATERIALIZED VIEW");
     case Statement::Kind::kCopyFrom:
       return CopyFrom(state, s, out);
     case Statement::Kind::kCopyTo:

@@ -27,6 +27,8 @@
 
 namespace tessera {
 
+class UpdatedKeys;
+
 struct SessionState {
   int threads() const { return settings.threads > 0 ? static_cast<int>(settings.threads) : default_threads; }
   uint64_t memory_limit() const {
@@ -65,7 +67,8 @@ struct SessionState {
   const std::vector<Value>* parameters = nullptr;  ///< what $1 and so on stand for; nullptr: there may be none
   Timing timing;
   bool is_query = false;
-  std::string warning;  ///< of what the user should know though it is no error; "": nothing
+  UpdatedKeys* updated_keys = nullptr;  ///< while foreign keys are to follow what it changes
+  std::string warning;                  ///< of what the user should know though it is no error; "": nothing
   vm::RunStatistics statistics;
   std::atomic<bool> cancel{false};  ///< also set by signal handlers
 };

@@ -15,7 +15,8 @@ namespace tessera {
 namespace {
 
 Status InvalidValue(const char* name, const std::string& value, const std::string& hint) {
-  return SqlError(fmt::format("invalid value for parameter \"{}\": \"{}\"", name, value), -1, hint);
+  return SqlError(ErrorKind::kInvalidParameterValue,
+                  fmt::format("invalid value for parameter \"{}\": \"{}\"", name, value), -1, hint);
 }
 
 Status SetInteger(const char* name, const std::string& value, int64_t least, int64_t greatest, int64_t* field) {
@@ -158,7 +159,7 @@ Result<const Setting*> FindSetting(const std::string& name) {
     names.emplace_back(s.name);
   }
   const std::string nearest = NearestName(name, names);
-  return SqlError("unrecognized configuration parameter \"" + name + "\"", -1,
+  return SqlError(ErrorKind::kUndefinedObject, "unrecognized configuration parameter \"" + name + "\"", -1,
                   nearest.empty() ? "SHOW ALL lists the settings." : "Perhaps you meant \"" + nearest + "\".");
 }
 

@@ -103,7 +103,7 @@ std::string NameSource(std::string text, const std::string& path, const std::str
 }
 
 Status NameSource(const Status& error, const std::string& path, const std::string& name) {
-  return {error.code(), NameSource(error.message(), path, name), error.hint(), error.position()};
+  return {error.kind(), NameSource(error.message(), path, name), error.hint(), error.position()};
 }
 
 }  // namespace tessera

@@ -17,14 +17,14 @@ StatementTimer::~StatementTimer() {
   changed_.notify_all();
 }
 
-Status StatementTimer::Start(int64_t milliseconds, std::atomic<bool>* cancel) {
+Status StatementTimer::Start(int64_t milliseconds, std::function<void()> late) {
   if (milliseconds == 0) return {};
   if (!thread_.started()) TESSERA_TRY(thread_.Start([this] { return Watch(); }));
   bool is_late;
   {
     const std::lock_guard lock(mutex_);
     fired_ = false;
-    cancel_ = cancel;
+    late_ = std::move(late);
     end_ = Clock::now() + std::chrono::milliseconds(milliseconds);
     is_late = end_ < wakes_;
   }
@@ -34,7 +34,7 @@ Status StatementTimer::Start(int64_t milliseconds, std::atomic<bool>* cancel) {
 
 bool StatementTimer::Stop() {
   const std::lock_guard lock(mutex_);
-  cancel_ = nullptr;
+  late_ = nullptr;
   return std::exchange(fired_, false);
 }
 
@@ -43,14 +43,15 @@ bool StatementTimer::Stop() {
 Status StatementTimer::Watch() {
   std::unique_lock lock(mutex_);
   while (!closing_) {
-    if (cancel_ == nullptr) {
+    if (late_ == nullptr) {
       wakes_ = Clock::time_point::max();
       changed_.wait(lock);
     } else if (Clock::now() < end_) {
       wakes_ = end_;
       changed_.wait_until(lock, end_);
     } else {
-      *std::exchange(cancel_, nullptr) = true;
+      // (The mutex is held: Stop() waits for its end.)
+      std::exchange(late_, nullptr)();
       fired_ = true;
     }
   }

@@ -1,13 +1,14 @@
-// SET statement_timeout: a thread that sets the cancel flag of a statement which takes too long. There is none before the
-// first statement with a timeout; then it stays, because to start and to join one takes longer than a short query.
+// SET statement_timeout: a thread that sets the cancel flag of a statement which takes too long; and for
+// idle_in_transaction_session_timeout one that waits between statements. There is none before the first that has a timeout;
+// then it stays, because to start and to join one takes longer than a short query.
 //
 // Start at: StatementTimer. Private to session/; one thread.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 
 #include "base/background_thread.h"
@@ -25,9 +26,9 @@ class StatementTimer {
   StatementTimer(const StatementTimer&) = delete;
   StatementTimer& operator=(const StatementTimer&) = delete;
 
-  /// Sets `*cancel` after so many milliseconds, unless Stop() is called before; 0: never. Errors: kResource, no thread.
-  Status Start(int64_t milliseconds, std::atomic<bool>* cancel);
-  /// Returns whether it has set the flag. It does not set it from here on.
+  /// Calls `late` after so many milliseconds, unless Stop() is called before; 0: never. Once. Errors: kResource, no thread.
+  Status Start(int64_t milliseconds, std::function<void()> late);
+  /// Returns whether it has been called; then it has returned. It is not called from here on.
   bool Stop();
 
  private:
@@ -37,7 +38,7 @@ class StatementTimer {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::atomic<bool>* cancel_ = nullptr;                 ///< of the statement that runs; nullptr: none has a timeout
+  std::function<void()> late_;                          ///< of what is timed; empty: nothing is
   Clock::time_point end_;                               ///< when its time is over
   Clock::time_point wakes_ = Clock::time_point::max();  ///< when the thread looks again
   bool fired_ = false;

@@ -53,6 +53,10 @@ std::string ExplainWords(const Statement& statement);
 Status Change(SessionState* state, std::string_view sql, Compiled* compiled,
               const std::shared_ptr<const Snapshot>& snapshot, ResultWriter* out);
 
+/// The same with a writer of the table: `snapshot` is the state that it changes.
+Status ChangeRows(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, TableWriter* writer,
+                  ResultWriter* out);
+
 /// The same tables, with numbers of the rows of the target.
 Snapshot WithNumbers(const Snapshot& snapshot, const std::shared_ptr<const TableInfo>& target);
 
@@ -61,9 +65,14 @@ Snapshot WithNumbers(const Snapshot& snapshot, const std::shared_ptr<const Table
 Status Alter(SessionState* state, std::string_view sql, const Compiled& compiled,
              const std::shared_ptr<const Snapshot>& snapshot, ResultWriter* out);
 
+/// Tables get these schemas, under the names that they have.
+Status ChangeSchemas(SessionState* state, const std::vector<TableSchema>& schemas);
+
 // view_statements.cc
 Status CreateView(SessionState* state, const Statement& statement);
 Status DropViews(SessionState* state, const Statement& statement);
+/// Computes the rows of a materialised view anew, in one commit. Errors: its query gives other columns now.
+Status RefreshView(SessionState* state, const Statement& statement);
 
 // vacuum_statement.cc
 /// Writes the tables anew, each in one commit: in the order of cluster_by, packed for `compression` ("": for what the

@@ -32,7 +32,10 @@ struct WaitingRows {
 struct SessionTransaction {
   bool is_open = false;
   bool has_failed = false;  ///< all is refused up to its end, or up to ROLLBACK TO
+  bool timed_out = false;   ///< as it was idle; the next statement says so
   bool reads_only = false;
+  /// Before its first change, if a foreign key was deferred then.
+  std::shared_ptr<const Snapshot> before;
   /// Of the database at its first statement, until its first change; nullptr: none yet.
   std::shared_ptr<const Snapshot> snapshot;
   bool has_read = false;  ///< a statement has seen the snapshot
@@ -65,6 +68,9 @@ bool MayWait(const SessionState& state, const Compiled& compiled);
 Status LetWait(SessionState* state, const Statement& insert, const RowBatch& rows);
 /// Stores the rows that wait.
 Status StoreWaiting(SessionState* state);
+
+/// Undoes what is open, which has then failed.
+void TimeOutTransaction(SessionState* state) noexcept;
 
 /// Undoes what is open. The end of a session does that.
 void RollBack(SessionState* state) noexcept;

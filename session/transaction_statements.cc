@@ -5,6 +5,7 @@
 #include "compiler/compiler.h"
 #include "compiler/parse/sql_scanner.h"
 #include "compiler/parse/transaction_command.h"
+#include "session/foreign_keys.h"
 #include "session/same_snapshot.h"
 #include "session/session_state.h"
 #include "session/statements.h"
@@ -58,16 +59,27 @@ Status Commit(SessionState* state) {
   return Status::Ok();
 }
 
+/// Foreign keys that wait for the end.
+Status CheckDeferred(SessionState* state) {
+  if (!state->database->InTransaction()) return {};
+  TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> now, state->Read());
+  if (!HasDeferredKeys(*now)) return {};
+  return Caught([&] { return CheckDeferredKeys(state, state->transaction.before.get()); });
+}
+
 /// COMMIT and ROLLBACK. A transaction that has failed is rolled back by either.
 Status End(SessionState* state, const TransactionCommand& command, ResultWriter* out) {
   SessionTransaction& t = state->transaction;
   const bool commits = command.kind == Kind::kCommit && !t.has_failed;
   const bool reads_only = t.reads_only;
   if (!t.is_open) {
-    if (command.chains) return SqlError("AND CHAIN can only be used in transaction blocks", -1, "Enter BEGIN first.");
+    if (command.chains)
+      return SqlError(ErrorKind::kNoActiveTransaction, "AND CHAIN can only be used in transaction blocks", -1,
+                      "Enter BEGIN first.");
     state->warning = "there is no transaction in progress";
   } else if (commits) {
     Status stored = StoreWaiting(state);
+    if (stored.ok()) stored = CheckDeferred(state);
     if (!stored.ok()) {
       RollBack(state);
       return stored;
@@ -89,7 +101,7 @@ Result<size_t> MarkOf(const SessionTransaction& t, const std::string& name) {
   const auto found =
       std::find_if(t.savepoints.rbegin(), t.savepoints.rend(), [&](const auto& s) { return s.name == name; });
   if (found != t.savepoints.rend()) return static_cast<size_t>(t.savepoints.rend() - found);
-  return SqlError("savepoint \"" + name + "\" does not exist");
+  return SqlError(ErrorKind::kInvalidSavepoint, "savepoint \"" + name + "\" does not exist");
 }
 
 Status Divide(SessionState* state, const TransactionCommand& command) {
@@ -143,7 +155,8 @@ Status RunCommand(SessionState* state, const TransactionCommand& command) {
   }
   if (!t.is_open) {
     const std::string words = command.kind == Kind::kSavepoint ? "" : std::string(TagOf(command.kind)) + " ";
-    return SqlError((command.kind == Kind::kRollbackTo ? words + "TO " : words) +
+    return SqlError(ErrorKind::kNoActiveTransaction,
+                    (command.kind == Kind::kRollbackTo ? words + "TO " : words) +
                         "SAVEPOINT can only be used in transaction blocks",
                     -1, "Enter BEGIN first.");
   }
@@ -174,8 +187,16 @@ Result<bool> RunTransactionCommand(SessionState* state, std::string_view sql, Re
   TESSERA_ASSIGN(const TransactionCommand command, ReadTransactionCommand(sql));
   SessionTransaction& t = state->transaction;
   const bool ends = command.kind == Kind::kCommit || command.kind == Kind::kRollback;
+  if (std::exchange(t.timed_out, false) && command.kind != Kind::kRollback) {
+    if (ends) t = {};
+    return SqlError(ErrorKind::kIdleInTransaction,
+                    "the transaction has been rolled back: it was idle for longer than "
+                    "idle_in_transaction_session_timeout",
+                    -1, ends ? "Run it again from its BEGIN." : kTryAgain);
+  }
   if (t.has_failed && !ends && command.kind != Kind::kRollbackTo) {
     return SqlError(
+        ErrorKind::kInFailedTransaction,
         "current transaction is aborted, commands ignored until end of transaction block", -1,
         t.savepoints.empty() ? "Enter ROLLBACK." : "Enter ROLLBACK, or ROLLBACK TO " + t.savepoints.back().name + ".");
   }
@@ -209,7 +230,8 @@ Result<std::shared_ptr<const Snapshot>> BeginChange(SessionState* state, const S
   Database& database = *changed;
   const bool temporary = changed != state->database.get();
   if (t.reads_only && !(temporary && ChangesRowsAlone(*statement)))
-    return SqlError("cannot change anything in a read-only transaction", -1, "Enter COMMIT first.");
+    return SqlError(ErrorKind::kReadOnlyTransaction, "cannot change anything in a read-only transaction", -1,
+                    "Enter COMMIT first.");
   if (database.InTransaction()) return seen;
   TESSERA_TRY(database.BeginTransaction());
   if (temporary) {
@@ -219,12 +241,13 @@ Result<std::shared_ptr<const Snapshot>> BeginChange(SessionState* state, const S
   TESSERA_ASSIGN(std::shared_ptr<const Snapshot> now, database.Read());
   if (t.has_read && !IsSame(*now, *t.snapshot)) {
     database.RollBackTransaction();
-    return Status(ErrorCode::kBusy,
+    return Status(ErrorKind::kSerializationFailure,
                   "could not serialize access: another session has changed the database since this transaction's first "
                   "statement",
                   kTryAgain);
   }
   t.snapshot.reset();
+  if (HasDeferredKeys(*now)) t.before = now;
   for (size_t i = 0; i < t.savepoints.size(); ++i) TESSERA_TRY(database.PushMark());
   return state->WithTemporary(std::move(now));
 }
@@ -245,7 +268,8 @@ bool MayWait(const SessionState& state, const Compiled& compiled) {
       s.on_conflict != nullptr || s.returning != nullptr)
     return false;
   const TableSchema& schema = s.target->schema;
-  return s.values.rows > 0 && s.values.rows < kMostWaiting && schema.primary_key.empty() && schema.unique_keys.empty();
+  return s.values.rows > 0 && s.values.rows < kMostWaiting && schema.primary_key.empty() &&
+         schema.unique_keys.empty() && schema.foreign_keys.empty();
 }
 
 Status LetWait(SessionState* state, const Statement& insert, const RowBatch& rows) {
@@ -265,6 +289,13 @@ Status LetWait(SessionState* state, const Statement& insert, const RowBatch& row
 
 Status StoreWaiting(SessionState* state) {
   return state->transaction.waiting.rows.rows == 0 ? Status::Ok() : Store(state);
+}
+
+void TimeOutTransaction(SessionState* state) noexcept {
+  RollBack(state);
+  SessionTransaction& t = state->transaction;
+  t.is_open = t.has_failed = t.timed_out = true;
+  t.temporary_views = state->temporary_views;
 }
 
 void RollBack(SessionState* state) noexcept {

@@ -48,7 +48,8 @@ Status VacuumTable(SessionState* state, const std::string& name) {
 
 Status Vacuum(SessionState* state, const std::vector<std::string>& tables, const std::string& compression) {
   if (state->transaction.is_open)
-    return SqlError("VACUUM cannot run inside a transaction block", -1, "Enter COMMIT or ROLLBACK first.");
+    return SqlError(ErrorKind::kActiveTransaction, "VACUUM cannot run inside a transaction block", -1,
+                    "Enter COMMIT or ROLLBACK first.");
   const SettingsScope scope(state);
   if (!compression.empty()) TESSERA_TRY(Set(state, "compression", compression));
   state->settings.device = DeviceChoice::kHost;  // a GPU's rows come in any order

@@ -124,6 +124,8 @@ const std::vector<DotCommands::Command>& DotCommands::Commands() {
        "Text between columns, in csv and list; without TEXT the format's own"},
       {"tables", "[PATTERN]", 0, 1, &DotCommands::Tables, "List the tables and views"},
       {"timer", "on|off", 0, 1, &DotCommands::Timer, "Print wall, compile and kernel time after each statement"},
+      {"verbosity", "[default|verbose]", 0, 1, &DotCommands::Verbosity,
+       "Show errors as they are, or each with its SQLSTATE"},
       {"version", "", 0, 0, &DotCommands::Version, "Show the version"},
       {"width", "[N ...]", 0, kAny, &DotCommands::Width,
        "Widths of the columns of box and column; negative: right-aligned, 0: automatic"},
@@ -184,6 +186,15 @@ Status DotCommands::Bail(const Arguments& arguments) {
 Status DotCommands::Echo(const Arguments& arguments) {
   if (arguments.empty()) return Print(fmt::format("echo is {}\n", OnOff(shell_->settings_.echo)));
   return Switch(arguments[0], &shell_->settings_.echo);
+}
+
+Status DotCommands::Verbosity(const Arguments& arguments) {
+  bool& verbose = shell_->settings_.sqlstates;
+  if (arguments.empty()) return Print(fmt::format("verbosity is {}\n", verbose ? "verbose" : "default"));
+  if (arguments[0] != "default" && arguments[0] != "verbose")
+    return SqlError("unknown verbosity \"" + arguments[0] + "\"");
+  verbose = arguments[0] == "verbose";
+  return Status::Ok();
 }
 
 Status DotCommands::Headers(const Arguments& arguments) {
@@ -320,12 +331,19 @@ Status DotCommands::Schema(const Arguments& arguments) {
   TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> snapshot, shell_->session_->Tables());
   std::string out;
   std::vector<std::string_view> names;
+  std::vector<const TableSchema*> tables, materialized;
   for (const std::shared_ptr<const TableInfo>& table : snapshot->tables) {
-    const size_t schema = SchemaOfName(table->schema.name).size();
-    names.push_back(std::string_view(table->schema.name).substr(schema > 0 ? schema + 1 : 0));
-    if (arguments.empty() || Matches(arguments[0], std::string(names.back()))) out += CreateTableText(table->schema);
+    const TableSchema& schema = table->schema;
+    const size_t of_schema = SchemaOfName(schema.name).size();
+    names.push_back(std::string_view(schema.name).substr(of_schema > 0 ? of_schema + 1 : 0));
+    if (schema.materialized) {
+      materialized.push_back(&schema);
+    } else if (arguments.empty() || Matches(arguments[0], std::string(names.back()))) {
+      tables.push_back(&schema);
+    }
   }
-  const std::vector<SchemaEntry> entries = InOrderOfUse(snapshot->views, snapshot->macros);
+  out += CreateTablesText(std::move(tables));
+  const std::vector<SchemaEntry> entries = InOrderOfUse(snapshot->views, materialized, snapshot->macros);
   for (const SchemaEntry& entry : entries) {
     names.emplace_back(entry.name);
     if (arguments.empty() || Matches(arguments[0], entry.name)) out += entry.text;

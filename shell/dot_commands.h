@@ -31,6 +31,7 @@ class DotCommands {
   Status Device(const Arguments& arguments);
   Status Devices(const Arguments& arguments);
   Status Echo(const Arguments& arguments);
+  Status Verbosity(const Arguments& arguments);
   Status Explain(const Arguments& arguments);
   Status Headers(const Arguments& arguments);
   Status Help(const Arguments& arguments);

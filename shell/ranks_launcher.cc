@@ -72,7 +72,7 @@ Status StartRanks(int argc, char** argv) {
         "It has a line for each machine: its name, and slots=N for its ranks."};
   }
   if (const Status there = TransportIsThere(); !there.ok())
-    return {there.code(), "cannot start ranks without MPI: " + there.message(), there.hint()};
+    return {there.kind(), "cannot start ranks without MPI: " + there.message(), there.hint()};
   // mpirun asks root to say twice that it is meant; in a container, root is often the only user.
   if (geteuid() == 0) {
     for (const char* name : {"OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"}) setenv(name, "1", 0);

@@ -302,7 +302,7 @@ void Shell::ReportError(const Status& error, std::string_view sql, int line, con
     // An error without a place in a longer script: at least the statement is named.
     shown = error.At(0);
   }
-  Message(where + FormatError(shown, sql, line));
+  Message(where + FormatError(shown, sql, line, settings_.sqlstates));
 }
 
 void Shell::ReportTiming() const {

@@ -31,7 +31,8 @@ struct ShellSettings {
   std::optional<size_t> max_rows;  ///< nullopt: kTerminalRows on a terminal, else no limit
   bool timer = false;
   bool echo = false;
-  bool bail = true;  ///< a script, or a line at the prompt, ends at its first error
+  bool sqlstates = false;  ///< errors are shown with them
+  bool bail = true;        ///< a script, or a line at the prompt, ends at its first error
 };
 
 class Shell {

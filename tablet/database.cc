@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "tablet/catalog/database_directory.h"
 #include "tablet/catalog/macro.h"
+#include "tablet/catalog/references.h"
 #include "tablet/catalog/schema.h"
 #include "tablet/catalog/schema_check.h"
 #include "tablet/catalog/table_info.h"
@@ -52,7 +53,8 @@ class DirectoryDatabase final : public Database {
     TESSERA_TRY(CheckSchema(schema));
     TESSERA_ASSIGN(const DatabaseDirectory::Write write, directory_->BeginWrite());
     if (write.contents.Find(schema.name) != nullptr) {
-      return if_not_exists ? Status() : SqlError("table \"" + schema.name + "\" already exists");
+      return if_not_exists ? Status()
+                           : SqlError(ErrorKind::kDuplicateTable, "table \"" + schema.name + "\" already exists");
     }
     return Insert(write, schema, nullptr);
   }
@@ -69,8 +71,10 @@ class DirectoryDatabase final : public Database {
     TESSERA_ASSIGN(const DatabaseDirectory::Write write, directory_->BeginWrite());
     const std::shared_ptr<const TableRecord> table = write.contents.Find(name);
     if (table == nullptr && FindView(write.contents.views, name) != nullptr)
-      return SqlError("\"" + name + "\" is a view, not a table", -1, "Write DROP VIEW.");
-    if (table == nullptr) return if_exists ? Status() : SqlError("table \"" + name + "\" does not exist");
+      return SqlError(ErrorKind::kWrongObjectType, "\"" + name + "\" is a view, not a table", -1, "Write DROP VIEW.");
+    if (table == nullptr)
+      return if_exists ? Status() : SqlError(ErrorKind::kUndefinedTable, "table \"" + name + "\" does not exist");
+    TESSERA_TRY(CheckUnreferenced(write.contents, table->schema));
     return directory_->DropTable(write, *table);
   }
 
@@ -79,9 +83,10 @@ class DirectoryDatabase final : public Database {
     std::set<int64_t> ids;
     for (const std::string& name : tables) {
       const std::shared_ptr<const TableRecord> table = write.contents.Find(name);
-      if (table == nullptr) return SqlError("table \"" + name + "\" does not exist");
+      if (table == nullptr) return SqlError(ErrorKind::kUndefinedTable, "table \"" + name + "\" does not exist");
       ids.insert(table->id);
     }
+    TESSERA_TRY(CheckTruncates(write.contents, ids));
     return directory_->Truncate(write, ids);
   }
 
@@ -94,7 +99,8 @@ class DirectoryDatabase final : public Database {
     TESSERA_ASSIGN(const DatabaseDirectory::Write write, directory_->BeginWrite());
     std::vector<EnumType> types = write.contents.types;
     const auto at = std::lower_bound(types.begin(), types.end(), type.name, TypeLess);
-    if (at != types.end() && at->name == type.name) return SqlError("type \"" + type.name + "\" already exists");
+    if (at != types.end() && at->name == type.name)
+      return SqlError(ErrorKind::kDuplicateObject, "type \"" + type.name + "\" already exists");
     types.insert(at, type);
     return directory_->SetTypes(write, std::move(types));
   }
@@ -105,11 +111,12 @@ class DirectoryDatabase final : public Database {
     std::vector<EnumType> types = write.contents.types;
     const auto at = std::lower_bound(types.begin(), types.end(), name, TypeLess);
     if (at == types.end() || at->name != name)
-      return if_exists ? Status() : SqlError("type \"" + name + "\" does not exist");
+      return if_exists ? Status() : SqlError(ErrorKind::kUndefinedObject, "type \"" + name + "\" does not exist");
     for (const auto& table : write.contents.tables) {
       for (const ColumnSchema& column : table->schema.columns) {
         if (column.type.id != TypeId::kEnum || EnumOf(column.type).name != name) continue;
         return SqlError(
+            ErrorKind::kDependentObjects,
             "cannot drop type " + name + ": column \"" + column.name + "\" of table \"" + table->schema.name +
                 "\" has it",
             -1, "Drop the column first, or give it another type: ALTER TABLE t ALTER c TYPE TEXT USING c::TEXT.");
@@ -129,7 +136,8 @@ class DirectoryDatabase final : public Database {
     } else if (or_replace) {
       *at = macro;
     } else {
-      return if_not_exists ? Status() : SqlError("macro \"" + macro.name + "\" already exists");
+      return if_not_exists ? Status()
+                           : SqlError(ErrorKind::kDuplicateFunction, "macro \"" + macro.name + "\" already exists");
     }
     return directory_->SetMacros(write, std::move(macros));
   }
@@ -139,18 +147,22 @@ class DirectoryDatabase final : public Database {
     TESSERA_ASSIGN(const DatabaseDirectory::Write write, directory_->BeginWrite());
     std::vector<Macro> macros = write.contents.macros;
     const auto gone = std::erase_if(macros, [&](const Macro& m) { return m.name == name && m.of_rows == of_rows; });
-    if (gone == 0) return if_exists ? Status() : SqlError("macro \"" + name + "\" does not exist");
+    if (gone == 0)
+      return if_exists ? Status() : SqlError(ErrorKind::kUndefinedFunction, "macro \"" + name + "\" does not exist");
     return directory_->SetMacros(write, std::move(macros));
   }
 
   Status CreateView(const ViewSchema& view, bool replace, bool if_not_exists) override {
     TESSERA_TRY(CheckView(view));
     TESSERA_ASSIGN(const DatabaseDirectory::Write write, directory_->BeginWrite());
-    if (write.contents.Find(view.name) != nullptr) return SqlError("table \"" + view.name + "\" already exists");
+    if (write.contents.Find(view.name) != nullptr)
+      return SqlError(ErrorKind::kDuplicateTable, "table \"" + view.name + "\" already exists");
     Views views = write.contents.views;
     const auto at = std::ranges::find_if(views, [&](const auto& v) { return v->name == view.name; });
     if (at != views.end()) {
-      if (!replace) return if_not_exists ? Status() : SqlError("view \"" + view.name + "\" already exists");
+      if (!replace)
+        return if_not_exists ? Status()
+                             : SqlError(ErrorKind::kDuplicateTable, "view \"" + view.name + "\" already exists");
       views.erase(at);
     }
     views.push_back(std::make_shared<const ViewSchema>(view));
@@ -164,7 +176,7 @@ class DirectoryDatabase final : public Database {
     Views views = write.contents.views;
     for (const std::string& name : names) {
       const auto gone = std::erase_if(views, [&](const auto& view) { return view->name == name; });
-      if (gone == 0 && !if_exists) return SqlError("view \"" + name + "\" does not exist");
+      if (gone == 0 && !if_exists) return SqlError(ErrorKind::kUndefinedTable, "view \"" + name + "\" does not exist");
     }
     if (views.size() == write.contents.views.size()) return Status();
     return directory_->SetViews(write, std::move(views));
@@ -213,6 +225,8 @@ class DirectoryDatabase final : public Database {
 
  private:
   Status Insert(const DatabaseDirectory::Write& write, TableSchema schema, const TableRecord* replaced) {
+    if (replaced != nullptr) TESSERA_TRY(CheckUnreferenced(write.contents, schema));
+    TESSERA_TRY(CheckReferences(write.contents, schema));
     for (int column : schema.primary_key) schema.columns[static_cast<size_t>(column)].not_null = true;
     return directory_->InsertTable(write, NewTable(write.contents, schema), replaced, {},
                                    write.contents.next_tablet_id);

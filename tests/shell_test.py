@@ -775,6 +775,22 @@ def test_dot_commands():
     schema = "CREATE VIEW v AS\nSELECT 1 AS x;\nCREATE MACRO b(n) AS n + 1;\nCREATE MACRO c() AS TABLE SELECT b(x) AS y FROM v;\n"
     schema += "CREATE VIEW a AS\nSELECT y FROM c();\nCREATE MACRO a(n) AS b(n) * 2;\n"
     equal(run(script=schema + ".schema\n", status=0).out, schema)
+    # Tables come after those that their foreign keys refer to; materialised views after what they read.
+    schema = "CREATE TABLE z (\n  id INTEGER NOT NULL,\n  PRIMARY KEY (id)\n);\n"
+    schema += "CREATE TABLE b (\n  z INTEGER,\n  CONSTRAINT k FOREIGN KEY (z) REFERENCES z (id) ON DELETE CASCADE\n);\n"
+    schema += "CREATE MATERIALIZED VIEW m (n) AS\nSELECT z FROM b;\nCREATE VIEW a AS\nSELECT n FROM m;\n"
+    equal(run(script=schema + ".schema\n", status=0).out, schema)
+    circle = "CREATE TABLE p (\n  id INTEGER NOT NULL,\n  q INTEGER,\n  PRIMARY KEY (id)\n);\n"
+    circle += "CREATE TABLE q (\n  id INTEGER NOT NULL,\n  p INTEGER,\n  PRIMARY KEY (id),\n  CONSTRAINT to_p FOREIGN KEY (p) REFERENCES p (id)\n);\n"
+    circle += "ALTER TABLE p ADD CONSTRAINT to_q FOREIGN KEY (q) REFERENCES q (id) DEFERRABLE INITIALLY DEFERRED;\n"
+    equal(run(script=circle + ".schema\n", status=0).out, circle)
+    # Errors with their SQLSTATE.
+    bad = run("--no-bail", script="SELECT x;\n.verbosity verbose\nSELECT x;\n.verbosity\n.verbosity default\nSELECT 1 / 'x';\n.verbosity loud\n", status=1)
+    equal(bad.out, "verbosity is verbose\n")
+    holds('ERROR:  column "x" does not exist' in bad.err, "as it is")
+    holds('ERROR:  42703: column "x" does not exist' in bad.err, "with its SQLSTATE")
+    holds("ERROR:  invalid input syntax for type integer" in bad.err, "and without it again")
+    holds('unknown verbosity "loud"' in bad.err and "Usage: .verbosity [default|verbose]" in bad.err, bad.err)
     holds(".tables" in run("-c", ".help", status=0).out, "help")
     for name in (
         "help",

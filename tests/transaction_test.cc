@@ -142,6 +142,148 @@ TEST_F(Transactions, WriteSkew) {  // A5B: two that read both rows, each of whic
   EXPECT_EQ(Run(two_, "SELECT sum(v) FROM t"), "5\n");
 }
 
+TEST_F(Transactions, AbortedRead) {  // G1a: what was read was rolled back
+  Run(one_, "BEGIN");
+  Run(one_, "UPDATE t SET v = 101 WHERE k = 1");
+  Run(two_, "BEGIN");
+  EXPECT_EQ(Run(two_, "SELECT v FROM t ORDER BY k"), "10\n20\n");
+  Run(one_, "ROLLBACK");
+  EXPECT_EQ(Run(two_, "SELECT v FROM t ORDER BY k"), "10\n20\n");
+  EXPECT_EQ(Run(two_, "COMMIT"), "COMMIT");
+}
+
+TEST_F(Transactions, IntermediateRead) {  // G1b: what was read was not the last that was written
+  Run(one_, "BEGIN");
+  Run(one_, "UPDATE t SET v = 101 WHERE k = 1");
+  Run(two_, "BEGIN");
+  EXPECT_EQ(Run(two_, "SELECT v FROM t ORDER BY k"), "10\n20\n");
+  Run(one_, "UPDATE t SET v = 11 WHERE k = 1");
+  EXPECT_EQ(Run(one_, "COMMIT"), "COMMIT");
+  EXPECT_EQ(Run(two_, "SELECT v FROM t ORDER BY k"), "10\n20\n");
+  EXPECT_EQ(Run(two_, "COMMIT"), "COMMIT");
+  EXPECT_EQ(Run(two_, "SELECT v FROM t ORDER BY k"), "11\n20\n");
+}
+
+TEST_F(Transactions, CircularInformationFlow) {  // G1c: each has read what the other writes
+  Run(one_, "BEGIN");
+  EXPECT_EQ(Run(one_, "UPDATE t SET v = 11 WHERE k = 1"), "UPDATE 1");
+  Run(two_, "BEGIN");
+  EXPECT_EQ(Run(two_, "SELECT v FROM t WHERE k = 1"), "10\n");
+  EXPECT_EQ(Run(one_, "SELECT v FROM t WHERE k = 2"), "20\n");
+  EXPECT_EQ(Run(one_, "COMMIT"), "COMMIT");
+  EXPECT_TRUE(Failed(Run(two_, "UPDATE t SET v = 22 WHERE k = 2")));
+  EXPECT_EQ(Run(two_, "COMMIT"), "ROLLBACK");
+}
+
+TEST_F(Transactions, ObservedTransactionVanishes) {  // OTV: of a transaction that was seen, a part is gone later
+  Run(one_, "BEGIN");
+  Run(one_, "UPDATE t SET v = 11 WHERE k = 1");
+  Run(one_, "UPDATE t SET v = 19 WHERE k = 2");
+  EXPECT_EQ(Run(one_, "COMMIT"), "COMMIT");
+  Run(two_, "BEGIN");
+  EXPECT_EQ(Run(two_, "SELECT v FROM t WHERE k = 1"), "11\n");
+  Run(one_, "UPDATE t SET v = 12 WHERE k = 1");
+  Run(one_, "UPDATE t SET v = 18 WHERE k = 2");
+  EXPECT_EQ(Run(two_, "SELECT v FROM t ORDER BY k"), "11\n19\n");
+  EXPECT_EQ(Run(two_, "COMMIT"), "COMMIT");
+}
+
+/// P2, P3, P4, A5A, A5B under each level: all of them give the strictest.
+TEST_F(Transactions, EveryLevelIsSerialisable) {
+  for (const char* level : {"READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"}) {
+    const auto begin = [&](const std::unique_ptr<Session>& session) {
+      EXPECT_EQ(Run(session, std::string("BEGIN ISOLATION LEVEL ") + level), "BEGIN") << level;
+    };
+    Run(one_, "DELETE FROM t");
+    Run(one_, "INSERT INTO t VALUES (1, 10), (2, 20)");
+    begin(one_);  // non-repeatable read and phantom
+    EXPECT_EQ(Run(one_, "SELECT v FROM t WHERE v > 5 ORDER BY k"), "10\n20\n") << level;
+    Run(two_, "UPDATE t SET v = 12 WHERE k = 1");
+    Run(two_, "INSERT INTO t VALUES (3, 30)");
+    Run(two_, "DELETE FROM t WHERE k = 2");
+    EXPECT_EQ(Run(one_, "SELECT v FROM t WHERE v > 5 ORDER BY k"), "10\n20\n") << level;
+    Run(one_, "ROLLBACK");
+    begin(one_);  // lost update
+    begin(two_);
+    EXPECT_EQ(Run(one_, "SELECT v FROM t WHERE k = 1"), "12\n") << level;
+    EXPECT_EQ(Run(two_, "SELECT v FROM t WHERE k = 1"), "12\n") << level;
+    EXPECT_EQ(Run(one_, "UPDATE t SET v = 13 WHERE k = 1"), "UPDATE 1") << level;
+    EXPECT_EQ(Run(one_, "COMMIT"), "COMMIT") << level;
+    EXPECT_TRUE(Failed(Run(two_, "UPDATE t SET v = 14 WHERE k = 1"))) << level;
+    EXPECT_EQ(Run(two_, "COMMIT"), "ROLLBACK") << level;
+    begin(one_);  // write skew over a predicate: each counts no rows, and adds one
+    begin(two_);
+    EXPECT_EQ(Run(one_, "SELECT count(*) FROM t WHERE v > 100"), "0\n") << level;
+    EXPECT_EQ(Run(two_, "SELECT count(*) FROM t WHERE v > 100"), "0\n") << level;
+    EXPECT_EQ(Run(one_, "INSERT INTO t VALUES (4, 101)"), "INSERT 0 1") << level;
+    EXPECT_EQ(Run(one_, "COMMIT"), "COMMIT") << level;
+    EXPECT_TRUE(Failed(Run(two_, "INSERT INTO t VALUES (5, 102)"))) << level;
+    EXPECT_EQ(Run(two_, "COMMIT"), "ROLLBACK") << level;
+  }
+}
+
+TEST_F(Transactions, ADeleteThatFoundNothingConflictsWithTheInsert) {
+  Run(one_, "BEGIN");
+  EXPECT_EQ(Run(one_, "SELECT count(*) FROM t WHERE k = 7"), "0\n");
+  Run(two_, "INSERT INTO t VALUES (7, 70)");
+  EXPECT_NE(Run(one_, "DELETE FROM t WHERE k = 7").find("could not serialize access"), std::string::npos);
+  Run(one_, "ROLLBACK");
+  EXPECT_EQ(Run(one_, "DELETE FROM t WHERE k = 7"), "DELETE 1");
+}
+
+TEST_F(Transactions, AReferencedRowDoesNotGoBetweenCheckAndCommit) {
+  Run(one_, "CREATE TABLE p (id INTEGER PRIMARY KEY)");
+  Run(one_, "CREATE TABLE c (p_id INTEGER REFERENCES p)");
+  Run(one_, "INSERT INTO p VALUES (1)");
+  Run(one_, "BEGIN");
+  EXPECT_EQ(Run(one_, "INSERT INTO c VALUES (1)"), "INSERT 0 1");
+  Run(two_, "SET lock_timeout = 50");
+  EXPECT_NE(Run(two_, "DELETE FROM p").find("is being written by process"), std::string::npos);
+  EXPECT_EQ(Run(one_, "COMMIT"), "COMMIT");
+  EXPECT_NE(Run(two_, "DELETE FROM p").find("violates foreign key"), std::string::npos);
+  Run(two_, "BEGIN");
+  Run(two_, "DELETE FROM c");
+  EXPECT_EQ(Run(two_, "DELETE FROM p"), "DELETE 1");
+  EXPECT_EQ(Run(two_, "COMMIT"), "COMMIT");
+  EXPECT_NE(Run(one_, "INSERT INTO c VALUES (1)").find("is not present in table"), std::string::npos);
+}
+
+TEST_F(Transactions, AnIdleOneIsRolledBack) {
+  const auto wait = [] { std::this_thread::sleep_for(std::chrono::milliseconds(400)); };
+  Run(one_, "SET idle_in_transaction_session_timeout = 100");
+  Run(one_, "CREATE TEMP VIEW w AS SELECT 1 AS x");
+  Run(one_, "BEGIN");
+  Run(one_, "DELETE FROM t");
+  Run(one_, "DROP VIEW w");
+  wait();
+  EXPECT_EQ(Run(two_, "INSERT INTO t VALUES (3, 30)"), "INSERT 0 1");  // the lock is free
+  EXPECT_NE(Run(one_, "SELECT count(*) FROM t").find("it was idle for longer than"), std::string::npos);
+  EXPECT_NE(Run(one_, "SELECT count(*) FROM t").find("current transaction is aborted"), std::string::npos);
+  EXPECT_EQ(Run(one_, "COMMIT"), "ROLLBACK");
+  EXPECT_EQ(Run(one_, "SELECT count(*), (SELECT x FROM w) FROM t"), "3,1\n");
+  // COMMIT says so, too, and is the end of it.
+  Run(one_, "BEGIN");
+  Run(one_, "DELETE FROM t");
+  wait();
+  EXPECT_NE(Run(one_, "COMMIT").find("it was idle for longer than"), std::string::npos);
+  EXPECT_EQ(Run(one_, "SELECT count(*) FROM t"), "3\n");
+  // One that has only read; and ROLLBACK, which does what is wanted.
+  Run(one_, "BEGIN");
+  EXPECT_EQ(Run(one_, "SELECT count(*) FROM t"), "3\n");
+  wait();
+  EXPECT_EQ(Run(one_, "ROLLBACK"), "ROLLBACK");
+  // One that is not idle for so long is not.
+  Run(one_, "BEGIN");
+  EXPECT_EQ(Run(one_, "DELETE FROM t WHERE k = 3"), "DELETE 1");
+  EXPECT_EQ(Run(one_, "COMMIT"), "COMMIT");
+  wait();
+  EXPECT_EQ(Run(one_, "SELECT count(*) FROM t"), "2\n");
+  Run(one_, "BEGIN");
+  wait();
+  one_.reset();  // a session ends in the middle
+  EXPECT_EQ(Run(two_, "SELECT count(*) FROM t"), "2\n");
+}
+
 TEST_F(Transactions, OneKeyTwice) {
   Run(one_, "CREATE TABLE u (k INTEGER PRIMARY KEY)");
   Run(one_, "BEGIN");

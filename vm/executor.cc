@@ -87,7 +87,7 @@ class Run {
   Status FindTables(const Snapshot& snapshot) {
     for (const TableRef& ref : state_.program.tables) {
       const TableInfo* const table = TableOf(snapshot, ref);
-      if (table == nullptr) return SqlError("table \"" + ref.name + "\" does not exist");
+      if (table == nullptr) return SqlError(ErrorKind::kUndefinedTable, "table \"" + ref.name + "\" does not exist");
       state_.tables.push_back(table);
       if (ref.runs_of < 0) continue;
       TESSERA_ASSIGN(auto runs, RunsOf(*table, ref.runs_of, &ref.runs));

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "compiler/bind/expression_binder.h"
+#include "compiler/bind/foreign_key_binder.h"
 #include "compiler/bind/from_binder.h"
 #include "compiler/bind/query_block.h"
 #include "compiler/bind/relation_name.h"
@@ -93,7 +94,7 @@ class Alteration {
   }
 
   Status Apply(const ParseNode& command, int position);
-  Status Finish(const char* command, Statement* out);
+  Status Finish(const char* command, int position, Statement* out);
 
   // (CREATE UNIQUE INDEX, too.)
   void AddUnique(UniqueKey key) {
@@ -142,7 +143,8 @@ class Alteration {
   std::vector<Source> from_;
   std::vector<const ParseNode*> checks_;  ///< new ones
   bool rewrites_ = false, changed_ = false;
-  std::string nothing_;  ///< why an action has no effect
+  bool cascade_ = false;  ///< foreign keys to keys that are dropped go, too
+  std::string nothing_;   ///< why an action has no effect
 };
 
 Status Alteration::Apply(const ParseNode& command, int position) {
@@ -202,13 +204,14 @@ Status Alteration::AddColumn(const ParseNode& command, int position) {
   const std::string name(definition.Text(Field::k_colname));
   if (schema_.Find(name) >= 0) {
     if (command.Get(Field::k_missing_ok) == nullptr) {
-      return SqlError("column " + Quoted(name) + " of table " + Quoted(schema_.name) + " already exists",
+      return SqlError(ErrorKind::kDuplicateColumn,
+                      "column " + Quoted(name) + " of table " + Quoted(schema_.name) + " already exists",
                       definition.location() >= 0 ? definition.location() : position);
     }
     nothing_ = "column " + Quoted(name) + " exists";
     return {};
   }
-  TESSERA_TRY(tessera::AddColumn(definition, sql_, dialect_, &schema_));
+  TESSERA_TRY(tessera::AddColumn(definition, sql_, dialect_, snapshot_, &schema_));
   from_.push_back({-1, nullptr, -1});
   rewrites_ = changed_ = true;
   return {};
@@ -221,8 +224,9 @@ Status Alteration::DropColumn(const ParseNode& command, int position) {
     return {};
   }
   TESSERA_ASSIGN(const size_t column, ColumnOf(command, position));
-  TESSERA_TRY(
-      DropDependents(name, static_cast<int>(column), command.Text(Field::k_behavior) == "DROP_CASCADE", position));
+  const bool cascade = command.Text(Field::k_behavior) == "DROP_CASCADE";
+  cascade_ = cascade_ || cascade;
+  TESSERA_TRY(DropDependents(name, static_cast<int>(column), cascade, position));
   RemoveColumn(schema_.Find(name));
   rewrites_ = changed_ = true;
   return {};
@@ -233,7 +237,8 @@ Status Alteration::DropDependents(const std::string& name, int column, bool casc
   for (const auto* list : {&schema_.cluster_by, &schema_.distribute_by}) {
     if (std::ranges::count(*list, column) == 0) continue;
     const std::string option = list == &schema_.cluster_by ? "cluster_by" : "distribute_by";
-    return SqlError("cannot drop column " + Quoted(name) + ": table " + Quoted(schema_.name) + " has it in " + option,
+    return SqlError(ErrorKind::kDependentObjects,
+                    "cannot drop column " + Quoted(name) + ": table " + Quoted(schema_.name) + " has it in " + option,
                     position,
                     "Make the table anew: CREATE OR REPLACE TABLE t WITH (" + option + " = '...') AS SELECT ...");
   }
@@ -250,6 +255,7 @@ Status Alteration::DropDependents(const std::string& name, int column, bool casc
   }
   if (!computed.empty() && !cascade) {
     return SqlError(
+        ErrorKind::kDependentObjects,
         "cannot drop column " + Quoted(name) + ": generated column " + Quoted(computed[0]) + " is computed from it",
         position, "Write DROP COLUMN " + name + " CASCADE to drop both.");
   }
@@ -265,8 +271,10 @@ void Alteration::RemoveColumn(int column) {
   const auto names = [&](const std::vector<int>& list) { return std::ranges::count(list, column) > 0; };
   if (names(schema_.primary_key)) schema_.primary_key.clear();
   std::erase_if(schema_.unique_keys, [&](const UniqueKey& key) { return names(key.columns); });
+  std::erase_if(schema_.foreign_keys, [&](const ForeignKey& key) { return names(key.columns); });
   std::vector<std::vector<int>*> lists = {&schema_.primary_key, &schema_.cluster_by, &schema_.distribute_by};
   for (UniqueKey& key : schema_.unique_keys) lists.push_back(&key.columns);
+  for (ForeignKey& key : schema_.foreign_keys) lists.push_back(&key.columns);
   for (std::vector<int>* list : lists) {
     for (int& c : *list) c -= c > column ? 1 : 0;
   }
@@ -291,7 +299,8 @@ Status Alteration::ChangeType(const ParseNode& command, int position) {
     if (!other.generated_text) continue;
     TESSERA_ASSIGN(const bool named, Names(*other.generated_text, schema_, other.type, static_cast<int>(number)));
     if (!named) continue;
-    return SqlError("cannot alter the type of column " + Quoted(column.name) + ": generated column " +
+    return SqlError(ErrorKind::kDependentObjects,
+                    "cannot alter the type of column " + Quoted(column.name) + ": generated column " +
                         Quoted(other.name) + " is computed from it",
                     at, "Drop that column first, and add it again.");
   }
@@ -338,7 +347,8 @@ Status Alteration::ChangeDefault(const ParseNode& command, int position) {
   TESSERA_ASSIGN(const size_t number, ColumnOf(command, position));
   ColumnSchema& column = schema_.columns[number];
   if (column.generated_text)
-    return SqlError("column " + Quoted(column.name) + " of table " + Quoted(schema_.name) + " is a generated column",
+    return SqlError(ErrorKind::kGeneratedAlways,
+                    "column " + Quoted(column.name) + " of table " + Quoted(schema_.name) + " is a generated column",
                     position, "It is computed from others.");
   column.default_text.reset();
   column.default_expression.reset();
@@ -368,7 +378,7 @@ Status Alteration::DropNotNull(const ParseNode& command, int position) {
 
 Status Alteration::AddConstraint(const ParseNode& command, int) {
   const ParseNode& constraint = *command.Get(Field::k_def);
-  TESSERA_TRY(tessera::AddConstraint(constraint, sql_, dialect_, &schema_));
+  TESSERA_TRY(tessera::AddConstraint(constraint, sql_, dialect_, snapshot_, &schema_));
   const std::string_view kind = constraint.Text(Field::k_contype);
   if (kind == "CONSTR_CHECK") checks_.push_back(&constraint);
   if (kind == "CONSTR_PRIMARY") {
@@ -383,8 +393,10 @@ Status Alteration::DropConstraint(const ParseNode& command, int position) {
   const bool is_key = !schema_.primary_key.empty() && name == KeyName(schema_);
   if (is_key) schema_.primary_key.clear();  // its columns stay NOT NULL, as in PostgreSQL
   const auto named = [&](const auto& constraint) { return constraint.name == name; };
-  const size_t dropped = std::erase_if(schema_.checks, named) + std::erase_if(schema_.unique_keys, named);
+  const size_t dropped = std::erase_if(schema_.checks, named) + std::erase_if(schema_.unique_keys, named) +
+                         std::erase_if(schema_.foreign_keys, named);
   if (is_key || dropped > 0) {
+    cascade_ = cascade_ || command.Text(Field::k_behavior) == "DROP_CASCADE";
     changed_ = true;
     return {};
   }
@@ -397,7 +409,9 @@ Status Alteration::DropConstraint(const ParseNode& command, int position) {
   if (!schema_.primary_key.empty()) add(KeyName(schema_));
   for (const UniqueKey& key : schema_.unique_keys) add(key.name);
   for (const CheckConstraint& check : schema_.checks) add(check.name);
-  return SqlError("constraint " + Quoted(name) + " of table " + Quoted(schema_.name) + " does not exist", position,
+  for (const ForeignKey& key : schema_.foreign_keys) add(key.name);
+  return SqlError(ErrorKind::kUndefinedObject,
+                  "constraint " + Quoted(name) + " of table " + Quoted(schema_.name) + " does not exist", position,
                   all.empty() ? "It has no constraints." : "It has " + all + ".");
 }
 
@@ -412,7 +426,8 @@ Result<ExprPtr> Alteration::ValueOf(size_t number, ExpressionBinder* binder) con
   }
   const ColumnSchema& old = table_.schema.columns[static_cast<size_t>(from.column)];
   if (FindCast(old.type, type) > CastContext::kAssignment) {
-    return SqlError("column " + Quoted(column.name) + " cannot be cast automatically to type " + column.type.ToString(),
+    return SqlError(ErrorKind::kCannotCoerce,
+                    "column " + Quoted(column.name) + " cannot be cast automatically to type " + column.type.ToString(),
                     from.position,
                     FindCast(old.type, type) == CastContext::kNone
                         ? "Write USING and an expression of the new type."
@@ -430,8 +445,8 @@ Status Alteration::BindNewRows(Statement* out) {
     if (schema_.columns[c].generated_text || from_[c].column < 0) continue;
     TESSERA_ASSIGN(ExprPtr value, ValueOf(c, &binder));
     if (!block.query->aggregates.empty() || !block.windows.empty()) {
-      return SqlError("aggregate and window functions are not allowed in USING", from_[c].value->FirstLocation(),
-                      "It is computed from one row.");
+      return SqlError(ErrorKind::kGrouping, "aggregate and window functions are not allowed in USING",
+                      from_[c].value->FirstLocation(), "It is computed from one row.");
     }
     block.query->outputs.push_back({std::move(value), schema_.columns[c].name});
     given.push_back(static_cast<int>(c));
@@ -471,17 +486,19 @@ Status Alteration::BindWrongRows(Statement* out) {
   return {};
 }
 
-Status Alteration::Finish(const char* command, Statement* out) {
+Status Alteration::Finish(const char* command, int position, Statement* out) {
   if (!changed_) {
     out->kind = Statement::Kind::kNotice;
     out->notice = std::string(command) + ": no effect, " + nothing_;
     return {};
   }
   if (schema_.columns.empty()) {
-    return SqlError("table " + Quoted(schema_.name) + " must have at least one column", -1,
+    return SqlError(ErrorKind::kTableDefinition, "table " + Quoted(schema_.name) + " must have at least one column", -1,
                     "DROP TABLE " + schema_.name + " drops the table.");
   }
   SetSchema(table_, schema_, command, out);
+  TESSERA_TRY(KeepForeignKeys(table_, cascade_, position, snapshot_, out));
+  schema_ = out->schema;
   if (rewrites_) return BindNewRows(out);
   if (!checks_.empty()) return BindWrongRows(out);
   return {};
@@ -491,7 +508,8 @@ Status RenameColumn(const ParseNode& rename, const TableInfo& table, int positio
   const std::string to(rename.Text(Field::k_newname));
   TESSERA_ASSIGN(const int column, FindTableColumn(table, rename.Text(Field::k_subname), position));
   if (schema->Find(to) >= 0)
-    return SqlError("column " + Quoted(to) + " of table " + Quoted(schema->name) + " already exists", position);
+    return SqlError(ErrorKind::kDuplicateColumn,
+                    "column " + Quoted(to) + " of table " + Quoted(schema->name) + " already exists", position);
   schema->columns[static_cast<size_t>(column)].name = to;
   return {};
 }
@@ -510,15 +528,18 @@ Status RenameConstraint(const std::string& from, const std::string& to, int posi
   std::vector<std::string*> names;
   for (CheckConstraint& check : schema->checks) names.push_back(&check.name);
   for (UniqueKey& key : schema->unique_keys) names.push_back(&key.name);
+  for (ForeignKey& key : schema->foreign_keys) names.push_back(&key.name);
   std::string* found = nullptr;
   for (std::string* name : names) {
-    if (*name == to) return SqlError("constraint " + Quoted(to) + " already exists", position);
+    if (*name == to)
+      return SqlError(ErrorKind::kDuplicateObject, "constraint " + Quoted(to) + " already exists", position);
     if (*name == from) found = name;
   }
   if (found == nullptr && !schema->primary_key.empty() && from == KeyName(*schema))
     return Unsupported("another name of a primary key is not supported", position, "It is called after its table.");
   if (found == nullptr)
-    return SqlError("constraint " + Quoted(from) + " of table " + Quoted(schema->name) + " does not exist", position);
+    return SqlError(ErrorKind::kUndefinedObject,
+                    "constraint " + Quoted(from) + " of table " + Quoted(schema->name) + " does not exist", position);
   *found = to;
   return {};
 }
@@ -564,7 +585,7 @@ Status BindAlterTable(const ParseNode& alter, int position, std::string_view sql
   if (table == nullptr) return {};
   Alteration alteration(*table, relation, sql, dialect, snapshot);
   for (const ParseNode& command : commands) TESSERA_TRY(alteration.Apply(command, position));
-  return alteration.Finish("ALTER TABLE", out);
+  return alteration.Finish("ALTER TABLE", position, out);
 }
 
 Status BindRename(const ParseNode& rename, int position, const Snapshot& snapshot, Statement* out) {
@@ -585,7 +606,7 @@ Status BindRename(const ParseNode& rename, int position, const Snapshot& snapsho
   if (type == "OBJECT_TABLE") {
     schema.name = QualifiedName(SchemaOfName(schema.name), rename.Text(Field::k_newname));
     if (snapshot.Find(schema.name) != nullptr)
-      return SqlError("table " + Quoted(schema.name) + " already exists", position);
+      return SqlError(ErrorKind::kDuplicateTable, "table " + Quoted(schema.name) + " already exists", position);
   }
   const TableSchema renamed = schema;
   TESSERA_TRY(ForEachExpression(&schema, [&](std::string* text, const SqlType& of, const std::string& what) -> Status {
@@ -596,6 +617,7 @@ Status BindRename(const ParseNode& rename, int position, const Snapshot& snapsho
     return {};
   }));
   SetSchema(*table, std::move(schema), "ALTER TABLE", out);
+  RenameInForeignKeys(*table, snapshot, out);
   return {};
 }
 
@@ -604,6 +626,12 @@ Status BindTruncate(const ParseNode& truncate, const Snapshot& snapshot, Stateme
   for (const ParseNode& relation : *truncate.Get(Field::k_relations)) {
     TESSERA_ASSIGN(const std::shared_ptr<const TableInfo> table, FindTable(relation, snapshot));
     out->tables.push_back(table->schema.name);
+  }
+  const bool cascade = truncate.Text(Field::k_behavior) == "DROP_CASCADE";
+  for (size_t t = 0; cascade && t < out->tables.size(); ++t) {
+    for (const TableSchema& other : WithoutReferencesTo(out->tables[t], snapshot)) {
+      if (std::ranges::count(out->tables, other.name) == 0) out->tables.push_back(other.name);
+    }
   }
   return {};
 }
@@ -641,7 +669,8 @@ Status BindCreateIndex(const ParseNode& create, int position, std::string_view s
     const std::string_view name = element.Text(Field::k_name);
     TESSERA_ASSIGN(const int column, FindTableColumn(*table, name, FindKeyword(sql, position, name)));
     if (unique && std::ranges::count(key.columns, column) > 0)
-      return SqlError("column " + Quoted(std::string(name)) + " appears twice in unique index", position);
+      return SqlError(ErrorKind::kDuplicateColumn,
+                      "column " + Quoted(std::string(name)) + " appears twice in unique index", position);
     key.columns.push_back(column);
   }
   if (!unique) {
@@ -657,14 +686,15 @@ Status BindCreateIndex(const ParseNode& create, int position, std::string_view s
   if (key.name.empty()) key.name = IndexName(table->schema, key.columns, snapshot);
   if (const auto others = TablesWithKey(key.name, snapshot); !others.empty()) {
     const std::string what = "unique index " + Quoted(key.name) + " of table " + Quoted(others[0]->schema.name);
-    if (create.Get(Field::k_if_not_exists) == nullptr) return SqlError(what + " already exists", position);
+    if (create.Get(Field::k_if_not_exists) == nullptr)
+      return SqlError(ErrorKind::kDuplicateObject, what + " already exists", position);
     out->kind = Statement::Kind::kNotice;
     out->notice = "CREATE INDEX: no effect, " + what + " exists";
     return {};
   }
   Alteration alteration(*table, relation, sql, dialect, snapshot);
   alteration.AddUnique(std::move(key));
-  return alteration.Finish("CREATE INDEX", out);
+  return alteration.Finish("CREATE INDEX", position, out);
 }
 
 Status BindDropIndex(const ParseNode& drop, int position, const Snapshot& snapshot, Statement* out) {
@@ -690,7 +720,7 @@ Status BindDropIndex(const ParseNode& drop, int position, const Snapshot& snapsh
   TableSchema schema = table->schema;
   std::erase_if(schema.unique_keys, [&](const UniqueKey& key) { return std::ranges::count(names, key.name) > 0; });
   SetSchema(*table, std::move(schema), "DROP INDEX", out);
-  return {};
+  return KeepForeignKeys(*table, drop.Text(Field::k_behavior) == "DROP_CASCADE", position, snapshot, out);
 }
 
 }  // namespace tessera

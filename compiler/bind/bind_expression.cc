@@ -41,6 +41,7 @@ Result<Value> DecimalLiteral(std::string_view text) {
   if (precision > 38) {
     const bool is_long = text.size() > 40;
     return SqlError(
+        ErrorKind::kOutOfRange,
         "number " + std::string(text.substr(0, 40)) + (is_long ? "..." : "") + " is out of range: more than 38 digits",
         -1, "With an exponent, 1.5e0, it is a DOUBLE PRECISION.");
   }
@@ -182,7 +183,8 @@ Result<ExprPtr> ExpressionBinder::BindBoolean(const ParseNode& node, const char*
   TESSERA_ASSIGN(ExprPtr e, Bind(node));
   TESSERA_ASSIGN(e, Resolve(std::move(e), kBoolean));
   if (e->type.id != TypeId::kBoolean) {
-    return SqlError(std::string(what) + " must be type BOOLEAN, not type " + e->type.ToString(), e->position);
+    return SqlError(ErrorKind::kDatatypeMismatch,
+                    std::string(what) + " must be type BOOLEAN, not type " + e->type.ToString(), e->position);
   }
   return e;
 }
@@ -196,7 +198,8 @@ Result<ExprPtr> ExpressionBinder::Folded(ExprPtr e) const { return Fold(std::mov
 Result<ExprPtr> ExpressionBinder::Copy(const Expr& e) {
   context_->copied += CountNodes(e);
   if (context_->copied > kMostCopies) {
-    return SqlError("expression is too large: operands that are used twice are nested too deeply", e.position);
+    return SqlError(ErrorKind::kTooComplex,
+                    "expression is too large: operands that are used twice are nested too deeply", e.position);
   }
   return e.Clone();
 }
@@ -229,7 +232,7 @@ const Dialect& ExpressionBinder::dialect() const {
 
 Status ExpressionBinder::ColumnNotFound(std::string_view qualifier, std::string_view name, int position) const {
   if (clause_ == Clause::kDefault) {
-    return SqlError("cannot use column reference in DEFAULT expression", position,
+    return SqlError(ErrorKind::kSyntax, "cannot use column reference in DEFAULT expression", position,
                     "GENERATED ALWAYS AS (...) STORED computes a column from others.");
   }
   std::string message = "column \"";
@@ -243,7 +246,8 @@ Status ExpressionBinder::ColumnNotFound(std::string_view qualifier, std::string_
     }
   }
   const std::string nearest = NearestName(name, candidates);
-  return SqlError(std::move(message), position, nearest.empty() ? "" : "Perhaps you meant column \"" + nearest + "\".");
+  return SqlError(ErrorKind::kUndefinedColumn, std::move(message), position,
+                  nearest.empty() ? "" : "Perhaps you meant column \"" + nearest + "\".");
 }
 
 Result<const ScopeColumn*> ExpressionBinder::FindIn(const NameScope& scope, std::string_view qualifier,
@@ -260,7 +264,9 @@ Result<const ScopeColumn*> ExpressionBinder::FindIn(const NameScope& scope, std:
   const ScopeColumn* found = nullptr;
   for (const ScopeColumn& c : *columns) {
     if (c.name != name) continue;
-    if (found != nullptr) return SqlError("column reference \"" + std::string(name) + "\" is ambiguous", position);
+    if (found != nullptr)
+      return SqlError(ErrorKind::kAmbiguousColumn, "column reference \"" + std::string(name) + "\" is ambiguous",
+                      position);
     found = &c;
   }
   return found;
@@ -290,7 +296,8 @@ Result<ExprPtr> ExpressionBinder::FindOutput(std::string_view name, int position
   if (outputs_ != nullptr && !in_aggregate_) {
     for (const Output& o : *outputs_) {
       if (o.name != name) continue;
-      if (in_window_ && HasWindow(*o.expr)) return SqlError("window function calls cannot be nested", position);
+      if (in_window_ && HasWindow(*o.expr))
+        return SqlError(ErrorKind::kWindowing, "window function calls cannot be nested", position);
       return Copy(*o.expr);
     }
   }
@@ -350,7 +357,8 @@ Result<ExprPtr> ExpressionBinder::BindColumn(const ParseNode& node) {
   if (scope_ != nullptr) {
     for (const RangeVariable& v : scope_->variables) {
       if (v.table == first) {
-        return SqlError("invalid reference to FROM-clause entry for table \"" + std::string(first) + "\"", position,
+        return SqlError(ErrorKind::kUndefinedTable,
+                        "invalid reference to FROM-clause entry for table \"" + std::string(first) + "\"", position,
                         "Perhaps you meant the table alias \"" + v.alias + "\".");
       }
       aliases.push_back(v.alias);
@@ -358,7 +366,8 @@ Result<ExprPtr> ExpressionBinder::BindColumn(const ParseNode& node) {
   }
   for (const Relation& relation : *context_->relations) {
     if (relation.alias == first) {
-      return SqlError("invalid reference to FROM-clause entry for table \"" + std::string(first) + "\"", position,
+      return SqlError(ErrorKind::kUndefinedTable,
+                      "invalid reference to FROM-clause entry for table \"" + std::string(first) + "\"", position,
                       "There is an entry for table \"" + relation.alias +
                           "\", but it cannot be referenced from this part of the query.");
     }
@@ -367,13 +376,14 @@ Result<ExprPtr> ExpressionBinder::BindColumn(const ParseNode& node) {
     for (const Relation& relation : *block->relations) {
       if (relation.alias != first) continue;
       return SqlError(
-          "invalid reference to FROM-clause entry for table \"" + std::string(first) + "\"", position,
+          ErrorKind::kUndefinedTable, "invalid reference to FROM-clause entry for table \"" + std::string(first) + "\"",
+          position,
           "A derived table sees the tables before it as LATERAL (SELECT ...), joined by an inner or LEFT JOIN.");
     }
   }
   const std::string nearest = NearestName(first, aliases);
-  return SqlError("missing FROM-clause entry for table \"" + std::string(first) + "\"", position,
-                  nearest.empty() ? "" : "Perhaps you meant table \"" + nearest + "\".");
+  return SqlError(ErrorKind::kUndefinedTable, "missing FROM-clause entry for table \"" + std::string(first) + "\"",
+                  position, nearest.empty() ? "" : "Perhaps you meant table \"" + nearest + "\".");
 }
 
 // ---- Constants
@@ -492,6 +502,7 @@ Status ExpressionBinder::Unify(std::vector<ExprPtr*> branches, const char* what,
     const std::optional<SqlType> both = UnifyTypes(common, (*b)->type);
     if (!both) {
       return SqlError(
+          ErrorKind::kDatatypeMismatch,
           std::string(what) + " types " + common.ToString() + " and " + (*b)->type.ToString() + " cannot be matched",
           (*b)->position);
     }

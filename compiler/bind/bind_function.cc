@@ -52,7 +52,8 @@ bool NeedsDouble(const OpcodesByClass& opcodes, const SqlType& type) {
 }
 
 Status NoFunction(const std::string& signature, int position, std::string hint) {
-  return SqlError("function " + signature + " does not exist", position, std::move(hint));
+  return SqlError(ErrorKind::kUndefinedFunction, "function " + signature + " does not exist", position,
+                  std::move(hint));
 }
 
 /// Functions that other engines have and that take or give arrays, maps or JSON; what to write instead, or "".
@@ -107,7 +108,8 @@ Status ExpressionBinder::RefuseAggregateWords(const ParseNode& call, std::string
                                     {Field::k_agg_filter, "FILTER"},
                                     {Field::k_agg_within_group, "WITHIN GROUP"}}) {
     if (call.Get(field) != nullptr) {
-      return SqlError(std::string(what) + " specified, but " + std::string(name) + " is not an aggregate function",
+      return SqlError(ErrorKind::kWrongObjectType,
+                      std::string(what) + " specified, but " + std::string(name) + " is not an aggregate function",
                       call.location());
     }
   }
@@ -177,7 +179,8 @@ Result<ExprPtr> ExpressionBinder::BindCall(std::string_view name, std::vector<Ex
     return BindCastCall(name, std::move(args[0]), position);
   if (match == FunctionMatch::kNoSuchName) {
     if (IsWindowFunctionName(name))
-      return SqlError("window function " + std::string(name) + " requires an OVER clause", position);
+      return SqlError(ErrorKind::kUndefinedFunction,
+                      "window function " + std::string(name) + " requires an OVER clause", position);
     return NoFunction(Signature(name, args), position, NearestFunction(name));
   }
   if (match == FunctionMatch::kWrongArguments) return NoFunction(Signature(name, args), position, kCastHint);
@@ -245,7 +248,8 @@ Result<ExprPtr> ExpressionBinder::BindCastCall(std::string_view name, ExprPtr x,
   TESSERA_ASSIGN(x, Resolve(std::move(x), type));
   if (x->type == type) return x;
   if (FindCast(x->type, type) == CastContext::kNone)
-    return SqlError("cannot cast type " + x->type.ToString() + " to " + type.ToString(), position);
+    return SqlError(ErrorKind::kCannotCoerce, "cannot cast type " + x->type.ToString() + " to " + type.ToString(),
+                    position);
   return Cast(std::move(x), type);
 }
 
@@ -274,7 +278,7 @@ Result<ExprPtr> ExpressionBinder::BindExtract(std::string_view field, int field_
   const std::optional<DateField> part = FindDateField(name);
   if (!part && !IsMadeField(name)) {
     const std::string nearest = NearestName(name, DateFieldNames());
-    return SqlError("unit \"" + name + "\" is not recognized", field_position,
+    return SqlError(ErrorKind::kInvalidParameterValue, "unit \"" + name + "\" is not recognized", field_position,
                     nearest.empty() ? "" : "Perhaps you meant \"" + nearest + "\".");
   }
   TESSERA_ASSIGN(ExprPtr x, BindTyped(argument));
@@ -297,7 +301,8 @@ Result<ExprPtr> ExpressionBinder::BindExtract(std::string_view field, int field_
     }
   }
   if ((ClassOf(x->type) & kClassMoment) == 0) {
-    return SqlError("function extract(" + name + " from " + x->type.ToString() + ") does not exist", position,
+    return SqlError(ErrorKind::kUndefinedFunction,
+                    "function extract(" + name + " from " + x->type.ToString() + ") does not exist", position,
                     "EXTRACT takes a DATE, a TIMESTAMP or a TIME.");
   }
   if (!part) return BindMadeField(name, std::move(x), position);
@@ -407,9 +412,12 @@ Result<const BindContext*> ExpressionBinder::BlockOf(const std::vector<Expr*>& a
     block = block->outer;
     place = block->no_aggregates;
   }
-  if (place == kInAggregate) return SqlError("aggregate function calls cannot be nested", position);
-  if (place != nullptr) return SqlError("aggregate functions are not allowed in " + std::string(place), position);
-  if (block->aggregates == nullptr) return SqlError("aggregate functions are not allowed here", position);
+  if (place == kInAggregate)
+    return SqlError(ErrorKind::kGrouping, "aggregate function calls cannot be nested", position);
+  if (place != nullptr)
+    return SqlError(ErrorKind::kGrouping, "aggregate functions are not allowed in " + std::string(place), position);
+  if (block->aggregates == nullptr)
+    return SqlError(ErrorKind::kGrouping, "aggregate functions are not allowed here", position);
   if (*levels == 0) return block;
   std::set<const Subquery*> moved;  // copies of an expression share a subquery
   const auto walk = [&](Expr& e, auto& self) -> void {

@@ -197,7 +197,8 @@ Status FromBinder::JoinCondition(const ParseNode& join, const NameScope& left, c
       const std::string_view name = n.Text(Field::k_sval);
       if (name == kAsOf) continue;
       if (!is_merged.insert(name).second) {
-        return SqlError("column name \"" + std::string(name) + "\" appears more than once in USING clause",
+        return SqlError(ErrorKind::kDuplicateColumn,
+                        "column name \"" + std::string(name) + "\" appears more than once in USING clause",
                         PositionOf(*join.Get(Field::k_rarg)));
       }
       merged.push_back(name);
@@ -211,6 +212,7 @@ Status FromBinder::JoinCondition(const ParseNode& join, const NameScope& left, c
         if (c.name != name) continue;
         if (*out != nullptr) {
           return SqlError(
+              ErrorKind::kDuplicateColumn,
               "common column name \"" + std::string(name) + "\" appears more than once in " + which + " table",
               position);
         }
@@ -218,6 +220,7 @@ Status FromBinder::JoinCondition(const ParseNode& join, const NameScope& left, c
       }
       if (*out != nullptr) return {};
       return SqlError(
+          ErrorKind::kUndefinedColumn,
           "column \"" + std::string(name) + "\" specified in USING clause does not exist in " + which + " table",
           position);
     };
@@ -298,7 +301,7 @@ Status FromBinder::BindFullJoin(const ParseNode& join, NameScope* scope) {
     ExprPtr b = columns.Column(r.relation, r.column, -1);
     const std::optional<SqlType> type = UnifyTypes(a->type, b->type);
     if (!type)
-      return SqlError("the types of column \"" + l.name + "\" in USING cannot be matched",
+      return SqlError(ErrorKind::kDatatypeMismatch, "the types of column \"" + l.name + "\" in USING cannot be matched",
                       PositionOf(*join.Get(Field::k_rarg)));
     TESSERA_ASSIGN(b, columns.Cast(std::move(b), *type));
     second->outputs.push_back({b->Clone(), l.name});

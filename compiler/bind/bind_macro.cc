@@ -33,9 +33,9 @@ Result<ExprPtr> ExpressionBinder::BindMacroArgument(std::string_view name, int p
   for (const MacroFrame::Argument& argument : frame->arguments) {
     if (argument.name != name) continue;
     if (in_aggregate_ > 0 && HasAggregate(*argument.value))
-      return SqlError("aggregate function calls cannot be nested", position);
+      return SqlError(ErrorKind::kGrouping, "aggregate function calls cannot be nested", position);
     if ((in_aggregate_ > 0 || in_window_) && HasWindow(*argument.value))
-      return SqlError("window function calls cannot be nested", position);
+      return SqlError(ErrorKind::kWindowing, "window function calls cannot be nested", position);
     TESSERA_ASSIGN(ExprPtr copy, Copy(*argument.value));
     // What another use has said of a parameter of the statement.
     if (IsParameter(*copy) && dialect().parameters != nullptr)

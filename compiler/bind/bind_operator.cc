@@ -31,7 +31,8 @@ SqlType TypeBesideMoment(const SqlType& moment, bool may_be_moment, const Value&
 }
 
 Status NoOperator(std::string_view symbol, const SqlType& left, const SqlType& right, int position) {
-  return SqlError("operator does not exist: " + left.ToString() + " " + std::string(symbol) + " " + right.ToString(),
+  return SqlError(ErrorKind::kUndefinedFunction,
+                  "operator does not exist: " + left.ToString() + " " + std::string(symbol) + " " + right.ToString(),
                   position, "No operator matches the given argument types. You might need to add explicit type casts.");
 }
 
@@ -210,7 +211,8 @@ Result<ExprPtr> ExpressionBinder::Prefix(std::string_view symbol, ExprPtr operan
   }
   const std::optional<Function> function = FindPrefix(symbol, operand->type);
   if (!function) {
-    return SqlError("operator does not exist: " + std::string(symbol) + " " + operand->type.ToString(), position,
+    return SqlError(ErrorKind::kUndefinedFunction,
+                    "operator does not exist: " + std::string(symbol) + " " + operand->type.ToString(), position,
                     "No operator matches the given argument type. You might need to add an explicit type cast.");
   }
   if (operand->type.id == TypeId::kInterval)

@@ -125,7 +125,8 @@ Result<std::unique_ptr<Query>> BindRecursive(const ParseNode& body, const std::s
   TESSERA_ASSIGN(std::unique_ptr<Query> step, BindQueryBlock(*right, &around.context, nullptr));
   TESSERA_TRY(RefuseOuterColumns(*step, "a query of WITH", position));
   if (static_cast<size_t>(step->visible) != width) {
-    return SqlError("each arm of UNION must have the same number of columns: " + std::to_string(width) + " and " +
+    return SqlError(ErrorKind::kSyntax,
+                    "each arm of UNION must have the same number of columns: " + std::to_string(width) + " and " +
                         std::to_string(step->visible),
                     right->FirstLocation());
   }

@@ -84,7 +84,8 @@ Result<ExprPtr> ExpressionBinder::CompareRows(std::string_view symbol, std::vect
                                 [&](const RowOperator& o) { return o.symbol == symbol; });
   if (op == std::end(kRowOperators))
     return Unsupported("operator " + std::string(symbol) + " between rows is not supported", position);
-  if (left.size() != right.size()) return SqlError("unequal number of entries in row expressions", position);
+  if (left.size() != right.size())
+    return SqlError(ErrorKind::kSyntax, "unequal number of entries in row expressions", position);
   if (op->function == Function::kEq || op->function == Function::kNe) {
     std::vector<ExprPtr> all;
     for (size_t i = 0; i < left.size(); ++i) {
@@ -122,7 +123,8 @@ Result<ExprPtr> ExpressionBinder::BindRowDistinct(const ParseNode& left, const P
                                                   int position) {
   TESSERA_ASSIGN(std::vector<ExprPtr> l, BindRowItems(left));
   TESSERA_ASSIGN(std::vector<ExprPtr> r, BindRowItems(right));
-  if (l.size() != r.size()) return SqlError("unequal number of entries in row expressions", position);
+  if (l.size() != r.size())
+    return SqlError(ErrorKind::kSyntax, "unequal number of entries in row expressions", position);
   std::vector<ExprPtr> all;
   for (size_t i = 0; i < l.size(); ++i) {
     TESSERA_ASSIGN(ExprPtr e, Distinct(std::move(l[i]), std::move(r[i]), negated, position));
@@ -171,7 +173,8 @@ Result<ExprPtr> ExpressionBinder::BindRowSubquery(const ParseNode& row, std::str
     TESSERA_ASSIGN(std::shared_ptr<Query> query, BindQueryBlock(*subquery.Get(Field::k_subselect), context_, scope_));
     const auto columns = static_cast<size_t>(query->visible);
     if (columns != left.size()) {
-      return SqlError(columns > left.size() ? "subquery has too many columns" : "subquery has too few columns",
+      return SqlError(ErrorKind::kSyntax,
+                      columns > left.size() ? "subquery has too many columns" : "subquery has too few columns",
                       position);
     }
     TESSERA_TRY(KeepOutput(static_cast<int>(i), position, query.get()));

@@ -44,7 +44,7 @@ Result<ExprPtr> ExpressionBinder::BindSubquery(const ParseNode& node) {
     return MakeSubquery(Subquery::Kind::kExists, std::move(query), kBoolean, false, position, {});
   }
   if (type == "EXPR_SUBLINK") {
-    if (query->visible != 1) return SqlError("subquery must return only one column", position);
+    if (query->visible != 1) return SqlError(ErrorKind::kSyntax, "subquery must return only one column", position);
     const SqlType of = query->outputs[0].expr->type;
     return MakeSubquery(Subquery::Kind::kScalar, std::move(query), of, true, position, {});
   }
@@ -86,7 +86,8 @@ Result<ExprPtr> ExpressionBinder::BindAny(const ParseNode& node, std::shared_ptr
   }
   const auto columns = static_cast<size_t>(query->visible);
   if (columns != left.size()) {
-    return SqlError(columns > left.size() ? "subquery has too many columns" : "subquery has too few columns", position);
+    return SqlError(ErrorKind::kSyntax,
+                    columns > left.size() ? "subquery has too many columns" : "subquery has too few columns", position);
   }
   std::vector<ExprPtr> compared;
   ExprPtr x;

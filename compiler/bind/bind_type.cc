@@ -16,6 +16,10 @@
 namespace tessera {
 namespace {
 
+Status CannotCast(const SqlType& from, const SqlType& to, int position) {
+  return SqlError(ErrorKind::kCannotCoerce, "cannot cast type " + from.ToString() + " to " + to.ToString(), position);
+}
+
 bool IsUntyped(const Expr& e) { return e.type.id == TypeId::kNull; }
 
 /// If both types have the same machine representation, a wider type needs no cast: the column stays bare.
@@ -55,7 +59,7 @@ Result<ExprPtr> ExpressionBinder::Coerce(ExprPtr e, const SqlType& type, CastCon
   // Constants change their type. Other expressions stay as they are if the machine holds both types in the same way.
   if (!IsConstant(*e) && IsFreeWidening(e->type, type)) return e;
   if (FindCast(e->type, type) > allowed) {
-    return SqlError("cannot cast type " + e->type.ToString() + " to " + type.ToString(), e->position);
+    return CannotCast(e->type, type, e->position);
   }
   return Cast(std::move(e), type);
 }
@@ -129,7 +133,7 @@ Result<SqlType> ExpressionBinder::BindType(const ParseNode& type_name, int posit
       if (row.name == name) return Unsupported("type " + std::string(row.spelled) + " is not supported", position);
     }
     const std::string nearest = NearestName(name, names_known);
-    return SqlError("type \"" + std::string(name) + "\" does not exist", position,
+    return SqlError(ErrorKind::kUndefinedObject, "type \"" + std::string(name) + "\" does not exist", position,
                     nearest.empty() ? "" : "Perhaps you meant type \"" + nearest + "\".");
   }
 
@@ -270,7 +274,7 @@ Result<ExprPtr> ExpressionBinder::BindCast(const ParseNode& node) {
   }
   if (e->type == type || (!IsConstant(*e) && e->type.id == TypeId::kText && IsFreeWidening(e->type, type))) return e;
   if (FindCast(e->type, type) == CastContext::kNone) {
-    return SqlError("cannot cast type " + e->type.ToString() + " to " + type.ToString(), position);
+    return CannotCast(e->type, type, position);
   }
   if (tries) return BindTryCast(std::move(e), type, position);
   e->position = position;

@@ -41,7 +41,7 @@ Status InView(const Status& error, const ViewSchema& view, const BoundView* oute
   if (error.code() != ErrorCode::kSql && error.code() != ErrorCode::kUnsupported) return error;
   const bool is_named = error.message().ends_with("\")") && error.message().find(" (in view \"") != std::string::npos;
   const std::string in_view = is_named && outer != nullptr ? "" : " (in view " + Quoted(view.name) + ")";
-  return {error.code(), error.message() + in_view, error.hint().empty() ? MadeAnew(view) : error.hint(), position};
+  return {error.kind(), error.message() + in_view, error.hint().empty() ? MadeAnew(view) : error.hint(), position};
 }
 
 /// `session`: what it knows beside the statement's own marks.
@@ -104,7 +104,8 @@ Result<std::unique_ptr<Query>> TakeColumns(const ViewSchema& view, std::unique_p
       while (place < width && !fits(place)) ++place;
     }
     if (place == width) {
-      return SqlError("column " + Quoted(column.name) + " of view " + Quoted(view.name) +
+      return SqlError(ErrorKind::kUndefinedColumn,
+                      "column " + Quoted(column.name) + " of view " + Quoted(view.name) +
                           " is gone: its query gives no column " + Quoted(column.output) + " any more",
                       -1, MadeAnew(view));
     }
@@ -161,13 +162,13 @@ Status BindNewView(const ParseNode& create, std::string_view sql, const Dialect&
     return SqlError("CREATE OR REPLACE VIEW with IF NOT EXISTS is not valid", position, "Leave out one of them.");
   const std::string_view schema = view->temporary ? kTemporarySchema : std::string_view();
   if (snapshot.Find(QualifiedName(schema, view->name)) != nullptr) {
-    return SqlError("table " + Quoted(view->name) + " already exists", position,
+    return SqlError(ErrorKind::kDuplicateTable, "table " + Quoted(view->name) + " already exists", position,
                     "A view and a table cannot have the same name.");
   }
   const ViewSchema* const there = FindView(snapshot.views, view->name, view->temporary);
   const bool exists = there != nullptr && there->temporary == view->temporary;
   if (exists && !out->or_replace && !out->if_exists) {
-    return SqlError("view " + Quoted(view->name) + " already exists", position,
+    return SqlError(ErrorKind::kDuplicateTable, "view " + Quoted(view->name) + " already exists", position,
                     "Write CREATE OR REPLACE VIEW, or CREATE VIEW IF NOT EXISTS.");
   }
   return {};
@@ -181,7 +182,8 @@ Status NameColumns(const Query& query, const ParseNode* names, int position, Vie
                     "The query has " + std::to_string(width) + ".");
   }
   if (width > kGreatestColumns)
-    return SqlError("view " + Quoted(view->name) + " has more than " + std::to_string(kGreatestColumns) + " columns",
+    return SqlError(ErrorKind::kTooManyColumns,
+                    "view " + Quoted(view->name) + " has more than " + std::to_string(kGreatestColumns) + " columns",
                     position);
   const ParseNode* name = names != nullptr ? names->first() : nullptr;
   for (size_t i = 0; i < width; ++i) {
@@ -193,8 +195,8 @@ Status NameColumns(const Query& query, const ParseNode* names, int position, Vie
     }
     const auto same = [&](const ViewColumn& c) { return c.name == column.name; };
     if (std::any_of(view->columns.begin(), view->columns.end(), same)) {
-      return SqlError("column " + Quoted(column.name) + " specified more than once", position,
-                      "Name it in the query, SELECT x AS name, or behind the view's name.");
+      return SqlError(ErrorKind::kDuplicateColumn, "column " + Quoted(column.name) + " specified more than once",
+                      position, "Name it in the query, SELECT x AS name, or behind the view's name.");
     }
     view->columns.push_back(std::move(column));
   }
@@ -218,7 +220,7 @@ Status BindCreateView(const ParseNode& create, std::string_view sql, const Diale
   if (!query.ok()) {
     const Status& error = query.status();
     const auto offset = static_cast<int>(text.data() - sql.data());
-    return {error.code(), error.message(), error.hint(), error.position() < 0 ? -1 : error.position() + offset};
+    return {error.kind(), error.message(), error.hint(), error.position() < 0 ? -1 : error.position() + offset};
   }
   TESSERA_TRY(NameColumns(**query, create.Get(Field::k_aliases), position, view.get()));
   out->view = std::move(view);
@@ -233,12 +235,13 @@ Status BindDropView(const ParseNode& drop, const Snapshot& snapshot, Statement* 
     if (std::ranges::count(out->tables, name) > 0) continue;
     out->tables.push_back(name);
     if (FindView(snapshot.views, name) != nullptr) continue;
-    if (snapshot.Find(name) != nullptr) return SqlError(Quoted(name) + " is not a view", -1, "Write DROP TABLE.");
+    if (snapshot.Find(name) != nullptr)
+      return SqlError(ErrorKind::kWrongObjectType, Quoted(name) + " is not a view", -1, "Write DROP TABLE.");
     if (out->if_exists) continue;
     std::vector<std::string_view> names;
     for (const auto& view : snapshot.views) names.push_back(view->name);
     const std::string nearest = NearestName(name, names);
-    return SqlError("view " + Quoted(name) + " does not exist", -1,
+    return SqlError(ErrorKind::kUndefinedTable, "view " + Quoted(name) + " does not exist", -1,
                     nearest.empty() ? "" : "Perhaps you meant view " + Quoted(nearest) + ".");
   }
   return {};
@@ -253,7 +256,7 @@ Result<const ViewSchema*> FromBinder::FindViewNamed(std::string_view name, int p
   for (const BoundView* b = context_.view; b != nullptr; b = b->outer) {
     chain = Quoted(b->view->name) + " -> " + chain;
     if (b->view->name == name && (temporary || !b->view->temporary)) {
-      return SqlError("view " + Quoted(name) + " reads itself: " + chain, position,
+      return SqlError(ErrorKind::kObjectDefinition, "view " + Quoted(name) + " reads itself: " + chain, position,
                       "A query that reads its own rows is WITH RECURSIVE.");
     }
   }
@@ -297,7 +300,8 @@ Result<std::unique_ptr<Query>> ViewQuery(const ViewSchema& view, const ParseNode
     const std::string_view name = n->Text(Field::k_sval);
     const auto at = std::ranges::find(names, name);
     if (at == names.end())
-      return SqlError("column " + Quoted(name) + " of view " + Quoted(view.name) + " does not exist", position);
+      return SqlError(ErrorKind::kUndefinedColumn,
+                      "column " + Quoted(name) + " of view " + Quoted(view.name) + " does not exist", position);
     add(static_cast<size_t>(at - names.begin()));
   }
   block.query->visible = static_cast<int>(block.query->outputs.size());

@@ -16,6 +16,7 @@
 #include "compiler/bind/explain_binder.h"
 #include "compiler/bind/expression_binder.h"
 #include "compiler/bind/macro_binder.h"
+#include "compiler/bind/materialized_view_binder.h"
 #include "compiler/bind/merge_binder.h"
 #include "compiler/bind/parameter_binder.h"
 #include "compiler/bind/query_binder.h"
@@ -71,13 +72,14 @@ Status BindValues(const ParseNode& lists, std::string_view sql, const Dialect& d
       if (count > columns.size()) {
         const ParseNode* extra = items->first();
         for (size_t i = 0; i < columns.size(); ++i) extra = extra->next();
-        return SqlError("INSERT has more expressions than target columns", extra->location());
+        return SqlError(ErrorKind::kSyntax, "INSERT has more expressions than target columns", extra->location());
       }
       // As in PostgreSQL, there may be fewer values than columns if no columns are named.
-      if (count < columns.size() && named) return SqlError("INSERT has more target columns than expressions", position);
+      if (count < columns.size() && named)
+        return SqlError(ErrorKind::kSyntax, "INSERT has more target columns than expressions", position);
       for (size_t i = 0; i < count; ++i) given[static_cast<size_t>(columns[i])] = true;
     }
-    if (count != width) return SqlError("VALUES lists must all be the same length", position);
+    if (count != width) return SqlError(ErrorKind::kSyntax, "VALUES lists must all be the same length", position);
     size_t i = 0;
     for (const ParseNode& item : *items) {
       const auto c = static_cast<size_t>(columns[i++]);
@@ -150,13 +152,13 @@ Status BindInsert(const ParseNode& insert, std::string_view sql, const Dialect& 
   }
   const auto count = static_cast<size_t>(out->query->visible);
   if (count > columns.size()) {
-    return SqlError("INSERT has more expressions than target columns",
+    return SqlError(ErrorKind::kSyntax, "INSERT has more expressions than target columns",
                     out->query->outputs[columns.size()].expr->position);
   }
   if (count < columns.size() && named) {
     const ParseNode* extra = insert.Get(Field::k_cols)->first();
     for (size_t i = 0; i < count; ++i) extra = extra->next();
-    return SqlError("INSERT has more target columns than expressions", extra->location());
+    return SqlError(ErrorKind::kSyntax, "INSERT has more target columns than expressions", extra->location());
   }
   for (size_t i = 0; i < count; ++i) {
     const ColumnSchema& column = out->target->schema.columns[static_cast<size_t>(columns[i])];
@@ -286,11 +288,16 @@ Status BindStatement(const ParseNode& node, std::string_view sql, const Dialect&
     case Tag::kCreateStmt:
       return BindCreateTable(node, sql, dialect, snapshot, out);
     case Tag::kCreateTableAsStmt:
+      if (node.Text(Field::k_objtype) == "OBJECT_MATVIEW")
+        return BindCreateMaterialized(node, sql, dialect, snapshot, out);
       return BindCreateTableAs(node, sql, dialect, snapshot, out);
+    case Tag::kRefreshMatViewStmt:
+      return BindRefresh(node, FirstWord(sql), snapshot, out);
     case Tag::kDropStmt:
       if (!dialect.macro.name.empty()) return BindDropMacro(dialect, node, FirstWord(sql), snapshot, out);
       if (node.Text(Field::k_removeType) == "OBJECT_TYPE") return BindDropType(node, FirstWord(sql), snapshot, out);
       if (node.Text(Field::k_removeType) == "OBJECT_INDEX") return BindDropIndex(node, FirstWord(sql), snapshot, out);
+      if (node.Text(Field::k_removeType) == "OBJECT_MATVIEW") return BindDropMaterialized(node, snapshot, out);
       if (node.Text(Field::k_removeType) == "OBJECT_VIEW") return BindDropView(node, snapshot, out);
       return BindDropTable(node, FirstWord(sql), snapshot, out);
     case Tag::kViewStmt:

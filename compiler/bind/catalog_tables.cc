@@ -154,6 +154,23 @@ std::vector<CatalogColumnOf> CatalogColumnsOf(const Snapshot& snapshot) {
   return columns;
 }
 
+namespace {
+
+/// The name of the key over these columns, in any order.
+std::string KeyOf(const TableSchema& schema, std::vector<int> columns) {
+  const auto same = [&](std::vector<int> key) {
+    std::ranges::sort(key);
+    return key == columns;
+  };
+  std::ranges::sort(columns);
+  for (const UniqueKey& key : schema.unique_keys) {
+    if (same(key.columns)) return key.name;
+  }
+  return BaseName(schema.name) + "_pkey";
+}
+
+}  // namespace
+
 std::vector<CatalogConstraint> CatalogConstraintsOf(const Snapshot& snapshot) {
   std::vector<CatalogConstraint> constraints;
   for (const auto& table : snapshot.tables) {
@@ -166,6 +183,16 @@ std::vector<CatalogConstraint> CatalogConstraintsOf(const Snapshot& snapshot) {
     if (!schema.primary_key.empty()) add(BaseName(schema.name) + "_pkey", 'p', schema.primary_key, "");
     for (const UniqueKey& key : schema.unique_keys) add(key.name, 'u', key.columns, "");
     for (const CheckConstraint& check : schema.checks) add(check.name, 'c', {}, check.text);
+    for (const ForeignKey& key : schema.foreign_keys) {
+      const std::shared_ptr<const TableInfo> referenced = snapshot.Find(key.referenced);
+      if (referenced == nullptr) continue;
+      add(key.name, 'f', key.columns, "");
+      CatalogConstraint& c = constraints.back();
+      c.foreign = &key;
+      c.referenced = referenced.get();
+      for (const std::string& name : key.to) c.referenced_columns.push_back(referenced->schema.Find(name));
+      c.referenced_key = KeyOf(referenced->schema, c.referenced_columns);
+    }
   }
   return constraints;
 }

@@ -84,10 +84,16 @@ std::vector<CatalogColumnOf> CatalogColumnsOf(const Snapshot& snapshot);
 struct CatalogConstraint {
   const TableInfo* table = nullptr;
   std::string name;
-  char kind = 'p';           ///< p, u, c
+  char kind = 'p';           ///< p, u, c, f
   std::vector<int> columns;  ///< of a key
   std::string check;
   int64_t oid = 0;
+  const ForeignKey* foreign = nullptr;    ///< of f
+  const TableInfo* referenced = nullptr;  ///< of f
+  std::vector<int> referenced_columns = {};
+  std::string referenced_key = {};  ///< the name of the constraint that it refers to
+
+  bool IsIndex() const { return kind == 'p' || kind == 'u'; }
 };
 std::vector<CatalogConstraint> CatalogConstraintsOf(const Snapshot& snapshot);
 

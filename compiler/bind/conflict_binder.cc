@@ -66,7 +66,8 @@ Result<Key> NamedKey(std::string_view name, const TableSchema& schema, int posit
     if (unique.name == name) return unique.columns;
   }
   if (!schema.primary_key.empty() && name == BaseName(schema.name) + "_pkey") return schema.primary_key;
-  return SqlError("key \"" + std::string(name) + "\" for table \"" + schema.name + "\" does not exist", position,
+  return SqlError(ErrorKind::kUndefinedObject,
+                  "key \"" + std::string(name) + "\" for table \"" + schema.name + "\" does not exist", position,
                   KeysText(schema));
 }
 
@@ -85,7 +86,8 @@ Result<Key> ListedKey(const ParseNode& list, const TableInfo& table, int positio
     std::ranges::sort(sorted);
     if (sorted == key) return of_table;
   }
-  return SqlError("there is no key of table \"" + table.schema.name + "\" that has the columns of ON CONFLICT",
+  return SqlError(ErrorKind::kColumnReference,
+                  "there is no key of table \"" + table.schema.name + "\" that has the columns of ON CONFLICT",
                   position, KeysText(table.schema));
 }
 
@@ -107,6 +109,7 @@ Result<std::vector<Key>> KeysOfClause(const ParseNode& clause, const TableInfo& 
   std::vector<Key> keys = KeysOf(table.schema);
   if (clause.Text(Field::k_action) == "ONCONFLICT_UPDATE" && keys.size() != 1) {
     return SqlError(
+        ErrorKind::kColumnReference,
         "ON CONFLICT DO UPDATE of table \"" + table.schema.name + "\" needs the columns of a key", position,
         keys.empty() ? KeysText(table.schema) : "Write ON CONFLICT (column, ...) DO UPDATE. " + KeysText(table.schema));
   }

@@ -8,6 +8,7 @@
 
 #include "compiler/bind/bind_view.h"
 #include "compiler/bind/expression_binder.h"
+#include "compiler/bind/populated_check.h"
 #include "compiler/bind/query_binder.h"
 #include "compiler/bind/relation_name.h"
 #include "compiler/bind/row_rules.h"
@@ -27,9 +28,11 @@ Status ByteOption(const ParseNode& option, const char* what, char* out) {
   std::string text = OptionText(option);
   if (text == "\\t") text = "\t";  // people type it, although '\t' is no tab in SQL
   if (text.size() != 1)
-    return SqlError(std::string("COPY ") + what + " must be a single one-byte character", option.location());
+    return SqlError(ErrorKind::kInvalidParameterValue,
+                    std::string("COPY ") + what + " must be a single one-byte character", option.location());
   if (text[0] == '\n' || text[0] == '\r') {
-    return SqlError(std::string("COPY ") + what + " cannot be newline or carriage return", option.location());
+    return SqlError(ErrorKind::kInvalidParameterValue,
+                    std::string("COPY ") + what + " cannot be newline or carriage return", option.location());
   }
   *out = text[0];
   return {};
@@ -87,7 +90,8 @@ Status BindCopyOptions(const ParseNode* options, bool is_from, CopyFormat* forma
           return Unsupported("COPY format \"" + text + "\" is not supported", position,
                              "The format is csv; DELIMITER and NULL can be chosen.");
         }
-        if (text != "csv") return SqlError("COPY format \"" + text + "\" not recognized", position);
+        if (text != "csv")
+          return SqlError(ErrorKind::kInvalidParameterValue, "COPY format \"" + text + "\" not recognized", position);
       } else if (name == "delimiter" || name == "delim" || name == "sep") {
         TESSERA_TRY(ByteOption(option, "delimiter", &format->delimiter));
         delimiter_position = position;
@@ -103,11 +107,13 @@ Status BindCopyOptions(const ParseNode* options, bool is_from, CopyFormat* forma
       } else if (name == "null" || name == "nullstr") {
         format->null_string = OptionText(option);
         if (format->null_string.find_first_of("\r\n") != std::string::npos) {
-          return SqlError("COPY null representation cannot use newline or carriage return", position);
+          return SqlError(ErrorKind::kInvalidParameterValue,
+                          "COPY null representation cannot use newline or carriage return", position);
         }
         // At the head of a file it would be taken for the file's own.
         if (format->null_string.starts_with("\xEF\xBB\xBF")) {
-          return SqlError("COPY null representation cannot begin with a byte order mark", position);
+          return SqlError(ErrorKind::kInvalidParameterValue,
+                          "COPY null representation cannot begin with a byte order mark", position);
         }
       } else if (name == "quote") {
         TESSERA_TRY(ByteOption(option, "quote", &format->quote));
@@ -131,12 +137,15 @@ Status BindCopyOptions(const ParseNode* options, bool is_from, CopyFormat* forma
   }
   if (!has_escape) format->escape = format->quote;
   if (format->delimiter == format->quote)
-    return SqlError("COPY delimiter and quote must be different", delimiter_position);
+    return SqlError(ErrorKind::kInvalidParameterValue, "COPY delimiter and quote must be different",
+                    delimiter_position);
   if (format->null_string.find(format->delimiter) != std::string::npos) {
-    return SqlError("COPY delimiter character must not appear in the NULL specification", delimiter_position);
+    return SqlError(ErrorKind::kInvalidParameterValue,
+                    "COPY delimiter character must not appear in the NULL specification", delimiter_position);
   }
   if (format->null_string.find(format->quote) != std::string::npos) {
-    return SqlError("CSV quote character must not appear in the NULL specification", delimiter_position);
+    return SqlError(ErrorKind::kInvalidParameterValue, "CSV quote character must not appear in the NULL specification",
+                    delimiter_position);
   }
   return {};
 }
@@ -190,6 +199,15 @@ std::vector<int> StoredColumns(const TableSchema& schema) {
   return columns;
 }
 
+/// FROM fills a table, TO also reads a materialised view.
+Result<std::shared_ptr<const TableInfo>> CopiedTable(const ParseNode& relation, bool is_from,
+                                                     const Snapshot& snapshot) {
+  if (is_from) return FindTable(relation, snapshot);
+  TESSERA_ASSIGN(std::shared_ptr<const TableInfo> table, FindStored(relation, snapshot));
+  TESSERA_TRY(CheckPopulated(table->schema, relation.location()));
+  return table;
+}
+
 }  // namespace
 
 Status BindCopy(const ParseNode& copy, std::string_view sql, const Dialect& dialect, const Snapshot& snapshot,
@@ -214,7 +232,7 @@ Status BindCopy(const ParseNode& copy, std::string_view sql, const Dialect& dial
     view = FindView(snapshot.views, name);
   }
   if (relation != nullptr && view == nullptr) {
-    TESSERA_ASSIGN(out->target, FindTable(*relation, snapshot));
+    TESSERA_ASSIGN(out->target, CopiedTable(*relation, is_from, snapshot));
     out->table = out->target->schema.name;
     if (const ParseNode* list = copy.Get(Field::k_attlist)) {
       for (const ParseNode& n : *list) {
@@ -223,10 +241,12 @@ Status BindCopy(const ParseNode& copy, std::string_view sql, const Dialect& dial
         const int at = FindKeyword(sql, relation->location() + static_cast<int>(BaseName(out->table).size()), name);
         TESSERA_ASSIGN(const int column, FindTableColumn(*out->target, name, at));
         if (std::find(columns.begin(), columns.end(), column) != columns.end()) {
-          return SqlError("column \"" + std::string(name) + "\" specified more than once", at);
+          return SqlError(ErrorKind::kDuplicateColumn, "column \"" + std::string(name) + "\" specified more than once",
+                          at);
         }
         if (is_from && out->target->schema.columns[static_cast<size_t>(column)].generated_text)
-          return SqlError("column \"" + std::string(name) + "\" is a generated column", at, "COPY computes it.");
+          return SqlError(ErrorKind::kGeneratedAlways, "column \"" + std::string(name) + "\" is a generated column", at,
+                          "COPY computes it.");
         columns.push_back(column);
       }
     } else {

@@ -9,6 +9,7 @@
 #include "compiler/bind/catalog_tables.h"
 #include "compiler/bind/macro_call.h"
 #include "compiler/bind/pragma_tables.h"
+#include "compiler/bind/populated_check.h"
 #include "compiler/bind/query_binder.h"
 #include "compiler/bind/relation_name.h"
 #include "compiler/bind/table_binder.h"
@@ -58,7 +59,7 @@ Status AddVariables(const NameScope& part, NameScope* scope) {
   for (const RangeVariable& v : part.variables) {
     const auto same = [&](const RangeVariable& other) { return !v.alias.empty() && other.alias == v.alias; };
     if (std::any_of(scope->variables.begin(), scope->variables.end(), same)) {
-      return SqlError("table name \"" + v.alias + "\" specified more than once", v.position,
+      return SqlError(ErrorKind::kDuplicateAlias, "table name \"" + v.alias + "\" specified more than once", v.position,
                       "Give one of them an alias.");
     }
     scope->variables.push_back(v);
@@ -193,6 +194,7 @@ Result<Relation> FromBinder::NamedRelation(const ParseNode& item) {
   std::shared_ptr<const TableInfo> table = temporary && !of_session ? nullptr : snapshot.Find(qualified);
   if (table != nullptr) {
     NoteTable(*table);
+    TESSERA_TRY(CheckPopulated(table->schema, item.location()));
     return StoredTable(std::move(table));
   }
   if (catalog != nullptr) return CatalogRelation(*catalog, snapshot);
@@ -222,7 +224,8 @@ Status FromBinder::BindSample(const ParseNode& item, NameScope* scope) {
     TESSERA_ASSIGN(e, binder.Coerce(std::move(e), SqlType::Of(TypeId::kDouble), CastContext::kImplicit));
     if (!IsConstant(*e))
       return Unsupported(std::string(what) + " that is not a constant is not supported", e->position);
-    if (e->constant.null) return SqlError(std::string(what) + " must not be NULL", e->position);
+    if (e->constant.null)
+      return SqlError(ErrorKind::kInvalidParameterValue, std::string(what) + " must not be NULL", e->position);
     return e->constant.f64;
   };
   const ParseNode& args = *item.Get(Field::k_args);
@@ -230,10 +233,12 @@ Status FromBinder::BindSample(const ParseNode& item, NameScope* scope) {
   if (args.size() != 1) return SqlError("TABLESAMPLE " + method + " takes one " + what, position);
   TESSERA_ASSIGN(const double percent, number(*args.first(), ("the " + what + " of TABLESAMPLE").c_str()));
   if (counts && !(percent >= 0 && percent <= kMostSampled && percent == std::floor(percent))) {
-    return SqlError("sample size must be a whole number of rows, from 0 to 10^15", args.first()->FirstLocation());
+    return SqlError(ErrorKind::kInvalidParameterValue, "sample size must be a whole number of rows, from 0 to 10^15",
+                    args.first()->FirstLocation());
   }
   if (!counts && !(percent >= 0 && percent <= 100))
-    return SqlError("sample percentage must be between 0 and 100", args.first()->FirstLocation());
+    return SqlError(ErrorKind::kInvalidParameterValue, "sample percentage must be between 0 and 100",
+                    args.first()->FirstLocation());
   const int shift = method == "system" ? 11 : 0;
   ExprPtr chance = MakeRandom(RandomSite(context_, position), position, shift);
   if (const ParseNode* repeatable = item.Get(Field::k_repeatable)) {

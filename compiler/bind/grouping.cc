@@ -72,7 +72,8 @@ Status ReplaceIn(Query& query, bool sets, ExprPtr* e) {
   if (x.kind == Expr::Kind::kColumn) {
     if (x.relation == kSubqueryColumn) return {};
     const Relation& relation = query.relations[static_cast<size_t>(x.relation)];
-    return SqlError("column \"" + relation.alias + "." + relation.column_names[static_cast<size_t>(x.column)] +
+    return SqlError(ErrorKind::kGrouping,
+                    "column \"" + relation.alias + "." + relation.column_names[static_cast<size_t>(x.column)] +
                         "\" must appear in the GROUP BY clause or be used in an aggregate function",
                     x.position);
   }
@@ -109,8 +110,10 @@ Result<ExprPtr> BindGroupKey(const ParseNode& node, QueryBlock* block) {
   ExprPtr key;
   if (output >= 0) {
     const Expr& e = *query.outputs[static_cast<size_t>(output)].expr;
-    if (HasAggregate(e)) return SqlError("aggregate functions are not allowed in GROUP BY", node.location());
-    if (HasWindow(e)) return SqlError("window functions are not allowed in GROUP BY", node.location());
+    if (HasAggregate(e))
+      return SqlError(ErrorKind::kGrouping, "aggregate functions are not allowed in GROUP BY", node.location());
+    if (HasWindow(e))
+      return SqlError(ErrorKind::kWindowing, "window functions are not allowed in GROUP BY", node.location());
     key = e.Clone();
   } else {
     ExpressionBinder binder(&block->context, &block->scope, Clause::kGroupBy);
@@ -149,7 +152,8 @@ Status BindHaving(const ParseNode& having, QueryBlock* block) {
   ExpressionBinder binder(&block->context, &block->scope, Clause::kHaving);
   binder.SetOutputs(&query.outputs);
   TESSERA_ASSIGN(ExprPtr condition, binder.BindBoolean(having, "argument of HAVING"));
-  if (HasWindow(*condition)) return SqlError("window functions are not allowed in HAVING", condition->position);
+  if (HasWindow(*condition))
+    return SqlError(ErrorKind::kWindowing, "window functions are not allowed in HAVING", condition->position);
   query.having.push_back(std::move(condition));
   return {};
 }

@@ -232,7 +232,9 @@ Result<std::vector<std::vector<int>>> KeysOfCalls(const GroupingSets& sets, cons
     for (const ExprPtr& a : arguments) {
       const auto same = [&](const ExprPtr& k) { return k->SameAs(*a); };
       const auto key = std::find_if(query.group_by.begin(), query.group_by.end(), same);
-      if (key == query.group_by.end()) return SqlError("arguments to GROUPING must be keys of GROUP BY", a->position);
+      if (key == query.group_by.end())
+        return SqlError(ErrorKind::kInvalidParameterValue, "arguments to GROUPING must be keys of GROUP BY",
+                        a->position);
       keys.push_back(static_cast<int>(key - query.group_by.begin()));
     }
     calls.push_back(std::move(keys));

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "compiler/bind/catalog_tables.h"
+#include "compiler/query/schema_text.h"
 
 namespace tessera {
 namespace {
@@ -26,7 +27,9 @@ Rows Tables(const Snapshot& snapshot) {
   const auto add = [&](const char* schema, const std::string& name, const char* kind, bool view) {
     rows.push_back({Database(), CatalogText(schema), CatalogText(name), CatalogText(kind), YesOrNo(!view)});
   };
+  // (Materialised views are not of the standard: pg_matviews has them.)
   for (const auto& table : snapshot.tables) {
+    if (table->schema.materialized) continue;
     const std::string& name = table->schema.name;
     add(SchemaOf(*table), BaseName(name), IsTemporaryName(name) ? "LOCAL TEMPORARY" : "BASE TABLE", false);
   }
@@ -75,12 +78,27 @@ Rows ViewRows(const Snapshot& snapshot) {
 Rows TableConstraints(const Snapshot& snapshot) {
   Rows rows;
   for (const CatalogConstraint& c : CatalogConstraintsOf(snapshot)) {
-    const char* const kind = c.kind == 'p' ? "PRIMARY KEY" : c.kind == 'u' ? "UNIQUE" : "CHECK";
+    const char* const kind = c.kind == 'p'   ? "PRIMARY KEY"
+                             : c.kind == 'u' ? "UNIQUE"
+                             : c.kind == 'f' ? "FOREIGN KEY"
+                                             : "CHECK";
     const Value schema = CatalogText(SchemaOf(*c.table));
     rows.push_back({Database(), schema, CatalogText(c.name), Database(), schema,
-                    CatalogText(BaseName(c.table->schema.name)), CatalogText(kind), YesOrNo(false), YesOrNo(false)});
+                    CatalogText(BaseName(c.table->schema.name)), CatalogText(kind),
+                    YesOrNo(c.foreign != nullptr && c.foreign->deferrable),
+                    YesOrNo(c.foreign != nullptr && c.foreign->deferred)});
   }
   return rows;
+}
+
+/// Of the key that a foreign key refers to: which of its columns column `i` of the foreign key stands for, from 1.
+int64_t PlaceInKey(const CatalogConstraint& c, size_t i) {
+  const TableSchema& schema = c.referenced->schema;
+  const std::vector<int>* key = &schema.primary_key;
+  for (const UniqueKey& unique : schema.unique_keys) {
+    if (unique.name == c.referenced_key) key = &unique.columns;
+  }
+  return std::ranges::find(*key, c.referenced_columns[i]) - key->begin() + 1;
 }
 
 Rows KeyColumns(const Snapshot& snapshot) {
@@ -91,8 +109,20 @@ Rows KeyColumns(const Snapshot& snapshot) {
       const Value schema = CatalogText(SchemaOf(*c.table));
       rows.push_back({Database(), schema, CatalogText(c.name), Database(), schema,
                       CatalogText(BaseName(c.table->schema.name)), CatalogText(column.name),
-                      CatalogNumber(static_cast<int64_t>(i) + 1), NoNumber()});
+                      CatalogNumber(static_cast<int64_t>(i) + 1),
+                      c.foreign != nullptr ? CatalogNumber(PlaceInKey(c, i)) : NoNumber()});
     }
+  }
+  return rows;
+}
+
+Rows ReferentialConstraints(const Snapshot& snapshot) {
+  Rows rows;
+  for (const CatalogConstraint& c : CatalogConstraintsOf(snapshot)) {
+    if (c.foreign == nullptr) continue;
+    rows.push_back({Database(), Schema(), CatalogText(c.name), Database(), Schema(), CatalogText(c.referenced_key),
+                    CatalogText("NONE"), CatalogText(std::string(ActionText(c.foreign->on_update))),
+                    CatalogText(std::string(ActionText(c.foreign->on_delete)))});
   }
   return rows;
 }
@@ -106,11 +136,11 @@ Rows CheckConstraints(const Snapshot& snapshot) {
   return rows;
 }
 
-}  // namespace
+constexpr const char* kSchema = "information_schema";
 
-const std::vector<CatalogTable>& InformationSchema() {
-  static const char* const kSchema = "information_schema";
-  static const std::vector<CatalogTable> tables = {
+/// Of schemas, tables, columns and views.
+std::vector<CatalogTable> RelationTables() {
+  return {
       {kSchema, "schemata", {{"catalog_name", kText}, {"schema_name", kText}, {"schema_owner", kText}}, Schemata},
       {kSchema,
        "tables",
@@ -150,6 +180,11 @@ const std::vector<CatalogTable>& InformationSchema() {
         {"is_updatable", kText},
         {"is_insertable_into", kText}},
        ViewRows},
+  };
+}
+
+std::vector<CatalogTable> ConstraintTables() {
+  return {
       {kSchema,
        "table_constraints",
        {{"constraint_catalog", kText},
@@ -175,6 +210,18 @@ const std::vector<CatalogTable>& InformationSchema() {
         {"position_in_unique_constraint", kNumber}},
        KeyColumns},
       {kSchema,
+       "referential_constraints",
+       {{"constraint_catalog", kText},
+        {"constraint_schema", kText},
+        {"constraint_name", kText},
+        {"unique_constraint_catalog", kText},
+        {"unique_constraint_schema", kText},
+        {"unique_constraint_name", kText},
+        {"match_option", kText},
+        {"update_rule", kText},
+        {"delete_rule", kText}},
+       ReferentialConstraints},
+      {kSchema,
        "check_constraints",
        {{"constraint_catalog", kText},
         {"constraint_schema", kText},
@@ -182,6 +229,16 @@ const std::vector<CatalogTable>& InformationSchema() {
         {"check_clause", kText}},
        CheckConstraints},
   };
+}
+
+}  // namespace
+
+const std::vector<CatalogTable>& InformationSchema() {
+  static const std::vector<CatalogTable> tables = [] {
+    std::vector<CatalogTable> all = RelationTables(), constraints = ConstraintTables();
+    for (CatalogTable& table : constraints) all.push_back(std::move(table));
+    return all;
+  }();
   return tables;
 }
 

@@ -65,7 +65,7 @@ Status CheckCalls(const ParseNode& node, const Macro& macro, const Snapshot& sna
                       "WITH RECURSIVE makes a query that reads its own rows.");
     const std::string nearest = known ? "" : NearestName(name, FunctionNames());
     if (!known)
-      return SqlError("function " + name + " does not exist", node.location(),
+      return SqlError(ErrorKind::kUndefinedFunction, "function " + name + " does not exist", node.location(),
                       nearest.empty() ? "" : "Perhaps you meant function \"" + nearest + "\".");
   }
   for (const ParseNode& child : node) TESSERA_TRY(CheckCalls(child, macro, snapshot, levels + 1));
@@ -88,10 +88,10 @@ Status BindCreateMacro(const Dialect& dialect, const Snapshot& snapshot, Stateme
   const bool exists = FindMacro(snapshot.macros, macro.name, macro.of_rows) != nullptr;
   if (exists && words.if_not_exists) return {};
   if (exists && !words.or_replace)
-    return SqlError("macro \"" + macro.name + "\" already exists", words.position,
+    return SqlError(ErrorKind::kDuplicateFunction, "macro \"" + macro.name + "\" already exists", words.position,
                     "CREATE OR REPLACE MACRO puts another in its place.");
   const auto in_statement = [&](const Status& s, int begin) -> Status {
-    return {s.code(), s.message(), s.hint(), s.position() < 0 ? words.position : std::max(s.position() + begin, 0)};
+    return {s.kind(), s.message(), s.hint(), s.position() < 0 ? words.position : std::max(s.position() + begin, 0)};
   };
   TESSERA_ASSIGN(const MacroDefinition definition, ReadMacroDefinition(macro.definition));
   const int begin = words.begin + static_cast<int>(definition.body);
@@ -105,7 +105,7 @@ Status BindCreateMacro(const Dialect& dialect, const Snapshot& snapshot, Stateme
         value.ok() ? TryBody({"", false, ""}, {}, **value, Value::Null(SqlType::Of(TypeId::kNull)), dialect, snapshot)
                    : value.status();
     if (!status.ok())
-      return {status.code(), "default of \"" + p.name + "\": " + status.message(), status.hint(), words.begin};
+      return {status.kind(), "default of \"" + p.name + "\": " + status.message(), status.hint(), words.begin};
   }
   // An error that is the same for all types of arguments is one of the body.
   Status first;
@@ -145,7 +145,7 @@ Status BindDropMacro(const Dialect& dialect, const ParseNode& drop, int position
     const std::string nearest = NearestName(words.name, names);
     if (!nearest.empty()) hint = "Perhaps you meant macro \"" + nearest + "\".";
   }
-  return SqlError("macro \"" + words.name + "\" does not exist", position, hint);
+  return SqlError(ErrorKind::kUndefinedFunction, "macro \"" + words.name + "\" does not exist", position, hint);
 }
 
 }  // namespace tessera

@@ -127,10 +127,11 @@ Status BindMacroArguments(const MacroDefinition& definition, const ParseNode& ca
       const std::string_view name = node->Text(Field::k_name);
       for (to = 0; to < parameters.size() && parameters[to].name != name;) ++to;
       if (to == parameters.size())
-        return SqlError(macro + " has no parameter \"" + std::string(name) + "\"", node->location());
+        return SqlError(ErrorKind::kUndefinedParameter, macro + " has no parameter \"" + std::string(name) + "\"",
+                        node->location());
       value = node->Get(Field::k_arg);
     } else if (named) {
-      return SqlError("positional argument cannot follow named argument", node->FirstLocation());
+      return SqlError(ErrorKind::kSyntax, "positional argument cannot follow named argument", node->FirstLocation());
     }
     if (values[to] != nullptr)
       return SqlError("argument \"" + parameters[to].name + "\" is given twice", node->location());
@@ -200,7 +201,7 @@ Status MacroBody::ErrorOf(const Status& status, int position) const {
   std::string message = status.message();
   if (!frame_.name.empty() && !message.starts_with("macro \""))
     message = "macro \"" + std::string(frame_.name) + "\": " + message;
-  return {status.code(), std::move(message), status.hint(), Outside(status.position(), position)};
+  return {status.kind(), std::move(message), status.hint(), Outside(status.position(), position)};
 }
 
 void MacroBody::Leave(int position, Expr* e, Query* query) {

@@ -39,8 +39,8 @@ class MergeBinder {
       const bool matched = IsOfMatched(when);
       const NameScope& scope = matched ? block_.scope : source;
       if (ended[matched]) {
-        return SqlError("unreachable WHEN clause specified after unconditional WHEN clause", PositionOfWhen(when),
-                        "The first WHEN whose condition is true is done.");
+        return SqlError(ErrorKind::kSyntax, "unreachable WHEN clause specified after unconditional WHEN clause",
+                        PositionOfWhen(when), "The first WHEN whose condition is true is done.");
       }
       ended[matched] = when.Get(Field::k_condition) == nullptr;
       TESSERA_ASSIGN(ExprPtr condition, BindCondition(when, scope));
@@ -48,8 +48,8 @@ class MergeBinder {
       actions_.push_back(MakeConstant(Value::Int(kBigint, static_cast<int64_t>(out_.merge_actions.size()) + 1), -1));
       TESSERA_TRY(BindAction(when, scope, *condition));
       if (!block_.query->aggregates.empty() || !block_.windows.empty()) {
-        return SqlError("aggregate and window functions are not allowed in MERGE", PositionOfWhen(when),
-                        "Compute them in a subquery.");
+        return SqlError(ErrorKind::kGrouping, "aggregate and window functions are not allowed in MERGE",
+                        PositionOfWhen(when), "Compute them in a subquery.");
       }
     }
     return AddOutputs();
@@ -118,9 +118,9 @@ class MergeBinder {
     TESSERA_ASSIGN(const std::vector<int> columns, ListedColumns(list, table_));
     const size_t count = values != nullptr ? values->size() : 0;
     if (count > columns.size())
-      return SqlError("INSERT has more expressions than target columns", values->FirstLocation());
+      return SqlError(ErrorKind::kSyntax, "INSERT has more expressions than target columns", values->FirstLocation());
     if (count < columns.size() && list != nullptr && values != nullptr)
-      return SqlError("INSERT has more target columns than expressions", list->FirstLocation());
+      return SqlError(ErrorKind::kSyntax, "INSERT has more target columns than expressions", list->FirstLocation());
     ExpressionBinder binder(&block_.context, &scope, Clause::kSelect);
     std::vector<int> given;
     const ParseNode* value = count > 0 ? values->first() : nullptr;

@@ -86,7 +86,8 @@ Status CheckParameters(const Parameters& parameters) {
   for (size_t i = 0; i < parameters.types.size(); ++i) {
     if (parameters.types[i].id != TypeId::kNull) continue;
     return SqlError(
-        "could not determine data type of parameter " + NameOf(i + 1), parameters.positions[i],
+        ErrorKind::kIndeterminateType, "could not determine data type of parameter " + NameOf(i + 1),
+        parameters.positions[i],
         "Add a cast, as in " + NameOf(i + 1) + "::integer, or declare the types: PREPARE name (integer, ...) AS ...");
   }
   return {};
@@ -102,14 +103,15 @@ Result<Value> CastArgument(const Value& given, size_t number, const SqlType& typ
   ExprPtr value = MakeConstant(given, -1);
   const SqlType target = TargetOf(*value, type);
   if (!IsUntyped(*value) && FindCast(value->type, target) > CastContext::kAssignment) {
-    return SqlError("parameter " + NameOf(number) + " of type " + value->type.ToString() +
+    return SqlError(ErrorKind::kDatatypeMismatch,
+                    "parameter " + NameOf(number) + " of type " + value->type.ToString() +
                         " cannot be coerced to the expected type " + type.ToString(),
                     -1, "You will need to rewrite or cast the expression.");
   }
   Result<ExprPtr> cast = binder.Coerce(std::move(value), target, CastContext::kAssignment);
   if (!cast.ok()) {
     const Status& error = cast.status();
-    return Status(error.code(), error.message() + " (parameter " + NameOf(number) + ")", error.hint());
+    return Status(error.kind(), error.message() + " (parameter " + NameOf(number) + ")", error.hint());
   }
   Value out = std::move((*cast)->constant);
   out.type = (*cast)->type;
@@ -122,21 +124,23 @@ Result<ExprPtr> ExpressionBinder::BindStatementParameter(size_t number, int posi
   Parameters* const parameters = context_->dialect != nullptr ? context_->dialect->parameters : nullptr;
   const std::string name = NameOf(number);
   if (int levels = 0; FrameOf(*context_, &levels) != nullptr)
-    return SqlError("there is no parameter " + name + " in a macro", position, "Parameters of a macro have names.");
+    return SqlError(ErrorKind::kUndefinedParameter, "there is no parameter " + name + " in a macro", position,
+                    "Parameters of a macro have names.");
   if (parameters == nullptr) {
-    return SqlError("there is no parameter " + name, position,
+    return SqlError(ErrorKind::kUndefinedParameter, "there is no parameter " + name, position,
                     "Parameters stand in a statement that is prepared: PREPARE name AS ..., then EXECUTE name (...).");
   }
   if (parameters->values != nullptr) {
     const size_t count = parameters->values->size();
     if (number == 0 || number > count) {
-      return SqlError("there is no parameter " + name, position,
+      return SqlError(ErrorKind::kUndefinedParameter, "there is no parameter " + name, position,
                       count == 0 ? "No values were given." : "The last one is " + NameOf(count) + ".");
     }
     return MakeConstant((*parameters->values)[number - 1], position);
   }
   if (number == 0 || number > kMostParameters)
-    return SqlError("there is no parameter " + name, position, "Parameters are $1 to " + NameOf(kMostParameters) + ".");
+    return SqlError(ErrorKind::kUndefinedParameter, "there is no parameter " + name, position,
+                    "Parameters are $1 to " + NameOf(kMostParameters) + ".");
   if (parameters->types.size() < number) parameters->types.resize(number);
   if (parameters->positions.size() < number) parameters->positions.resize(number, -1);
   int& first = parameters->positions[number - 1];
@@ -168,7 +172,8 @@ Status ExpressionBinder::NoteParameter(const Expr& e, const SqlType& type) const
   }
   if (known.id == type.id) return {};
   parameters->inconsistent = true;
-  return SqlError("inconsistent types deduced for parameter " + NameOf(static_cast<size_t>(e.index)), e.position,
+  return SqlError(ErrorKind::kIndeterminateType,
+                  "inconsistent types deduced for parameter " + NameOf(static_cast<size_t>(e.index)), e.position,
                   known.ToString() + " versus " + type.ToString() + ". A cast says which it is.");
 }
 

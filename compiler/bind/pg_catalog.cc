@@ -30,6 +30,7 @@ std::string Numbers(const std::vector<int>& columns, const char* between) {
 Rows PgTables(const Snapshot& snapshot) {
   Rows rows;
   for (const auto& table : snapshot.tables) {
+    if (table->schema.materialized) continue;
     rows.push_back({CatalogText(SchemaOf(*table)), CatalogText(BaseName(table->schema.name)), NoText(), NoText(),
                     CatalogFlag(IsIndexed(table->schema)), CatalogFlag(false), CatalogFlag(false)});
   }
@@ -40,6 +41,17 @@ Rows PgViews(const Snapshot& snapshot) {
   Rows rows;
   for (const auto& view : snapshot.views)
     rows.push_back({CatalogText(SchemaOf(*view)), CatalogText(view->name), NoText(), CatalogText(view->query)});
+  return rows;
+}
+
+Rows PgMatviews(const Snapshot& snapshot) {
+  Rows rows;
+  for (const auto& table : snapshot.tables) {
+    const auto& query = table->schema.materialized;
+    if (!query) continue;
+    rows.push_back({CatalogText(kTheSchema), CatalogText(table->schema.name), NoText(), NoText(), CatalogFlag(false),
+                    CatalogFlag(query->populated), CatalogText(query->text)});
+  }
   return rows;
 }
 
@@ -90,14 +102,14 @@ Rows PgClass(const Snapshot& snapshot) {
   for (const auto& table : snapshot.tables) {
     const TableSchema& schema = table->schema;
     add(OidOf(*table), BaseName(schema.name), SchemaOid(*table), static_cast<double>(table->rows), IsIndexed(schema),
-        "r", schema.columns.size(), schema.checks.size());
+        schema.materialized ? "m" : "r", schema.columns.size(), schema.checks.size());
   }
   for (size_t v = 0; v < snapshot.views.size(); ++v) {
     const ViewSchema& view = *snapshot.views[v];
     add(OidOfView(v), view.name, SchemaOid(view), 0, false, "v", view.columns.size(), 0);
   }
   for (const CatalogConstraint& c : CatalogConstraintsOf(snapshot)) {
-    if (c.kind != 'c') add(c.oid, c.name, SchemaOid(*c.table), 0, false, "i", c.columns.size(), 0);
+    if (c.IsIndex()) add(c.oid, c.name, SchemaOid(*c.table), 0, false, "i", c.columns.size(), 0);
   }
   return rows;
 }
@@ -150,25 +162,28 @@ Rows PgType(const Snapshot& snapshot) {
 Rows PgConstraint(const Snapshot& snapshot) {
   Rows rows;
   for (const CatalogConstraint& c : CatalogConstraintsOf(snapshot)) {
-    const bool is_key = c.kind != 'c';
+    const bool is_key = c.kind != 'c', is_foreign = c.foreign != nullptr;
+    const auto letter = [&](ForeignKey::Action ForeignKey::*action) {
+      return CatalogText(is_foreign ? std::string(1, "arcnd"[static_cast<size_t>(c.foreign->*action)]) : " ");
+    };
     rows.push_back({CatalogNumber(c.oid),
                     CatalogText(c.name),
                     CatalogNumber(SchemaOid(*c.table)),
                     CatalogText(std::string(1, c.kind)),
-                    CatalogFlag(false),
-                    CatalogFlag(false),
+                    CatalogFlag(is_foreign && c.foreign->deferrable),
+                    CatalogFlag(is_foreign && c.foreign->deferred),
                     CatalogFlag(true),
                     CatalogNumber(OidOf(*c.table)),
-                    CatalogNumber(is_key ? c.oid : 0),
-                    CatalogNumber(0),
+                    CatalogNumber(c.IsIndex() ? c.oid : 0),
+                    CatalogNumber(is_foreign ? OidOf(*c.referenced) : 0),
                     is_key ? CatalogText("{" + Numbers(c.columns, ",") + "}") : NoText(),
                     is_key ? NoText() : CatalogText(c.check),
                     CatalogNumber(0),
                     CatalogNumber(0),
-                    NoText(),
-                    CatalogText(" "),
-                    CatalogText(" "),
-                    CatalogText(" "),
+                    is_foreign ? CatalogText("{" + Numbers(c.referenced_columns, ",") + "}") : NoText(),
+                    letter(&ForeignKey::on_update),
+                    letter(&ForeignKey::on_delete),
+                    CatalogText(is_foreign ? "s" : " "),
                     CatalogFlag(true),
                     CatalogFlag(false)});
   }
@@ -178,7 +193,7 @@ Rows PgConstraint(const Snapshot& snapshot) {
 Rows PgIndex(const Snapshot& snapshot) {
   Rows rows;
   for (const CatalogConstraint& c : CatalogConstraintsOf(snapshot)) {
-    if (c.kind == 'c') continue;
+    if (!c.IsIndex()) continue;
     rows.push_back({CatalogNumber(c.oid), CatalogNumber(OidOf(*c.table)),
                     CatalogNumber(static_cast<int64_t>(c.columns.size())), CatalogFlag(true),
                     CatalogFlag(c.kind == 'p'), CatalogFlag(true), CatalogText(Numbers(c.columns, " ")),
@@ -195,7 +210,8 @@ Rows SqliteMaster(const Snapshot& snapshot) {
     rows.push_back({CatalogText(type), CatalogText(name), CatalogText(name), CatalogNumber(0), CatalogText(sql)});
   };
   for (const auto& table : snapshot.tables) {  // (SQLite has temporary ones in sqlite_temp_master)
-    if (!IsTemporaryName(table->schema.name)) add("table", table->schema.name, CreateTableText(table->schema));
+    const TableSchema& schema = table->schema;
+    if (!IsTemporaryName(schema.name)) add(schema.materialized ? "view" : "table", schema.name, CreateTableText(schema));
   }
   for (const auto& view : snapshot.views) {
     if (!view->temporary) add("view", view->name, CreateViewText(*view));
@@ -226,6 +242,16 @@ std::vector<CatalogTable> RelationTables() {
        "pg_views",
        {{"schemaname", kText}, {"viewname", kText}, {"viewowner", kText}, {"definition", kText}},
        PgViews},
+      {kSchema,
+       "pg_matviews",
+       {{"schemaname", kText},
+        {"matviewname", kText},
+        {"matviewowner", kText},
+        {"tablespace", kText},
+        {"hasindexes", kFlag},
+        {"ispopulated", kFlag},
+        {"definition", kText}},
+       PgMatviews},
       {kSchema,
        "pg_namespace",
        {{"oid", kNumber}, {"nspname", kText}, {"nspowner", kNumber}, {"nspacl", kText}},

@@ -47,7 +47,7 @@ Status RefuseOrderBy(const ParseNode& node, const QueryBlock& block, const char*
   std::vector<std::string_view> names;
   for (const Output& o : block.query->outputs) names.push_back(o.name);
   const std::string nearest = NearestName(name, names);
-  return SqlError("column \"" + std::string(name) + "\" does not exist", node.location(),
+  return SqlError(ErrorKind::kUndefinedColumn, "column \"" + std::string(name) + "\" does not exist", node.location(),
                   nearest.empty()
                       ? "ORDER BY of " + std::string(operation) + " takes the names of the first arm's columns."
                       : "Perhaps you meant column \"" + nearest + "\".");
@@ -80,7 +80,7 @@ Result<int> OutputOf(const ParseNode& node, const char* clause, const char* oper
     if (query.outputs[i].expr->SameAs(*e)) return static_cast<int>(i);
   }
   if (query.distinct) {
-    return SqlError("for SELECT DISTINCT, ORDER BY expressions must appear in select list",
+    return SqlError(ErrorKind::kColumnReference, "for SELECT DISTINCT, ORDER BY expressions must appear in select list",
                     node.location() >= 0 ? node.location() : e->position);
   }
   query.outputs.push_back({std::move(e), ""});
@@ -145,7 +145,8 @@ Result<RowRanking> BindDistinctOn(const ParseNode& list, QueryBlock* block) {
   const auto rest = std::find_if_not(r.order.begin(), r.order.end(), is_on);
   const auto ordered = static_cast<size_t>(rest - r.order.begin());
   if (rest != r.order.end() && (ordered < on.size() || std::any_of(rest, r.order.end(), is_on))) {
-    return SqlError("SELECT DISTINCT ON expressions must match initial ORDER BY expressions", position,
+    return SqlError(ErrorKind::kColumnReference,
+                    "SELECT DISTINCT ON expressions must match initial ORDER BY expressions", position,
                     "ORDER BY them first; what follows says which row of each is kept.");
   }
   for (const int output : on) {
@@ -240,17 +241,19 @@ Result<int64_t> BindCount(const ParseNode& node, Clause clause, QueryBlock* bloc
   TESSERA_ASSIGN(e, binder.Resolve(std::move(e), bigint));
   bool varies = !IsConstant(*e) && FindSubquery(*e) == nullptr;
   ForEachColumnOfBlock(*e, [&](const Expr&) { varies = true; });
-  if (varies) return SqlError("argument of " + name + " must be a constant", e->position);
+  if (varies)
+    return SqlError(ErrorKind::kInvalidParameterValue, "argument of " + name + " must be a constant", e->position);
   if (IsConstant(*e) && e->constant.null) return -1;
   if (!e->type.IsNumeric())
-    return SqlError("argument of " + name + " must be type BIGINT, not type " + e->type.ToString(), e->position);
+    return SqlError(ErrorKind::kDatatypeMismatch,
+                    "argument of " + name + " must be type BIGINT, not type " + e->type.ToString(), e->position);
   if (!IsConstant(*e)) {
     TESSERA_ASSIGN(*varying, binder.Coerce(std::move(e), bigint, CastContext::kExplicit));
     return -1;
   }
   Result<Value> v = EvaluateCast(e->constant, bigint);
   if (!v.ok()) return v.status().At(e->position);
-  if (v->i64 < 0) return SqlError(name + " must not be negative", e->position);
+  if (v->i64 < 0) return SqlError(ErrorKind::kInvalidParameterValue, name + " must not be negative", e->position);
   return v->i64;
 }
 
@@ -361,7 +364,8 @@ Status BindWith(const ParseNode& with, QueryBlock* block) {
     CteScope::Cte cte;
     const std::string name(node.Text(Field::k_ctename));
     if (block->ctes.queries.contains(name)) {
-      return SqlError("WITH query name \"" + name + "\" specified more than once", position);
+      return SqlError(ErrorKind::kDuplicateAlias, "WITH query name \"" + name + "\" specified more than once",
+                      position);
     }
     const ParseNode& body = *node.Get(Field::k_ctequery);
     if (!body.Is(Tag::kSelectStmt))

@@ -20,9 +20,11 @@ Status CheckSchemaName(const ParseNode& range_var) {
   if (!has_catalog && (schema.empty() || schema == kTemporarySchema || IsTheSchema(schema))) return {};
   const bool is_catalog = schema == "information_schema" || schema == "pg_catalog";
   if (is_catalog && FindCatalogTable(schema, range_var.Text(Field::k_relname)) != nullptr)
-    return SqlError("tables of " + std::string(schema) + " can only be read", range_var.location());
+    return SqlError(ErrorKind::kWrongObjectType, "tables of " + std::string(schema) + " can only be read",
+                    range_var.location());
   if (is_catalog) {
     return SqlError(
+        ErrorKind::kUndefinedTable,
         "table \"" + std::string(schema) + "." + std::string(range_var.Text(Field::k_relname)) + "\" does not exist",
         range_var.location(), "There are " + NamesOfCatalogTables(schema) + ".");
   }

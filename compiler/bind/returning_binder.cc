@@ -102,9 +102,11 @@ Status BindReturning(const ParseNode& node, const NameScope& scope, const BindCo
   TESSERA_TRY(BindTargetList(list, &block));
   const int position = list.first()->FirstLocation();
   if (!query.aggregates.empty())
-    return SqlError("aggregate functions are not allowed in RETURNING", position, "SELECT them after the statement.");
+    return SqlError(ErrorKind::kGrouping, "aggregate functions are not allowed in RETURNING", position,
+                    "SELECT them after the statement.");
   if (!block.windows.empty())
-    return SqlError("window functions are not allowed in RETURNING", position, "SELECT them after the statement.");
+    return SqlError(ErrorKind::kWindowing, "window functions are not allowed in RETURNING", position,
+                    "SELECT them after the statement.");
   if (block.rows_of != nullptr)
     return SqlError("a function that makes rows is not allowed in RETURNING", block.rows_of->location());
   query.order_by.push_back({static_cast<int>(query.outputs.size()), false, false});

@@ -151,7 +151,7 @@ struct Rules {
       for (size_t row = 0; row < batch->rows; ++row) {
         Result<Value> value = Compute(*g.value, *batch, before + row);
         if (!value.ok()) {
-          return {value.status().code(), value.status().message() + ": " + what + " column \"" +
+          return {value.status().kind(), value.status().message() + ": " + what + " column \"" +
                                              schema.columns[g.column].name + "\"" + place(row)};
         }
         value->type = made.type;
@@ -171,7 +171,7 @@ struct Rules {
                   value.status().message() + ": check constraint \"" + check.name + "\"" + place(row)};
         }
         if (value->null || value->i64 != 0) continue;
-        return {ErrorCode::kConstraint, "violates check constraint \"" + check.name + "\"" + place(row)};
+        return {ErrorKind::kCheckViolation, "violates check constraint \"" + check.name + "\"" + place(row)};
       }
     }
     return Status::Ok();
@@ -210,7 +210,8 @@ Status CheckRowExpression(const ParseNode& node, std::string_view sql, const Dia
   Status status;
   ForEachColumn(*now, [&](const Expr& c) {
     if (generated != nullptr && schema.columns[static_cast<size_t>(c.column)].generated_text && status.ok())
-      status = SqlError("a generated column cannot refer to another generated column", c.position);
+      status = SqlError(ErrorKind::kObjectDefinition, "a generated column cannot refer to another generated column",
+                        c.position);
   });
   return status;
 }
@@ -234,7 +235,8 @@ Result<bool> CheckDefault(ExpressionBinder* binder, const ParseNode& node, const
   TESSERA_ASSIGN(const ExprPtr e, binder->Bind(node));  // errors of names and calls
   if (e->type.id == TypeId::kNull) return false;
   if (FindCast(e->type, column.type) > CastContext::kAssignment) {
-    return SqlError("column \"" + column.name + "\" is of type " + column.type.ToString() +
+    return SqlError(ErrorKind::kDatatypeMismatch,
+                    "column \"" + column.name + "\" is of type " + column.type.ToString() +
                         " but default expression is of type " + e->type.ToString(),
                     node.FirstLocation(), "You will need to rewrite or cast the expression.");
   }
@@ -266,7 +268,7 @@ Result<RowRules> MakeRowRules(const TableSchema& schema, std::span<const int> gi
       continue;
     Result<ExprPtr> value = ReadExpression(*column.default_expression, schema, column.type, dialect.zone, now);
     if (!value.ok()) {
-      return Status(value.status().code(), "DEFAULT of column \"" + column.name + "\" of table \"" + schema.name +
+      return Status(value.status().kind(), "DEFAULT of column \"" + column.name + "\" of table \"" + schema.name +
                                                "\": " + value.status().message());
     }
     rules->defaults.push_back({c, std::move(value).value()});
@@ -276,7 +278,7 @@ Result<RowRules> MakeRowRules(const TableSchema& schema, std::span<const int> gi
     if (!column.generated_text) continue;
     Result<ExprPtr> value = ReadExpression(*column.generated_text, schema, column.type, nullptr, 0);
     if (!value.ok()) {
-      return Status(value.status().code(), "generated column \"" + column.name + "\" of table \"" + schema.name +
+      return Status(value.status().kind(), "generated column \"" + column.name + "\" of table \"" + schema.name +
                                                "\": " + value.status().message());
     }
     rules->generated.push_back({c, std::move(value).value()});
@@ -284,7 +286,7 @@ Result<RowRules> MakeRowRules(const TableSchema& schema, std::span<const int> gi
   for (const CheckConstraint& check : schema.checks) {
     Result<ExprPtr> condition = ReadExpression(check.text, schema, kBoolean, nullptr, 0);
     if (!condition.ok()) {
-      return Status(condition.status().code(), "check constraint \"" + check.name + "\" of table \"" + schema.name +
+      return Status(condition.status().kind(), "check constraint \"" + check.name + "\" of table \"" + schema.name +
                                                    "\": " + condition.status().message());
     }
     rules->checks.push_back({check.name, std::move(condition).value()});

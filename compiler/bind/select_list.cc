@@ -36,8 +36,8 @@ Result<const std::vector<ScopeColumn>*> ColumnsOfStar(const ParseNode& fields, i
     if (v.alias == alias) return &v.columns;
   }
   const std::string nearest = NearestName(alias, aliases);
-  return SqlError("missing FROM-clause entry for table \"" + std::string(alias) + "\"", position,
-                  nearest.empty() ? "" : "Perhaps you meant table \"" + nearest + "\".");
+  return SqlError(ErrorKind::kUndefinedTable, "missing FROM-clause entry for table \"" + std::string(alias) + "\"",
+                  position, nearest.empty() ? "" : "Perhaps you meant table \"" + nearest + "\".");
 }
 
 /// `name` in `clause` of a star is none of its columns.
@@ -137,7 +137,8 @@ Result<std::vector<ScopeColumn>> ColumnsOf(const ParseNode& call, const QueryBlo
     const std::string pattern(text->Text(Field::k_sval));
     const vm::Regex regex(pattern);
     if (!regex.error().empty())
-      return SqlError("invalid regular expression: " + regex.error(), arg->location(), "The syntax is that of RE2.");
+      return SqlError(ErrorKind::kInvalidRegex, "invalid regular expression: " + regex.error(), arg->location(),
+                      "The syntax is that of RE2.");
     std::erase_if(columns, [&](const ScopeColumn& c) { return !regex.Matches(c.name); });
     if (columns.empty()) return SqlError("no column's name matches \"" + pattern + "\"", arg->location());
   }
@@ -268,11 +269,12 @@ Result<int> OutputByPosition(const ParseNode& node, const QueryBlock& block, con
   const Query& query = *block.query;
   if (!node.Is(Tag::kA_Const)) return -1;
   if (node.Get(Field::k_ival) == nullptr) {
-    return SqlError("non-integer constant in " + std::string(clause), node.location());
+    return SqlError(ErrorKind::kSyntax, "non-integer constant in " + std::string(clause), node.location());
   }
   const int64_t n = ExpressionBinder::IntegerOfConstant(block.context.sql, node);
   if (n < 1 || n > query.visible) {
-    return SqlError(std::string(clause) + " position " + std::to_string(n) + " is not in select list", node.location());
+    return SqlError(ErrorKind::kColumnReference,
+                    std::string(clause) + " position " + std::to_string(n) + " is not in select list", node.location());
   }
   return static_cast<int>(n - 1);
 }
@@ -286,7 +288,8 @@ Result<int> OutputByName(const ParseNode& node, const QueryBlock& block, const c
     const Output& o = query.outputs[static_cast<size_t>(i)];
     if (o.name != name) continue;
     if (found >= 0 && !query.outputs[static_cast<size_t>(found)].expr->SameAs(*o.expr)) {
-      return SqlError(std::string(clause) + " \"" + std::string(name) + "\" is ambiguous", node.location());
+      return SqlError(ErrorKind::kAmbiguousColumn, std::string(clause) + " \"" + std::string(name) + "\" is ambiguous",
+                      node.location());
     }
     if (found < 0) found = i;
   }

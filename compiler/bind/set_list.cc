@@ -25,11 +25,12 @@ Result<const ParseNode*> ValueOf(const ParseNode& target) {
   }
   if (!source.Is(Tag::kRowExpr)) {
     if (columns == 1) return &source;
-    return SqlError("source for a multiple-column UPDATE item must be a row: (value, ...)", source.FirstLocation());
+    return SqlError(ErrorKind::kInvalidParameterValue,
+                    "source for a multiple-column UPDATE item must be a row: (value, ...)", source.FirstLocation());
   }
   const ParseNode* const items = source.Get(Field::k_args);
   if (items == nullptr || static_cast<int64_t>(items->size()) != columns)
-    return SqlError("number of columns does not match number of values", source.location());
+    return SqlError(ErrorKind::kSyntax, "number of columns does not match number of values", source.location());
   const ParseNode* item = items->first();
   for (int64_t i = 1; i < place; ++i) item = item->next();
   return item;
@@ -46,8 +47,8 @@ Result<ExprPtr> NewValue(const ParseNode& value, const ColumnSchema& column, Exp
     return MakeConstant(DefaultOf(column), value.location());
   }
   if (column.generated_text) {
-    return SqlError("column \"" + column.name + "\" can only be updated to DEFAULT", value.FirstLocation(),
-                    "It is a generated column.");
+    return SqlError(ErrorKind::kGeneratedAlways, "column \"" + column.name + "\" can only be updated to DEFAULT",
+                    value.FirstLocation(), "It is a generated column.");
   }
   SqlType type = column.type;
   if (type.id == TypeId::kText) type.length = 0;  // a text that is too long is an error when it is stored
@@ -71,7 +72,8 @@ Result<std::vector<int>> ListedColumns(const ParseNode* list, const TableInfo& t
     }
     TESSERA_ASSIGN(const int column, FindTableColumn(table, name, target.location()));
     if (seen[static_cast<size_t>(column)]) {
-      return SqlError("column \"" + std::string(name) + "\" specified more than once", target.location());
+      return SqlError(ErrorKind::kDuplicateColumn, "column \"" + std::string(name) + "\" specified more than once",
+                      target.location());
     }
     seen[static_cast<size_t>(column)] = true;
     columns.push_back(column);
@@ -91,12 +93,14 @@ Status BindSetList(const ParseNode& targets, const TableInfo& table, const NameS
     TESSERA_ASSIGN(const int column, FindTableColumn(table, name, target.location()));
     const auto c = static_cast<size_t>(column);
     if (is_set[c])
-      return SqlError("multiple assignments to same column \"" + std::string(name) + "\"", target.location());
+      return SqlError(ErrorKind::kDuplicateColumn, "multiple assignments to same column \"" + std::string(name) + "\"",
+                      target.location());
     is_set[c] = true;
     TESSERA_ASSIGN(const ParseNode* value, ValueOf(target));
     TESSERA_ASSIGN((*values)[c], NewValue(*value, table.schema.columns[c], &binder));
     if (!block->query->aggregates.empty() || !block->windows.empty()) {
-      return SqlError("aggregate and window functions are not allowed in " + std::string(statement),
+      return SqlError(ErrorKind::kGrouping,
+                      "aggregate and window functions are not allowed in " + std::string(statement),
                       value->FirstLocation(), "Compute them in a subquery.");
     }
   }
@@ -110,7 +114,8 @@ Result<ExprPtr> AsColumn(ExprPtr e, const ColumnSchema& column, ExpressionBinder
   const SqlType from = e->type;
   if (from == type || (from.id == TypeId::kText && type.id == TypeId::kText)) return e;
   if (FindCast(from, type) > CastContext::kAssignment) {
-    return SqlError("column \"" + column.name + "\" is of type " + column.type.ToString() +
+    return SqlError(ErrorKind::kDatatypeMismatch,
+                    "column \"" + column.name + "\" is of type " + column.type.ToString() +
                         " but expression is of type " + from.ToString(),
                     e->position, "You will need to rewrite or cast the expression.");
   }
@@ -140,8 +145,8 @@ void AddRowNumber(const TableInfo& target, Query* query) {
 }
 
 Status GivenToGenerated(const ColumnSchema& column, int position) {
-  return SqlError("cannot insert a non-DEFAULT value into column \"" + column.name + "\"", position,
-                  "It is a generated column: leave it out.");
+  return SqlError(ErrorKind::kGeneratedAlways, "cannot insert a non-DEFAULT value into column \"" + column.name + "\"",
+                  position, "It is a generated column: leave it out.");
 }
 
 }  // namespace tessera

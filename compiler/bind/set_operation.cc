@@ -196,7 +196,7 @@ class SetOperationBinder {
       const ParseNode& items = list.Is(Tag::kList) ? *list.Get(Field::k_items) : list;
       TESSERA_ASSIGN(std::unique_ptr<Query> row, BindRowBlock(items, &block_.context));
       if (arms_.size() > before && row->visible != arms_.back().query->visible)
-        return SqlError("VALUES lists must all be the same length", items.FirstLocation());
+        return SqlError(ErrorKind::kSyntax, "VALUES lists must all be the same length", items.FirstLocation());
       arms_.push_back({std::move(row), is_first, items.FirstLocation()});
     }
     return {};
@@ -209,7 +209,8 @@ class SetOperationBinder {
       if (width == width_) continue;
       // The first column without a counterpart, or the arm.
       const int at = width > width_ ? a.query->outputs[width_].expr->position : a.position;
-      return SqlError("each arm of " + std::string(name_) + " must have the same number of columns: " +
+      return SqlError(ErrorKind::kSyntax,
+                      "each arm of " + std::string(name_) + " must have the same number of columns: " +
                           std::to_string(width_) + " and " + std::to_string(width),
                       at >= 0 ? at : a.position);
     }
@@ -235,6 +236,7 @@ class SetOperationBinder {
       const std::optional<SqlType> both = UnifyTypes(common, e.type);
       if (!both) {
         return SqlError(
+            ErrorKind::kDatatypeMismatch,
             std::string(name_) + " types " + common.ToString() + " and " + e.type.ToString() + " cannot be matched",
             e.position >= 0 ? e.position : a.position, "Cast one of them.");
       }

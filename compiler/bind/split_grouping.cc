@@ -66,7 +66,8 @@ Result<std::shared_ptr<Query>> SplitGrouping(Query* q) {
         }
         const Relation& r = core->relations[static_cast<size_t>(outer.relation)];
         error =
-            SqlError("subquery uses ungrouped column \"" + r.alias + "." +
+            SqlError(ErrorKind::kGrouping,
+                     "subquery uses ungrouped column \"" + r.alias + "." +
                          r.column_names[static_cast<size_t>(outer.column)] + "\" from outer query",
                      outer.position, "Add it to GROUP BY, or use it in an aggregate function outside of the subquery.");
       });

@@ -6,6 +6,8 @@
 
 #include "compiler/bind/catalog_tables.h"
 #include "compiler/bind/expression_binder.h"
+#include "compiler/bind/foreign_key_binder.h"
+#include "compiler/bind/populated_check.h"
 #include "compiler/bind/query_binder.h"
 #include "compiler/bind/relation_name.h"
 #include "compiler/bind/row_rules.h"
@@ -37,7 +39,8 @@ Status BindColumns(const ParseNode& option, const TableSchema& schema, std::vect
     name.erase(name.find_last_not_of(' ') + 1);
     const int column = schema.Find(name);
     if (column < 0) {
-      return SqlError(what + " names column \"" + name + "\", which table \"" + schema.name + "\" does not have",
+      return SqlError(ErrorKind::kUndefinedColumn,
+                      what + " names column \"" + name + "\", which table \"" + schema.name + "\" does not have",
                       option.location(), "Write " + what + " = a, or " + what + " = 'a, b' for several columns.");
     }
     if (schema.columns[static_cast<size_t>(column)].generated_text)
@@ -74,13 +77,14 @@ Status BindTableOptions(const ParseNode& options, TableSchema* schema) {
       continue;
     }
     if (name != "tablet_rows") {
-      return SqlError("unrecognized parameter \"" + std::string(name) + "\"", option.location(),
-                      "There are tablet_rows, cluster_by and distribute_by.");
+      return SqlError(ErrorKind::kInvalidParameterValue, "unrecognized parameter \"" + std::string(name) + "\"",
+                      option.location(), "There are tablet_rows, cluster_by and distribute_by.");
     }
     const ParseNode* arg = option.Get(Field::k_arg);
     const int64_t rows = arg != nullptr && arg->Is(Tag::kInteger) ? arg->Number(Field::k_ival) : 0;
     if (rows < 1 || rows > kGreatestTabletRows) {
-      return SqlError("tablet_rows must be an integer between 1 and " + std::to_string(kGreatestTabletRows),
+      return SqlError(ErrorKind::kInvalidParameterValue,
+                      "tablet_rows must be an integer between 1 and " + std::to_string(kGreatestTabletRows),
                       option.location());
     }
     schema->tablet_rows = static_cast<uint32_t>(rows);
@@ -93,20 +97,20 @@ std::string UnsupportedConstraint(std::string_view type) {
   struct Row {
     std::string_view type, name;
   };
-  constexpr Row kRows[] = {
-      {"CONSTR_FOREIGN", "FOREIGN KEY"}, {"CONSTR_IDENTITY", "GENERATED AS IDENTITY"}, {"CONSTR_EXCLUSION", "EXCLUDE"}};
+  constexpr Row kRows[] = {{"CONSTR_IDENTITY", "GENERATED AS IDENTITY"}, {"CONSTR_EXCLUSION", "EXCLUDE"}};
   for (const Row& row : kRows) {
     if (row.type == type) return std::string(row.name);
   }
-  constexpr std::string_view kKnown[] = {"CONSTR_NOTNULL", "CONSTR_NULL",   "CONSTR_PRIMARY",  "CONSTR_DEFAULT",
-                                         "CONSTR_CHECK",   "CONSTR_UNIQUE", "CONSTR_GENERATED"};
+  constexpr std::string_view kKnown[] = {"CONSTR_NOTNULL", "CONSTR_NULL",   "CONSTR_PRIMARY",   "CONSTR_DEFAULT",
+                                         "CONSTR_CHECK",   "CONSTR_UNIQUE", "CONSTR_GENERATED", "CONSTR_FOREIGN"};
   if (std::find(std::begin(kKnown), std::end(kKnown), type) != std::end(kKnown)) return {};
   return "this constraint (" + std::string(type) + ")";
 }
 
 class TableBinder {
  public:
-  TableBinder(std::string_view sql, const Dialect& dialect, TableSchema* schema) : schema_(schema) {
+  TableBinder(std::string_view sql, const Dialect& dialect, const Snapshot& snapshot, TableSchema* schema)
+      : schema_(schema), snapshot_(snapshot) {
     context_.sql = sql;
     context_.dialect = &dialect;
     context_.relations = &no_relations_;
@@ -115,21 +119,30 @@ class TableBinder {
   Status AddColumn(const ParseNode& definition) {
     const int position = definition.location();
     if (schema_->columns.size() == kGreatestColumns) {
-      return SqlError("table \"" + schema_->name + "\" has more than " + std::to_string(kGreatestColumns) + " columns",
+      return SqlError(ErrorKind::kTooManyColumns,
+                      "table \"" + schema_->name + "\" has more than " + std::to_string(kGreatestColumns) + " columns",
                       position);
     }
     ColumnSchema column;
     column.name = definition.Text(Field::k_colname);
     for (const ColumnSchema& other : schema_->columns) {
       if (other.name == column.name)
-        return SqlError("column \"" + column.name + "\" specified more than once", position);
+        return SqlError(ErrorKind::kDuplicateColumn, "column \"" + column.name + "\" specified more than once",
+                        position);
     }
     TESSERA_ASSIGN(column.type, TypeOf(definition));
     bool is_null = false;
     schema_->columns.push_back(column);
     if (const ParseNode* constraints = definition.Get(Field::k_constraints)) {
+      bool of_foreign_key = false;
       for (const ParseNode& c : *constraints) {
         const std::string_view kind = c.Text(Field::k_contype);
+        if (IsConstraintAttribute(c)) {
+          if (of_foreign_key) continue;  // BindForeignKey reads it
+          return Unsupported("a constraint that is DEFERRABLE is not supported", c.location(),
+                             "A foreign key may be DEFERRABLE.");
+        }
+        of_foreign_key = kind == "CONSTR_FOREIGN";
         if (const std::string name = UnsupportedConstraint(kind); !name.empty()) {
           return Unsupported(name + " is not supported", c.location());
         }
@@ -138,12 +151,14 @@ class TableBinder {
         if (kind == "CONSTR_NULL") is_null = true;
         if (kind == "CONSTR_NOTNULL") not_null = true;
         if (is_null && not_null) {
-          return SqlError("conflicting NULL/NOT NULL declarations for column \"" + column.name + "\"", c.location());
+          return SqlError(ErrorKind::kSyntax,
+                          "conflicting NULL/NOT NULL declarations for column \"" + column.name + "\"", c.location());
         }
         const int number = static_cast<int>(schema_->columns.size()) - 1;
         if (kind == "CONSTR_PRIMARY") TESSERA_TRY(SetPrimaryKey({number}, c.location()));
         if (kind == "CONSTR_UNIQUE") TESSERA_TRY(AddUnique(c, {number}));
         if (kind == "CONSTR_CHECK" || kind == "CONSTR_GENERATED") expressions_.push_back({&c, number});
+        if (of_foreign_key) foreign_keys_.push_back({&c, number});
       }
     }
     return {};
@@ -171,6 +186,10 @@ class TableBinder {
       expressions_.push_back({&constraint, -1});
       return {};
     }
+    if (kind == "CONSTR_FOREIGN") {
+      foreign_keys_.push_back({&constraint, -1});
+      return {};
+    }
     std::vector<int> key;
     const ParseNode* keys = constraint.Get(Field::k_keys);
     const bool unique = kind == "CONSTR_UNIQUE";
@@ -179,9 +198,12 @@ class TableBinder {
     for (const ParseNode& k : *keys) {
       const std::string_view name = k.Text(Field::k_sval);
       const int column = schema_->Find(name);
-      if (column < 0) return SqlError("column \"" + std::string(name) + "\" named in key does not exist", position);
+      if (column < 0)
+        return SqlError(ErrorKind::kUndefinedColumn, "column \"" + std::string(name) + "\" named in key does not exist",
+                        position);
       if (std::find(key.begin(), key.end(), column) != key.end()) {
-        return SqlError("column \"" + std::string(name) + "\" appears twice in " + (unique ? "unique" : "primary key") +
+        return SqlError(ErrorKind::kDuplicateColumn,
+                        "column \"" + std::string(name) + "\" appears twice in " + (unique ? "unique" : "primary key") +
                             " constraint",
                         position);
       }
@@ -203,6 +225,30 @@ class TableBinder {
     return Status::Ok();
   }
 
+  /// FOREIGN KEY: all columns and keys are known.
+  Status AddForeignKeys() {
+    for (const auto& [constraint, column] : foreign_keys_) {
+      const ParseNode& relation = *constraint->Get(Field::k_pktable);
+      std::shared_ptr<const TableInfo> other;  // nullptr: the table itself
+      if (IsTemporaryName(schema_->name))
+        return Unsupported("a foreign key of a temporary table is not supported", constraint->location());
+      TESSERA_ASSIGN(const std::string name, RelationName(relation, snapshot_));
+      if (name != schema_->name) {
+        TESSERA_ASSIGN(other, FindTable(relation, snapshot_));
+      }
+      if (IsTemporaryName(name)) {
+        return SqlError(ErrorKind::kTableDefinition,
+                        "constraints on permanent tables may reference only permanent tables", constraint->location(),
+                        "Write main." + BaseName(name) + " for the permanent table of that name.");
+      }
+      TESSERA_ASSIGN(ForeignKey key,
+                     BindForeignKey(*constraint, column, *schema_, other != nullptr ? other->schema : *schema_));
+      TESSERA_ASSIGN(key.name, NameOf(*constraint, key.columns, "fkey"));
+      schema_->foreign_keys.push_back(std::move(key));
+    }
+    return {};
+  }
+
   /// CHECK and GENERATED: all columns are known.
   Status AddExpressions() {
     const Dialect& dialect = *context_.dialect;
@@ -210,11 +256,13 @@ class TableBinder {
       if (constraint->Text(Field::k_contype) != "CONSTR_GENERATED") continue;
       ColumnSchema& generated = schema_->columns[static_cast<size_t>(column)];
       if (generated.HasDefault()) {
-        return SqlError("both default and generation expression specified for column \"" + generated.name + "\"",
+        return SqlError(ErrorKind::kSyntax,
+                        "both default and generation expression specified for column \"" + generated.name + "\"",
                         constraint->location());
       }
       if (generated.generated_text) {
-        return SqlError("multiple generation clauses specified for column \"" + generated.name + "\"",
+        return SqlError(ErrorKind::kSyntax,
+                        "multiple generation clauses specified for column \"" + generated.name + "\"",
                         constraint->location());
       }
       generated.generated_text = ExpressionTextOf(*constraint);
@@ -242,11 +290,14 @@ class TableBinder {
     const auto taken = [&](const std::string& name) {
       const auto same = [&](const auto& other) { return other.name == name; };
       return std::any_of(schema_->checks.begin(), schema_->checks.end(), same) ||
-             std::any_of(schema_->unique_keys.begin(), schema_->unique_keys.end(), same);
+             std::any_of(schema_->unique_keys.begin(), schema_->unique_keys.end(), same) ||
+             std::any_of(schema_->foreign_keys.begin(), schema_->foreign_keys.end(), same);
     };
     std::string name(constraint.Text(Field::k_conname));
     if (!name.empty()) {
-      if (taken(name)) return SqlError("constraint \"" + name + "\" already exists", constraint.location());
+      if (taken(name))
+        return SqlError(ErrorKind::kDuplicateObject, "constraint \"" + name + "\" already exists",
+                        constraint.location());
       return name;
     }
     name = BaseName(schema_->name);
@@ -285,7 +336,8 @@ class TableBinder {
   Status SetDefault(const ParseNode& constraint) {
     ColumnSchema& column = schema_->columns.back();
     if (column.HasDefault()) {
-      return SqlError("multiple default values specified for column \"" + column.name + "\"", constraint.location());
+      return SqlError(ErrorKind::kSyntax, "multiple default values specified for column \"" + column.name + "\"",
+                      constraint.location());
     }
     return SetDefault(*constraint.Get(Field::k_raw_expr), DefaultTextOf(constraint), &column);
   }
@@ -308,7 +360,8 @@ class TableBinder {
 
   Status SetPrimaryKey(const std::vector<int>& key, int position) {
     if (!schema_->primary_key.empty()) {
-      return SqlError("multiple primary keys for table \"" + schema_->name + "\" are not allowed", position);
+      return SqlError(ErrorKind::kTableDefinition,
+                      "multiple primary keys for table \"" + schema_->name + "\" are not allowed", position);
     }
     schema_->primary_key = key;
     for (int c : key) schema_->columns[static_cast<size_t>(c)].not_null = true;
@@ -316,8 +369,9 @@ class TableBinder {
   }
 
   /// CHECK and GENERATED, and the column that has each; -1: the table.
-  std::vector<std::pair<const ParseNode*, int>> expressions_;
+  std::vector<std::pair<const ParseNode*, int>> expressions_, foreign_keys_;
   TableSchema* schema_;
+  const Snapshot& snapshot_;
   std::vector<Relation> no_relations_;  ///< stays empty: a DEFAULT has no columns to speak of
   BindContext context_;
 };
@@ -331,7 +385,7 @@ constexpr const char* kCatalogHint =
 }  // namespace
 
 Status NotATable(std::string_view view, int position) {
-  return SqlError("\"" + std::string(view) + "\"" + " is a view, not a table", position,
+  return SqlError(ErrorKind::kWrongObjectType, "\"" + std::string(view) + "\"" + " is a view, not a table", position,
                   "A view has no rows of its own: name the table that its query reads.");
 }
 
@@ -345,13 +399,19 @@ Status TableNotFound(std::string_view name, int position, const Snapshot& snapsh
   const std::string nearest = NearestName(name, names);
   const char* const kind = FindView(snapshot.views, nearest) != nullptr ? "view" : "table";
   const bool is_catalog = name.starts_with("sqlite_") || name.starts_with("pg_") || name.starts_with("duckdb_");
-  return SqlError("table \"" + std::string(name) + "\" does not exist", position,
+  return SqlError(ErrorKind::kUndefinedTable, "table \"" + std::string(name) + "\" does not exist", position,
                   is_catalog        ? kCatalogHint + NamesOfCatalogTables("pg_catalog") + ", sqlite_master."
                   : nearest.empty() ? ""
                                     : "Perhaps you meant " + std::string(kind) + " \"" + nearest + "\".");
 }
 
 Result<std::shared_ptr<const TableInfo>> FindTable(const ParseNode& range_var, const Snapshot& snapshot) {
+  TESSERA_ASSIGN(std::shared_ptr<const TableInfo> table, FindStored(range_var, snapshot));
+  TESSERA_TRY(CheckChangeable(table->schema, range_var.location()));
+  return table;
+}
+
+Result<std::shared_ptr<const TableInfo>> FindStored(const ParseNode& range_var, const Snapshot& snapshot) {
   TESSERA_ASSIGN(const std::string name, RelationName(range_var, snapshot));
   if (FindView(snapshot.views, name) != nullptr) return NotATable(name, range_var.location());
   std::shared_ptr<const TableInfo> table = snapshot.Find(name);
@@ -366,7 +426,8 @@ Result<int> FindTableColumn(const TableInfo& table, std::string_view name, int p
   std::vector<std::string_view> names;
   for (const ColumnSchema& c : table.schema.columns) names.push_back(c.name);
   const std::string nearest = NearestName(name, names);
-  return SqlError("column \"" + std::string(name) + "\" of table \"" + table.schema.name + "\" does not exist",
+  return SqlError(ErrorKind::kUndefinedColumn,
+                  "column \"" + std::string(name) + "\" of table \"" + table.schema.name + "\" does not exist",
                   position, nearest.empty() ? "" : "Perhaps you meant column \"" + nearest + "\".");
 }
 
@@ -388,9 +449,13 @@ Status BindNewTable(const ParseNode& relation, bool if_not_exists, const Dialect
     return SqlError("CREATE OR REPLACE TABLE with IF NOT EXISTS is not valid", position, "Leave out one of them.");
   const ViewSchema* const view = FindView(snapshot.views, BaseName(out->table), temporary);
   if (view != nullptr && view->temporary == temporary)
-    return SqlError("\"" + out->table + "\" is a view", position, "DROP VIEW removes it.");
-  if (!out->if_exists && !out->or_replace && snapshot.Find(out->table) != nullptr)
-    return SqlError("table \"" + out->table + "\" already exists", position);
+    return SqlError(ErrorKind::kWrongObjectType, "\"" + out->table + "\" is a view", position, "DROP VIEW removes it.");
+  const std::shared_ptr<const TableInfo> there = snapshot.Find(out->table);
+  if (out->or_replace && there != nullptr && there->schema.materialized)
+    return SqlError(ErrorKind::kWrongObjectType, "\"" + out->table + "\" is a materialized view", position,
+                    "DROP MATERIALIZED VIEW removes it.");
+  if (!out->if_exists && !out->or_replace && there != nullptr)
+    return SqlError(ErrorKind::kDuplicateTable, "table \"" + out->table + "\" already exists", position);
   return {};
 }
 
@@ -415,9 +480,11 @@ Status BindCreateTable(const ParseNode& create, std::string_view sql, const Dial
   if (create.Get(Field::k_tablespacename) != nullptr) return Unsupported("TABLESPACE is not supported", position);
   TESSERA_TRY(BindOnCommit(create.Text(Field::k_oncommit), position, out));
 
-  TableBinder binder(sql, dialect, &out->schema);
+  TableBinder binder(sql, dialect, snapshot, &out->schema);
   const ParseNode* elements = create.Get(Field::k_tableElts);
-  if (elements == nullptr) return SqlError("table \"" + out->table + "\" must have at least one column", position);
+  if (elements == nullptr)
+    return SqlError(ErrorKind::kTableDefinition, "table \"" + out->table + "\" must have at least one column",
+                    position);
   for (const ParseNode& e : *elements) {
     if (e.Is(Tag::kColumnDef)) {
       TESSERA_TRY(binder.AddColumn(e));
@@ -429,8 +496,10 @@ Status BindCreateTable(const ParseNode& create, std::string_view sql, const Dial
     if (e.Is(Tag::kConstraint)) TESSERA_TRY(binder.AddConstraint(e));
   }
   TESSERA_TRY(binder.AddExpressions());
+  TESSERA_TRY(binder.AddForeignKeys());
   if (out->schema.columns.empty())
-    return SqlError("table \"" + out->table + "\" must have at least one column", position);
+    return SqlError(ErrorKind::kTableDefinition, "table \"" + out->table + "\" must have at least one column",
+                    position);
   if (const ParseNode* options = create.Get(Field::k_options)) TESSERA_TRY(BindTableOptions(*options, &out->schema));
   return {};
 }
@@ -440,12 +509,11 @@ Status BindCreateTableAs(const ParseNode& create, std::string_view sql, const Di
   const ParseNode& into = *create.Get(Field::k_into);
   const ParseNode& relation = *into.Get(Field::k_rel);
   const int position = relation.location();
-  if (create.Text(Field::k_objtype) != "OBJECT_TABLE")
-    return Unsupported("CREATE MATERIALIZED VIEW is not supported", position, "Write CREATE TABLE ... AS SELECT.");
   const ParseNode& select = *create.Get(Field::k_query);
   if (!select.Is(Tag::kSelectStmt))
     return Unsupported("CREATE TABLE AS of a statement other than SELECT is not supported", position);
-  TESSERA_TRY(BindNewTable(relation, create.Get(Field::k_if_not_exists) != nullptr, dialect, snapshot, out));
+  const bool if_not_exists = create.Get(Field::k_if_not_exists) != nullptr || dialect.if_not_exists;
+  TESSERA_TRY(BindNewTable(relation, if_not_exists, dialect, snapshot, out));
   if (into.Get(Field::k_tableSpaceName) != nullptr) return Unsupported("TABLESPACE is not supported", position);
   TESSERA_TRY(BindOnCommit(into.Text(Field::k_onCommit), position, out));
   TESSERA_ASSIGN(std::unique_ptr<Query> query, BindQuery(select, sql, dialect, snapshot));
@@ -469,8 +537,8 @@ Status BindCreateTableAs(const ParseNode& create, std::string_view sql, const Di
     column.type = o.expr->type;
     const auto same = [&](const ColumnSchema& c) { return &c != &column && c.name == o.name; };
     if (std::any_of(out->schema.columns.begin(), out->schema.columns.end(), same)) {
-      return SqlError("column \"" + o.name + "\" specified more than once", o.expr->position,
-                      "Name it in the query: SELECT x AS name.");
+      return SqlError(ErrorKind::kDuplicateColumn, "column \"" + o.name + "\" specified more than once",
+                      o.expr->position, "Name it in the query: SELECT x AS name.");
     }
   }
   if (const ParseNode* options = into.Get(Field::k_options)) TESSERA_TRY(BindTableOptions(*options, &out->schema));
@@ -492,8 +560,15 @@ Status BindDropTable(const ParseNode& drop, int position, const Snapshot& snapsh
   TESSERA_ASSIGN(out->table, NameOfDropped(*objects->first(), snapshot));
   out->if_exists = drop.Get(Field::k_missing_ok) != nullptr;
   if (snapshot.Find(out->table) == nullptr && FindView(snapshot.views, out->table) != nullptr)
-    return SqlError("\"" + out->table + "\" is a view, not a table", -1, "Write DROP VIEW.");
-  if (!out->if_exists && snapshot.Find(out->table) == nullptr) return TableNotFound(out->table, -1, snapshot);
+    return SqlError(ErrorKind::kWrongObjectType, "\"" + out->table + "\" is a view, not a table", -1,
+                    "Write DROP VIEW.");
+  const std::shared_ptr<const TableInfo> table = snapshot.Find(out->table);
+  if (!out->if_exists && table == nullptr) return TableNotFound(out->table, -1, snapshot);
+  if (table != nullptr && table->schema.materialized) {
+    return SqlError(ErrorKind::kWrongObjectType, "\"" + out->table + "\" is a materialized view, not a table", -1,
+                    "Write DROP MATERIALIZED VIEW.");
+  }
+  if (drop.Text(Field::k_behavior) == "DROP_CASCADE") out->dependents = WithoutReferencesTo(out->table, snapshot);
   return {};
 }
 
@@ -505,8 +580,8 @@ Status BindVacuum(const ParseNode& vacuum, int position, const Snapshot& snapsho
       if (name == "compression") {
         out->value = OptionText(option);
       } else if (name != "full" && name != "analyze" && name != "verbose" && name != "freeze") {
-        return SqlError("unrecognized VACUUM option \"" + std::string(name) + "\"", option.location(),
-                        "There is compression: VACUUM (compression ratio) t.");
+        return SqlError(ErrorKind::kInvalidParameterValue, "unrecognized VACUUM option \"" + std::string(name) + "\"",
+                        option.location(), "There is compression: VACUUM (compression ratio) t.");
       }
     }
   }
@@ -514,7 +589,7 @@ Status BindVacuum(const ParseNode& vacuum, int position, const Snapshot& snapsho
     for (const ParseNode& entry : *tables) {
       if (entry.Get(Field::k_va_cols) != nullptr)
         return Unsupported("VACUUM of columns is not supported", position, "Name the table alone.");
-      TESSERA_ASSIGN(const std::shared_ptr<const TableInfo> table, FindTable(*entry.Get(Field::k_relation), snapshot));
+      TESSERA_ASSIGN(const std::shared_ptr<const TableInfo> table, FindStored(*entry.Get(Field::k_relation), snapshot));
       out->tables.push_back(table->schema.name);
     }
     return {};
@@ -525,27 +600,33 @@ Status BindVacuum(const ParseNode& vacuum, int position, const Snapshot& snapsho
   return {};
 }
 
-Status AddColumn(const ParseNode& definition, std::string_view sql, const Dialect& dialect, TableSchema* schema) {
-  TableBinder binder(sql, dialect, schema);
+Status AddColumn(const ParseNode& definition, std::string_view sql, const Dialect& dialect, const Snapshot& snapshot,
+                 TableSchema* schema) {
+  TableBinder binder(sql, dialect, snapshot, schema);
   TESSERA_TRY(binder.AddColumn(definition));
-  return binder.AddExpressions();
+  TESSERA_TRY(binder.AddExpressions());
+  return binder.AddForeignKeys();
 }
 
-Status AddConstraint(const ParseNode& constraint, std::string_view sql, const Dialect& dialect, TableSchema* schema) {
-  TableBinder binder(sql, dialect, schema);
+Status AddConstraint(const ParseNode& constraint, std::string_view sql, const Dialect& dialect,
+                     const Snapshot& snapshot, TableSchema* schema) {
+  TableBinder binder(sql, dialect, snapshot, schema);
   TESSERA_TRY(binder.AddConstraint(constraint));
-  return binder.AddExpressions();
+  TESSERA_TRY(binder.AddExpressions());
+  return binder.AddForeignKeys();
 }
 
 Status SetColumnDefault(const ParseNode& expression, std::string_view text, std::string_view sql,
                         const Dialect& dialect, ColumnSchema* column) {
   TableSchema none;
-  return TableBinder(sql, dialect, &none).SetDefault(expression, text, column);
+  const Snapshot no_tables;
+  return TableBinder(sql, dialect, no_tables, &none).SetDefault(expression, text, column);
 }
 
 Result<SqlType> BindColumnType(const ParseNode& definition, std::string_view sql, const Dialect& dialect) {
   TableSchema none;
-  return TableBinder(sql, dialect, &none).TypeOf(definition);
+  const Snapshot no_tables;
+  return TableBinder(sql, dialect, no_tables, &none).TypeOf(definition);
 }
 
 Result<Value> InsertValue(ExpressionBinder* binder, const ParseNode& node, const ColumnSchema& column) {
@@ -554,7 +635,8 @@ Result<Value> InsertValue(ExpressionBinder* binder, const ParseNode& node, const
   const int position = e->position;
   const bool untyped = e->type.id == TypeId::kNull;
   if (!untyped && FindCast(e->type, column.type) > CastContext::kAssignment) {
-    return SqlError("column \"" + column.name + "\" is of type " + column.type.ToString() +
+    return SqlError(ErrorKind::kDatatypeMismatch,
+                    "column \"" + column.name + "\" is of type " + column.type.ToString() +
                         " but expression is of type " + e->type.ToString(),
                     position, "You will need to rewrite or cast the expression.");
   }
@@ -606,7 +688,8 @@ Status FitToTable(Query* query, const TableInfo& target, const std::vector<int>&
     if (type.id == TypeId::kText) type.length = 0;
     const bool same = from == type || (from.id == TypeId::kText && type.id == TypeId::kText);
     if (!same && FindCast(from, type) > CastContext::kAssignment) {
-      return SqlError("column \"" + column.name + "\" is of type " + column.type.ToString() +
+      return SqlError(ErrorKind::kDatatypeMismatch,
+                      "column \"" + column.name + "\" is of type " + column.type.ToString() +
                           " but expression is of type " + from.ToString(),
                       position, "You will need to rewrite or cast the expression.");
     }

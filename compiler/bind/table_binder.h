@@ -28,8 +28,11 @@ Status BindCreateTableAs(const ParseNode& create, std::string_view sql, const Di
 /// `position` is where the statement starts, because the tree has no positions of the names.
 Status BindDropTable(const ParseNode& drop, int position, const Snapshot& snapshot, Statement* out);
 
-/// The table that a RangeVar node names. Errors: it does not exist (with a hint), it is a view, it has a schema.
+/// The table that a RangeVar node names, which is to be changed. Errors: it does not exist (with a hint), it is a view, also a
+/// materialised one, it has a schema.
 Result<std::shared_ptr<const TableInfo>> FindTable(const ParseNode& range_var, const Snapshot& snapshot);
+/// The same of what has rows: also a materialised view.
+Result<std::shared_ptr<const TableInfo>> FindStored(const ParseNode& range_var, const Snapshot& snapshot);
 /// The error of a statement that takes a table, about a view.
 Status NotATable(std::string_view view, int position);
 Status TableNotFound(std::string_view name, int position, const Snapshot& snapshot);
@@ -49,9 +52,11 @@ Status BindVacuum(const ParseNode& vacuum, int position, const Snapshot& snapsho
 
 // Parts of CREATE TABLE that a table may get later.
 /// A column with its constraints. Errors: one of the name is there.
-Status AddColumn(const ParseNode& definition, std::string_view sql, const Dialect& dialect, TableSchema* schema);
-/// PRIMARY KEY, UNIQUE or CHECK.
-Status AddConstraint(const ParseNode& constraint, std::string_view sql, const Dialect& dialect, TableSchema* schema);
+Status AddColumn(const ParseNode& definition, std::string_view sql, const Dialect& dialect, const Snapshot& snapshot,
+                 TableSchema* schema);
+/// PRIMARY KEY, UNIQUE, CHECK or FOREIGN KEY.
+Status AddConstraint(const ParseNode& constraint, std::string_view sql, const Dialect& dialect,
+                     const Snapshot& snapshot, TableSchema* schema);
 /// The column's DEFAULT, which it has none of. `text`: the expression as it is written.
 Status SetColumnDefault(const ParseNode& expression, std::string_view text, std::string_view sql,
                         const Dialect& dialect, ColumnSchema* column);

@@ -20,7 +20,7 @@ Status BindCreateType(const ParseNode& create, int position, const Snapshot& sna
   }
   const auto same = [&](const EnumType& t) { return t.name == out->type.name; };
   if (FindTypeName(out->type.name) || std::any_of(snapshot.types.begin(), snapshot.types.end(), same))
-    return SqlError("type \"" + out->type.name + "\" already exists", position);
+    return SqlError(ErrorKind::kDuplicateObject, "type \"" + out->type.name + "\" already exists", position);
   return CheckType(out->type).At(position);
 }
 
@@ -39,9 +39,11 @@ Status BindDropType(const ParseNode& drop, int position, const Snapshot& snapsho
   std::vector<std::string_view> known;
   for (const EnumType& type : snapshot.types) known.push_back(type.name);
   if (out->if_exists || std::find(known.begin(), known.end(), name) != known.end()) return {};
-  if (FindTypeName(name)) return SqlError("cannot drop type " + std::string(name) + ": it is built in", position);
+  if (FindTypeName(name))
+    return SqlError(ErrorKind::kDependentObjects, "cannot drop type " + std::string(name) + ": it is built in",
+                    position);
   const std::string nearest = NearestName(name, known);
-  return SqlError("type \"" + std::string(name) + "\" does not exist", position,
+  return SqlError(ErrorKind::kUndefinedObject, "type \"" + std::string(name) + "\" does not exist", position,
                   nearest.empty() ? "" : "Perhaps you meant type \"" + nearest + "\".");
 }
 

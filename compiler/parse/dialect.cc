@@ -389,7 +389,8 @@ void DialectReader::EndQuery() {
 Status DialectReader::ReadQualify() {
   Level& level = levels_.back();
   if (!level.begun) return {};
-  if (level.ordered) return SqlError("QUALIFY stands before ORDER BY and LIMIT", static_cast<int>(At(0).begin));
+  if (level.ordered)
+    return SqlError(ErrorKind::kSyntax, "QUALIFY stands before ORDER BY and LIMIT", static_cast<int>(At(0).begin));
   AddMark(Dialect::Mark::Kind::kQualify, At(0).begin);
   Replace(At(0).begin, At(0).end,
           (level.window ? ", \"" : "WINDOW \"") + std::string(kNoAlias) + "\" AS (PARTITION BY");

@@ -85,7 +85,8 @@ Status DialectReader::CheckSample(const std::string& method, bool percent, size_
                        "BERNOULLI and SYSTEM take a percentage, RESERVOIR a number of rows.");
   }
   if (method != "reservoir" && !percent)
-    return SqlError("a sample by " + method + " takes a percentage", position, "RESERVOIR takes a number of rows.");
+    return SqlError(ErrorKind::kSyntax, "a sample by " + method + " takes a percentage", position,
+                    "RESERVOIR takes a number of rows.");
   return {};
 }
 
@@ -111,7 +112,7 @@ Status DialectReader::ReadUsingSample() {
   const size_t begin = i_;
   const auto position = [&](size_t at) { return static_cast<int>(tokens_[std::min(at, tokens_.size() - 1)].begin); };
   const auto wrong = [&](size_t at) {
-    return SqlError("USING SAMPLE takes a percentage or a number of rows", position(at),
+    return SqlError(ErrorKind::kSyntax, "USING SAMPLE takes a percentage or a number of rows", position(at),
                     "USING SAMPLE 10%, USING SAMPLE bernoulli(10%), USING SAMPLE 100 ROWS.");
   };
   size_t at = i_ + 2;
@@ -197,7 +198,7 @@ Status DialectReader::ReadNumber() {
   if (IsPlainNumber(text)) return {};
   const std::string plain = PlainNumber(text);
   if (plain.empty()) {
-    return SqlError("invalid number \"" + std::string(text) + "\"", static_cast<int>(t.begin),
+    return SqlError(ErrorKind::kSyntax, "invalid number \"" + std::string(text) + "\"", static_cast<int>(t.begin),
                     "Numbers are 1_000, 0x1F, 0b101 and 0o17; an underscore stands between two digits.");
   }
   Replace(t.begin, t.end, plain);

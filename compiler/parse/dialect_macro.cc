@@ -57,7 +57,7 @@ Status DialectReader::ReadMacro() {
   Result<MacroDefinition> definition = ReadMacroDefinition(macro.definition);
   if (!definition.ok()) {
     const Status& s = definition.status();
-    return {s.code(), s.message(), s.hint(), macro.begin + s.position()};
+    return {s.kind(), s.message(), s.hint(), macro.begin + s.position()};
   }
   macro.of_rows = definition->of_rows;
   const size_t body = tokens_[open].begin + definition->body;

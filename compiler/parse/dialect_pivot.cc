@@ -141,7 +141,8 @@ Status DialectReader::ReadPivotStatement() {
       Pivoted on;
       const size_t in = EndOf(item.begin, {"in"});
       on.expr = {item.begin, std::min(in, item.end)};
-      if (on.expr.empty()) return SqlError("PIVOT takes an expression behind ON", PositionOf(item.begin));
+      if (on.expr.empty())
+        return SqlError(ErrorKind::kSyntax, "PIVOT takes an expression behind ON", PositionOf(item.begin));
       if (in < item.end) {
         if (tokens_[in + 1].symbol != '(')
           return Unsupported("PIVOT ... IN of anything but a list is not supported", PositionOf(in + 1));
@@ -166,7 +167,7 @@ Status DialectReader::ReadPivotStatement() {
     at = end;
   }
   if (parts.source.empty() || (parts.on.empty() && parts.aggregates.empty()) || at == begin) {
-    return SqlError("PIVOT takes a table, ON and USING", PositionOf(begin),
+    return SqlError(ErrorKind::kSyntax, "PIVOT takes a table, ON and USING", PositionOf(begin),
                     "Write PIVOT t ON x USING sum(y) GROUP BY z, or PIVOT t ON x IN ('a', 'b') USING sum(y).");
   }
   TESSERA_TRY(FindValues(SourceText(parts.source), &parts.on));
@@ -259,7 +260,7 @@ Status DialectReader::FindValues(const std::string& source, std::vector<Pivoted>
         run_(VisibleWith() + "SELECT CAST(\"\x06v\" AS VARCHAR) FROM (SELECT DISTINCT (" + TextOf(p.expr) +
              ") AS \"\x06v\" FROM " + source + ") AS \"\x06\" WHERE \"\x06v\" IS NOT NULL ORDER BY \"\x06v\"");
     if (!values.ok()) {
-      return Status(values.status().code(), values.status().message() + " (in the query for the values of PIVOT)",
+      return Status(values.status().kind(), values.status().message() + " (in the query for the values of PIVOT)",
                     values.status().hint())
           .At(PositionOf(p.expr.begin));
     }
@@ -280,10 +281,10 @@ Status DialectReader::ReadValues(Span list, Pivoted* on) const {
       }
     }
     if (name.empty()) name = TextOf(item);
-    if (item.empty()) return SqlError("PIVOT takes a list of values", PositionOf(list.begin));
+    if (item.empty()) return SqlError(ErrorKind::kSyntax, "PIVOT takes a list of values", PositionOf(list.begin));
     on->values.emplace_back(item, std::move(name));
   }
-  if (on->values.empty()) return SqlError("PIVOT takes a list of values", PositionOf(list.begin));
+  if (on->values.empty()) return SqlError(ErrorKind::kSyntax, "PIVOT takes a list of values", PositionOf(list.begin));
   return {};
 }
 
@@ -313,7 +314,7 @@ Status DialectReader::ReadPivotOfTable() {
     parts.aggregates.emplace_back(item, std::move(alias));
   }
   const auto wrong = [&](size_t where) {
-    return SqlError("PIVOT takes aggregates, FOR and lists of values", PositionOf(where),
+    return SqlError(ErrorKind::kSyntax, "PIVOT takes aggregates, FOR and lists of values", PositionOf(where),
                     "Write FROM t PIVOT (sum(y) FOR x IN ('a', 'b')).");
   };
   if (tokens_[close].symbol != ')' || NameOf(tokens_[at]) != "for" || parts.aggregates.empty()) return wrong(at);
@@ -371,7 +372,7 @@ Status DialectReader::ReadUnpivoted(Span list, const std::string& source, Unpivo
     parts->columns.push_back({NameOf(first), PositionOf(item.begin)});
     parts->shown.push_back(alias.empty() ? NameOf(first) : alias);
   }
-  if (parts->columns.empty()) return SqlError("UNPIVOT takes columns", PositionOf(list.begin));
+  if (parts->columns.empty()) return SqlError(ErrorKind::kSyntax, "UNPIVOT takes columns", PositionOf(list.begin));
   return {};
 }
 
@@ -410,7 +411,8 @@ Status DialectReader::ReadUnpivotStatement() {
   size_t at = EndOf(begin + (said ? 3 : 1), {"on", "join"});
   parts.source = {begin + (said ? 3 : 1), at};
   if (NameOf(tokens_[at]) != "on" || parts.source.empty()) {
-    return SqlError("UNPIVOT takes a table and ON", PositionOf(at), "Write UNPIVOT t ON a, b INTO NAME n VALUE v.");
+    return SqlError(ErrorKind::kSyntax, "UNPIVOT takes a table and ON", PositionOf(at),
+                    "Write UNPIVOT t ON a, b INTO NAME n VALUE v.");
   }
   const size_t end = EndOf(at + 1, {"into"});
   TESSERA_TRY(ReadUnpivoted({at + 1, end}, SourceText(parts.source), &parts));
@@ -418,7 +420,8 @@ Status DialectReader::ReadUnpivotStatement() {
   if (NameOf(tokens_[at]) == "into") {
     const auto is = [&](size_t k, std::string_view word) { return k < tokens_.size() && NameOf(tokens_[k]) == word; };
     if (!is(at + 1, "name") || !is(at + 3, "value") || !IsName(tokens_[at + 2], sql_) || !IsName(tokens_[at + 4], sql_))
-      return SqlError("INTO of UNPIVOT takes two names", PositionOf(at), "Write INTO NAME n VALUE v.");
+      return SqlError(ErrorKind::kSyntax, "INTO of UNPIVOT takes two names", PositionOf(at),
+                      "Write INTO NAME n VALUE v.");
     parts.name = NameOf(tokens_[at + 2]);
     parts.value = NameOf(tokens_[at + 4]);
     at += 5;
@@ -449,8 +452,8 @@ Status DialectReader::ReadUnpivotOfTable() {
   if (tokens_[close].symbol != ')' || !IsName(token(open + 1), sql_) || NameOf(token(open + 2)) != "for" ||
       !IsName(token(open + 3), sql_) || NameOf(token(open + 4)) != "in" || token(open + 5).symbol != '(' ||
       EndOf(open + 6, {}) + 1 != close) {
-    return SqlError("UNPIVOT takes the name of a column of values, of one of names, and columns", PositionOf(open),
-                    "Write FROM t UNPIVOT (v FOR k IN (a, b)).");
+    return SqlError(ErrorKind::kSyntax, "UNPIVOT takes the name of a column of values, of one of names, and columns",
+                    PositionOf(open), "Write FROM t UNPIVOT (v FOR k IN (a, b)).");
   }
   parts.value = NameOf(tokens_[open + 1]);
   parts.name = NameOf(tokens_[open + 3]);

@@ -23,8 +23,8 @@ Status DialectReader::ReadRename(Dialect::Mark* mark) {
   if (list) ++i_;
   const auto expect = [&](bool is) {
     return is ? Status::Ok()
-              : SqlError("RENAME takes names of columns and new names", static_cast<int>(At(0).begin),
-                         "Write * RENAME (a AS b).");
+              : SqlError(ErrorKind::kSyntax, "RENAME takes names of columns and new names",
+                         static_cast<int>(At(0).begin), "Write * RENAME (a AS b).");
   };
   while (true) {
     ++i_;
@@ -75,7 +75,8 @@ Status DialectReader::ReadStar() {
     if (list) ++i_;
     const auto expect = [&](bool is) {
       return is ? Status::Ok()
-                : SqlError("EXCLUDE takes names of columns", static_cast<int>(At(0).begin), "Write * EXCLUDE (a, b).");
+                : SqlError(ErrorKind::kSyntax, "EXCLUDE takes names of columns", static_cast<int>(At(0).begin),
+                           "Write * EXCLUDE (a, b).");
     };
     while (true) {
       ++i_;
@@ -93,7 +94,7 @@ Status DialectReader::ReadStar() {
   if (At(0).keyword == Keyword::kRename) return ReadRename(&mark);
   // REPLACE (x AS a, ...): what is in the parentheses becomes outputs behind the star.
   if (At(1).symbol != '(' || At(2).symbol == ')') {
-    return SqlError("REPLACE takes expressions and names of columns", static_cast<int>(At(1).begin),
+    return SqlError(ErrorKind::kSyntax, "REPLACE takes expressions and names of columns", static_cast<int>(At(1).begin),
                     "Write * REPLACE (a + 1 AS a).");
   }
   size_t close = i_ + 1;

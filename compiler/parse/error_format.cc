@@ -48,8 +48,8 @@ ShownLine CutAround(std::string_view line, size_t position) {
 
 }  // namespace
 
-std::string FormatError(const Status& error, std::string_view sql, int first_line) {
-  std::string out = "ERROR:  " + error.message();
+std::string FormatError(const Status& error, std::string_view sql, int first_line, bool with_sqlstate) {
+  std::string out = "ERROR:  " + (with_sqlstate ? error.sqlstate() + std::string(": ") : "") + error.message();
   if (error.position() >= 0) {
     const size_t position = std::min(static_cast<size_t>(error.position()), sql.size());
     size_t begin = position;

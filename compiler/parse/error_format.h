@@ -17,6 +17,7 @@ namespace tessera {
 ///   HINT:  Perhaps you meant column "lo_revenue".
 /// `first_line` is the line of the script on which `sql` starts. Long lines are cut around the caret; the caret counts
 /// columns of a terminal, not bytes. No newline at the end.
-std::string FormatError(const Status& error, std::string_view sql, int first_line = 1);
+/// `with_sqlstate`: `ERROR:  42703: column ...`.
+std::string FormatError(const Status& error, std::string_view sql, int first_line = 1, bool with_sqlstate = false);
 
 }  // namespace tessera

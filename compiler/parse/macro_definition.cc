@@ -44,9 +44,9 @@ class DefinitionReader {
   }
   Status Unexpected() const {
     const auto position = static_cast<int>(token_.begin);
-    if (token_.kind == Token::Kind::kEnd) return SqlError("syntax error at end of input", position);
-    return SqlError("syntax error at or near \"" + std::string(Characters().substr(0, 40)) + "\"", position,
-                    "CREATE MACRO f(a, b := 2) AS a + b");
+    if (token_.kind == Token::Kind::kEnd) return SqlError(ErrorKind::kSyntax, "syntax error at end of input", position);
+    return SqlError(ErrorKind::kSyntax, "syntax error at or near \"" + std::string(Characters().substr(0, 40)) + "\"",
+                    position, "CREATE MACRO f(a, b := 2) AS a + b");
   }
 
   Status ReadParameter(MacroDefinition* out) {
@@ -63,17 +63,18 @@ class DefinitionReader {
     if (parameter.name.empty()) return Unexpected();
     const auto same = [&](const MacroParameter& p) { return p.name == parameter.name; };
     if (std::any_of(out->parameters.begin(), out->parameters.end(), same))
-      return SqlError("parameter \"" + parameter.name + "\" specified more than once", position);
+      return SqlError(ErrorKind::kDuplicateColumn, "parameter \"" + parameter.name + "\" specified more than once",
+                      position);
     Next();
     if (token_.kind == Token::Kind::kWord)
-      return SqlError("a parameter of a macro has no type", static_cast<int>(token_.begin),
+      return SqlError(ErrorKind::kSyntax, "a parameter of a macro has no type", static_cast<int>(token_.begin),
                       "Calls decide it; " + parameter.name + "::INTEGER in the body casts it.");
     if (IsSymbol(':')) {
       Next();
       if (!IsSymbol('=')) return Unexpected();
       TESSERA_ASSIGN(parameter.default_text, ReadDefault());
     } else if (!out->parameters.empty() && !out->parameters.back().default_text.empty()) {
-      return SqlError("parameters after one with a default must also have defaults", position);
+      return SqlError(ErrorKind::kSyntax, "parameters after one with a default must also have defaults", position);
     }
     out->parameters.push_back(std::move(parameter));
     return {};

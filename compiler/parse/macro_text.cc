@@ -30,15 +30,16 @@ Result<std::shared_ptr<const MacroText>> ParseMacroText(std::string_view text, b
   Result<ParsedStatement> parsed = Parse(out->sql);
   if (!parsed.ok()) {
     const Status& s = parsed.status();
-    return Status(s.code(), s.message(), s.hint(), std::max(s.position() - before, -1));
+    return Status(s.kind(), s.message(), s.hint(), std::max(s.position() - before, -1));
   }
   out->parsed = std::move(parsed).value();
   const ParseNode& statement = *out->parsed.statement;
   const bool selects = statement.Is(Tag::kSelectStmt);
   out->body = !selects ? nullptr : is_query ? &statement : OnlyExpression(statement);
   if (out->body != nullptr) return std::shared_ptr<const MacroText>(std::move(out));
-  return is_query ? SqlError("AS TABLE takes a query", 0)
-                  : SqlError("a macro is one expression", 0, "CREATE MACRO f(a) AS TABLE SELECT ... makes a table.");
+  return is_query ? SqlError(ErrorKind::kSyntax, "AS TABLE takes a query", 0)
+                  : SqlError(ErrorKind::kSyntax, "a macro is one expression", 0,
+                             "CREATE MACRO f(a) AS TABLE SELECT ... makes a table.");
 }
 
 }  // namespace tessera

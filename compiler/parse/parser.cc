@@ -158,7 +158,7 @@ Status RefuseSlowText(std::string_view sql) {
       }
       if (t.kind == Token::Kind::kSymbol || sql.substr(i, 2) == "/*") ++restarts;
       if (i - begin > kLongestRun && restarts > kMostRestarts)
-        return SqlError("operator too long", static_cast<int>(begin));
+        return SqlError(ErrorKind::kSyntax, "operator too long", static_cast<int>(begin));
     }
   }
   return {};
@@ -197,34 +197,37 @@ Status ErrorOf(const PgQueryError& error, std::string_view sql, int position) {
     message.resize(cut);
     message += "...";
   }
-  if (message.ends_with("at end of input")) return SqlError(std::move(message), EndOfInput(sql));
+  if (message.ends_with("at end of input")) return SqlError(ErrorKind::kSyntax, std::move(message), EndOfInput(sql));
   if (message.starts_with("LIMIT #,# syntax")) {
     return Unsupported("LIMIT offset, count is not supported", position, "Write LIMIT count OFFSET offset.");
   }
   const bool comment = message.starts_with("unterminated /* comment");
-  return SqlError(std::move(message), position, comment ? "Comments nest: each /* needs a */ of its own." : "");
+  return SqlError(ErrorKind::kSyntax, std::move(message), position,
+                  comment ? "Comments nest: each /* needs a */ of its own." : "");
 }
 
 }  // namespace
 
 Status NestedTooDeeply(int position) {
   return SqlError(
-      "statement is nested too deeply (more than " + std::to_string(kMaxNesting) + " levels)", position,
+      ErrorKind::kTooComplex, "statement is nested too deeply (more than " + std::to_string(kMaxNesting) + " levels)",
+      position,
       "A subquery takes 16 levels or more, a query of WITH that reads the one before 4: store the rows of the "
       "inner ones in a table.");
 }
 
 Result<ParsedStatement> Parse(std::string_view sql, const QueryRunner& run) {
   if (sql.size() > kMaxStatementBytes) {
-    return SqlError("statement is too long (" + std::to_string(sql.size()) + " bytes, at most " +
+    return SqlError(ErrorKind::kSyntax,
+                    "statement is too long (" + std::to_string(sql.size()) + " bytes, at most " +
                         std::to_string(kMaxStatementBytes) + ")",
                     -1, "Load data with COPY.");
   }
   if (const size_t nul = sql.find('\0'); nul != std::string_view::npos) {
-    return SqlError("statement holds a NUL byte", static_cast<int>(nul));
+    return SqlError(ErrorKind::kInvalidText, "statement holds a NUL byte", static_cast<int>(nul));
   }
   if (const size_t bad = FindInvalidUtf8(sql); bad != std::string_view::npos) {
-    return SqlError("statement is not valid UTF-8", static_cast<int>(bad));
+    return SqlError(ErrorKind::kSyntax, "statement is not valid UTF-8", static_cast<int>(bad));
   }
   TESSERA_ASSIGN(DialectText text, DialectText::Read(sql, run));
   std::shared_ptr<char> json;
@@ -242,17 +245,17 @@ Result<ParsedStatement> Parse(std::string_view sql, const QueryRunner& run) {
   }
   TESSERA_ASSIGN(ParseTree tree, ParseTree::Build(std::move(json), text));
   const ParseNode* statements = tree.root().Get(Field::k_stmts);
-  if (statements == nullptr || statements->first() == nullptr) return SqlError("no statement");
+  if (statements == nullptr || statements->first() == nullptr) return SqlError(ErrorKind::kSyntax, "no statement");
   const ParseNode* first = statements->first();
   if (first->next() != nullptr) {
     // The location is where the text after the semicolon starts: skip blanks.
     auto second = static_cast<size_t>(text.ToOriginal(static_cast<int>(first->next()->Number(Field::k_stmt_location))));
     while (second + 1 < sql.size() && std::strchr(" \t\r\n", sql[second]) != nullptr) ++second;
-    return SqlError("only one statement is expected here", static_cast<int>(second));
+    return SqlError(ErrorKind::kSyntax, "only one statement is expected here", static_cast<int>(second));
   }
   ParsedStatement result;
   result.statement = first->Get(Field::k_stmt);
-  if (result.statement == nullptr) return SqlError("no statement");
+  if (result.statement == nullptr) return SqlError(ErrorKind::kSyntax, "no statement");
   result.tree = std::move(tree);
   result.dialect = std::move(text.dialect);
   return result;

@@ -38,7 +38,6 @@ constexpr KnownSetting kSettings[] = {
     {"default_with_oids", "false", kForServers},
     {"default_with_oids", "off", kForServers},
     {"escape_string_warning", "", kForServers},
-    {"idle_in_transaction_session_timeout", "", kForServers},
     {"idle_session_timeout", "", kForServers},
     {"lock_timeout", "0", kForServers},
     {"maintenance_work_mem", "", kForServers},

@@ -31,7 +31,8 @@ Result<bool> BooleanOption(const ParseNode& option) {
   const std::string text = LowerCase(OptionText(option));
   if (text == "true" || text == "on" || text == "1") return true;
   if (text == "false" || text == "off" || text == "0") return false;
-  return SqlError(std::string(option.Text(Field::k_defname)) + " requires a Boolean value", option.location());
+  return SqlError(ErrorKind::kSyntax, std::string(option.Text(Field::k_defname)) + " requires a Boolean value",
+                  option.location());
 }
 
 }  // namespace tessera

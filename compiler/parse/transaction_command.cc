@@ -56,7 +56,7 @@ class Words {
     if (!AtEnd() && sql_[tokens_[at_].begin] == ',') ++at_;
   }
   Result<std::string> TakeName() {
-    if (AtEnd()) return SqlError("a savepoint needs a name", static_cast<int>(sql_.size()));
+    if (AtEnd()) return SqlError(ErrorKind::kSyntax, "a savepoint needs a name", static_cast<int>(sql_.size()));
     const Token& t = tokens_[at_];
     const std::string_view text = sql_.substr(t.begin, t.end - t.begin);
     if (t.kind == Token::Kind::kWord) {
@@ -73,9 +73,10 @@ class Words {
     return name;
   }
   Status Unexpected() const {
-    if (AtEnd()) return SqlError("syntax error at end of input", static_cast<int>(sql_.size()));
+    if (AtEnd()) return SqlError(ErrorKind::kSyntax, "syntax error at end of input", static_cast<int>(sql_.size()));
     const Token& t = tokens_[at_];
-    return SqlError("syntax error at or near \"" + std::string(sql_.substr(t.begin, t.end - t.begin)) + "\"",
+    return SqlError(ErrorKind::kSyntax,
+                    "syntax error at or near \"" + std::string(sql_.substr(t.begin, t.end - t.begin)) + "\"",
                     static_cast<int>(t.begin));
   }
 

@@ -252,7 +252,8 @@ struct Statement {
     kTruncate,
     kAlterTable,
     kCreateView,
-    kDropView
+    kDropView,
+    kRefreshView
   };
   Kind kind = Kind::kSelect;
   bool explain = false;  ///< kSelect, kInsert, kDelete, kUpdate, kMerge, kCreateTable with a query, and kExecute only
@@ -275,7 +276,9 @@ struct Statement {
   /// columns, others that `query` has behind those, and the number of the row.
   std::unique_ptr<Query> returning;
   std::shared_ptr<TableInfo> changed;
-  TableSchema schema;                      ///< kCreateTable; kAlterTable: what it is afterwards
+  TableSchema schema;  ///< kCreateTable, kRefreshView; kAlterTable: what it is afterwards
+  /// kAlterTable, kDropTable CASCADE: other tables that change with it, under their names, and what they are afterwards.
+  std::vector<TableSchema> dependents;
   bool rewrites = false;                   ///< kAlterTable: `query` gives all rows anew
   EnumType type;                           ///< kCreateType; kDropType: its name
   Macro macro;                             ///< kCreateMacro; kDropMacro: its name and kind

@@ -40,11 +40,16 @@ std::set<std::string> WordsOf(std::string_view sql) {
   return words;
 }
 
-void AddViewsAndMacros(const Views& views, const std::vector<Macro>& macros, std::vector<SchemaEntry>* entries,
+void AddViewsAndMacros(const Views& views, const std::vector<const TableSchema*>& materialized,
+                       const std::vector<Macro>& macros, std::vector<SchemaEntry>* entries,
                        std::vector<std::set<std::string>>* words) {
   for (const auto& view : views) {
     entries->push_back({view->name, CreateViewText(*view)});
     words->push_back(WordsOf(view->query));
+  }
+  for (const TableSchema* table : materialized) {
+    entries->push_back({table->name, CreateTableText(*table)});
+    words->push_back(WordsOf(table->materialized->text));
   }
   for (const Macro& macro : macros) {
     entries->push_back({macro.name, CreateMacroText(macro)});
@@ -76,10 +81,11 @@ std::vector<SchemaEntry> InOrder(const std::vector<SchemaEntry>& entries,
 
 }  // namespace
 
-std::vector<SchemaEntry> InOrderOfUse(const Views& views, const std::vector<Macro>& macros) {
+std::vector<SchemaEntry> InOrderOfUse(const Views& views, const std::vector<const TableSchema*>& materialized,
+                                      const std::vector<Macro>& macros) {
   std::vector<SchemaEntry> entries;
   std::vector<std::set<std::string>> words;
-  AddViewsAndMacros(views, macros, &entries, &words);
+  AddViewsAndMacros(views, materialized, macros, &entries, &words);
   return InOrder(entries, words);
 }
 
@@ -99,7 +105,7 @@ std::vector<SchemaEntry> WholeSchema(const Snapshot& snapshot) {
   }
   Views views;
   std::ranges::copy_if(snapshot.views, std::back_inserter(views), [](const auto& view) { return !view->temporary; });
-  AddViewsAndMacros(views, snapshot.macros, &entries, &words);
+  AddViewsAndMacros(views, {}, snapshot.macros, &entries, &words);
   return InOrder(entries, words);
 }
 
@@ -143,7 +149,30 @@ std::string QuotedText(std::string_view text) {
   return out + '\'';
 }
 
+std::string_view ActionText(ForeignKey::Action action) {
+  constexpr std::string_view kTexts[] = {"NO ACTION", "RESTRICT", "CASCADE", "SET NULL", "SET DEFAULT"};
+  return kTexts[static_cast<size_t>(action)];
+}
+
+std::string ReferencesText(const ForeignKey& key) {
+  std::string to;
+  for (const std::string& column : key.to) to += (to.empty() ? "" : ", ") + QuotedName(column);
+  std::string out = "REFERENCES " + QuotedName(key.referenced) + " (" + to + ")";
+  const auto add = [&](const char* when, ForeignKey::Action action) {
+    if (action != ForeignKey::Action::kNoAction) out += when + std::string(ActionText(action));
+  };
+  add(" ON DELETE ", key.on_delete);
+  add(" ON UPDATE ", key.on_update);
+  return out + (key.deferred ? " DEFERRABLE INITIALLY DEFERRED" : key.deferrable ? " DEFERRABLE" : "");
+}
+
 std::string CreateTableText(const TableSchema& schema) {
+  if (schema.materialized) {
+    std::string list;
+    for (const ColumnSchema& column : schema.columns) list += (list.empty() ? "" : ", ") + QuotedName(column.name);
+    return "CREATE MATERIALIZED VIEW " + QuotedName(schema.name) + " (" + list + ") AS\n" + schema.materialized->text +
+           (schema.materialized->populated ? "" : "\nWITH NO DATA") + ";\n";
+  }
   std::string out = IsTemporaryName(schema.name) ? "CREATE TEMP TABLE " : "CREATE TABLE ";
   out += QuotedName(BaseName(schema.name)) + " (\n";
   for (size_t i = 0; i < schema.columns.size(); ++i) {
@@ -165,6 +194,8 @@ std::string CreateTableText(const TableSchema& schema) {
     out += ",\n  CONSTRAINT " + QuotedName(key.name) + " UNIQUE " + names(key.columns);
   for (const CheckConstraint& check : schema.checks)
     out += ",\n  CONSTRAINT " + QuotedName(check.name) + " CHECK (" + check.text + ")";
+  for (const ForeignKey& key : schema.foreign_keys)
+    out += ",\n  CONSTRAINT " + QuotedName(key.name) + " FOREIGN KEY " + names(key.columns) + " " + ReferencesText(key);
   out += "\n)";
   std::string options;
   if (schema.tablet_rows > 0) options = "tablet_rows = " + std::to_string(schema.tablet_rows);
@@ -177,6 +208,37 @@ std::string CreateTableText(const TableSchema& schema) {
   add_columns("cluster_by", schema.cluster_by);
   add_columns("distribute_by", schema.distribute_by);
   return out + (options.empty() ? "" : " WITH (" + options + ")") + ";\n";
+}
+
+std::string CreateTablesText(std::vector<const TableSchema*> tables) {
+  std::string out, added;
+  const auto is_left = [&](const std::string& name) {
+    return std::ranges::any_of(tables, [&](const TableSchema* table) { return table->name == name; });
+  };
+  while (!tables.empty()) {
+    const auto is_ready = [&](const TableSchema* table) {
+      return std::ranges::none_of(table->foreign_keys, [&](const ForeignKey& key) {
+        return key.referenced != table->name && is_left(key.referenced);
+      });
+    };
+    auto at = std::ranges::find_if(tables, is_ready);
+    TableSchema schema = **(at != tables.end() ? at : tables.begin());
+    if (at == tables.end()) {
+      at = tables.begin();
+      std::erase_if(schema.foreign_keys, [&](const ForeignKey& key) {
+        if (key.referenced == schema.name || !is_left(key.referenced)) return false;
+        std::string names;
+        for (const int c : key.columns)
+          names += (names.empty() ? "" : ", ") + QuotedName(schema.columns[static_cast<size_t>(c)].name);
+        added += "ALTER TABLE " + QuotedName(schema.name) + " ADD CONSTRAINT " + QuotedName(key.name) +
+                 " FOREIGN KEY (" + names + ") " + ReferencesText(key) + ";\n";
+        return true;
+      });
+    }
+    out += CreateTableText(schema);
+    tables.erase(at);
+  }
+  return out + added;
 }
 
 std::string CreateMacroText(const Macro& macro) {

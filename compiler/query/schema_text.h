@@ -19,6 +19,14 @@ namespace tessera {
 /// `CREATE TABLE ...;` over several lines, ending with a newline.
 std::string CreateTableText(const TableSchema& schema);
 
+/// The tables, each after those that its foreign keys refer to; where these go in a circle, keys are added at the end.
+std::string CreateTablesText(std::vector<const TableSchema*> tables);
+
+/// "NO ACTION" and the like.
+std::string_view ActionText(ForeignKey::Action action);
+/// `REFERENCES t (c) ON DELETE CASCADE`.
+std::string ReferencesText(const ForeignKey& key);
+
 /// `CREATE MACRO ...;`, a line.
 std::string CreateMacroText(const Macro& macro);
 
@@ -32,8 +40,9 @@ struct SchemaEntry {
   std::shared_ptr<const TableInfo> table = nullptr;  ///< WholeSchema: the table that it is
 };
 
-/// Views and macros, each after those that its text names, else views first, by their names.
-std::vector<SchemaEntry> InOrderOfUse(const Views& views, const std::vector<Macro>& macros);
+/// Views, materialised views and macros, each after those that its text names, else in this order, by their names.
+std::vector<SchemaEntry> InOrderOfUse(const Views& views, const std::vector<const TableSchema*>& materialized,
+                                      const std::vector<Macro>& macros);
 
 /// `CREATE TYPE ...;`, a line.
 std::string CreateTypeText(const EnumType& type);

@@ -33,11 +33,12 @@ namespace {
 
 constexpr int kApplicationId = 0x54534352;  // "TSCR"
 /// Without and with the table of defaults, with that of constraints, with types or what is computed for each row, with
-/// clustered tables, with distributed ones, with deleted rows, with views or macros, and with a commit log or short tablets
-/// before the last. Each is made with the first entry.
+/// clustered tables, with distributed ones, with deleted rows, with views or macros, and with a commit log, short tablets
+/// before the last, foreign keys or materialised views. Each is made with the first entry.
 constexpr int kUserVersion = 1, kVersionWithDefaults = 2, kVersionWithConstraints = 3, kVersionWithTypes = 4,
               kVersionWithClusters = 5, kVersionWithBuckets = 6, kVersionWithDeletedRows = 7,
-              kVersionWithShortTablets = 9, kNewestVersion = 9;  // (8: with views or macros)
+              kVersionWithShortTablets = 9, kVersionWithForeignKeys = 9,
+              kNewestVersion = 9;  // (8: with views or macros)
 /// Of tables, tablets and versions: whoever counts on from here does not come to the end of an int64_t.
 constexpr int64_t kGreatestId = int64_t{1} << 62;
 constexpr int64_t kGreatestFileBytes = int64_t{1} << 50;
@@ -162,7 +163,8 @@ Status Catalog::Error(int code, const std::string& message) const {
       return {ErrorCode::kBusy, "database \"" + name_ + "\" is locked by another process"};
     case SQLITE_FULL:
     case SQLITE_NOMEM:
-      return {ErrorCode::kResource, "catalog \"" + path_ + "\": " + message};
+      return {(code & 0xFF) == SQLITE_FULL ? ErrorKind::kDiskFull : ErrorKind::kOutOfMemory,
+              "catalog \"" + path_ + "\": " + message};
     case SQLITE_READONLY:
       if (code == SQLITE_READONLY_ROLLBACK || code == SQLITE_READONLY_RECOVERY) {
         return {ErrorCode::kIo, "database \"" + name_ + "\" was left by a process that died while it wrote",
@@ -668,6 +670,8 @@ Status Catalog::WriteTable(const TableRecord& table, const std::vector<std::stri
   if (std::any_of(constraints.begin(), constraints.end(), is_newer)) TESSERA_TRY(RaiseVersion(kVersionWithTypes));
   if (!table.schema.cluster_by.empty()) TESSERA_TRY(RaiseVersion(kVersionWithClusters));
   if (!table.schema.distribute_by.empty()) TESSERA_TRY(RaiseVersion(kVersionWithBuckets));
+  if (!table.schema.foreign_keys.empty() || table.schema.materialized)
+    TESSERA_TRY(RaiseVersion(kVersionWithForeignKeys));
   Statement insert_constraint(this, "INSERT INTO constraints VALUES (?, ?, ?, ?, ?)");
   for (size_t i = 0; i < constraints.size(); ++i) {
     insert_constraint.Bind(table.id).Bind(static_cast<int64_t>(i));
@@ -735,10 +739,11 @@ Result<Durability> Catalog::InsertTable(const CatalogContents& state, TableRecor
     // Another process may have dropped it since the statement was compiled.
     if (column.type.id != TypeId::kEnum) continue;
     if (std::find(state.types.begin(), state.types.end(), EnumOf(column.type)) == state.types.end())
-      return SqlError("type \"" + column.type.ToString() + "\" does not exist");
+      return SqlError(ErrorKind::kUndefinedObject, "type \"" + column.type.ToString() + "\" does not exist");
   }
   if (FindView(state.views, table.schema.name) != nullptr)
-    return SqlError("\"" + table.schema.name + "\" is a view", -1, "DROP VIEW removes it.");
+    return SqlError(ErrorKind::kWrongObjectType, "\"" + table.schema.name + "\" is a view", -1,
+                    "DROP VIEW removes it.");
   table.version = 1;
   table.checksum = TableChecksum(table);
   CatalogContents after = state;

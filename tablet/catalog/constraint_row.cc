@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -17,6 +18,73 @@ std::string NumbersText(const std::vector<int>& numbers) {
   std::string text;
   for (const int n : numbers) text += (text.empty() ? "" : " ") + std::to_string(n);
   return text;
+}
+
+constexpr std::string_view kActions[] = {"no_action", "restrict", "cascade", "set_null", "set_default"};
+
+/// Columns, actions, when it is checked, and the names of the other table and its columns, each with its length before it.
+std::string ForeignKeyText(const ForeignKey& key) {
+  const auto action = [](ForeignKey::Action a) { return std::string(kActions[static_cast<size_t>(a)]); };
+  const auto counted = [](const std::string& name) { return std::to_string(name.size()) + ":" + name + ","; };
+  std::string text = NumbersText(key.columns) + "/" + action(key.on_delete) + "/" + action(key.on_update) + "/" +
+                     (key.deferred     ? "deferred"
+                      : key.deferrable ? "deferrable"
+                                       : "immediate") +
+                     "/" + counted(key.referenced);
+  for (const std::string& column : key.to) text += counted(column);
+  return text;
+}
+
+bool ReadNumber(std::string_view text, int* number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *number);
+  return error == std::errc() && end == text.data() + text.size() && *number >= 0;
+}
+
+/// Numbers with blanks between, each less than `columns`.
+bool ReadNumbers(std::string_view text, size_t columns, std::vector<int>* out) {
+  for (std::string_view rest = text; !rest.empty();) {
+    const size_t end = std::min(rest.find(' '), rest.size());
+    int column = -1;
+    if (!ReadNumber(rest.substr(0, end), &column) || static_cast<size_t>(column) >= columns) return false;
+    out->push_back(column);
+    rest.remove_prefix(std::min(rest.size(), end + 1));
+  }
+  return true;
+}
+
+bool ReadForeignKey(std::string_view text, size_t columns, ForeignKey* key) {
+  std::string_view parts[4];
+  for (std::string_view& part : parts) {
+    const size_t end = text.find('/');
+    if (end == std::string_view::npos) return false;
+    part = text.substr(0, end);
+    text.remove_prefix(end + 1);
+  }
+  const auto read_action = [](std::string_view name, ForeignKey::Action* action) {
+    const auto at = std::ranges::find(kActions, name);
+    *action = static_cast<ForeignKey::Action>(at - std::begin(kActions));
+    return at != std::end(kActions);
+  };
+  key->deferred = parts[3] == "deferred";
+  key->deferrable = key->deferred || parts[3] == "deferrable";
+  if (!ReadNumbers(parts[0], columns, &key->columns) || !read_action(parts[1], &key->on_delete) ||
+      !read_action(parts[2], &key->on_update) || (!key->deferrable && parts[3] != "immediate"))
+    return false;
+  std::vector<std::string> names;
+  while (!text.empty()) {
+    const size_t colon = text.find(':');
+    int length = 0;
+    if (colon == std::string_view::npos || !ReadNumber(text.substr(0, colon), &length)) return false;
+    text.remove_prefix(colon + 1);
+    const auto bytes = static_cast<size_t>(length);
+    if (bytes >= text.size() || text[bytes] != ',') return false;
+    names.emplace_back(text.substr(0, bytes));
+    text.remove_prefix(bytes + 1);
+  }
+  if (key->columns.empty() || names.size() != key->columns.size() + 1) return false;
+  key->referenced = names[0];
+  key->to.assign(names.begin() + 1, names.end());
+  return true;
 }
 
 /// The character that stands for bucket 0; the next ones stand for the others.
@@ -36,6 +104,9 @@ std::vector<ConstraintRow> ConstraintsOf(const TableSchema& schema) {
     if (const SqlType& type = schema.columns[column].type; type.id == TypeId::kEnum)
       rows.push_back({"enum", std::to_string(column), EnumText(EnumOf(type))});
   }
+  for (const ForeignKey& key : schema.foreign_keys) rows.push_back({"foreign", key.name, ForeignKeyText(key)});
+  if (const auto& query = schema.materialized)
+    rows.push_back({"materialized", query->populated ? "populated" : "", query->text});
   if (!schema.cluster_by.empty()) rows.push_back({"cluster", "", NumbersText(schema.cluster_by)});
   if (!schema.distribute_by.empty()) rows.push_back({"distribute", "", NumbersText(schema.distribute_by)});
   return rows;
@@ -62,18 +133,14 @@ bool SetBuckets(std::string_view buckets, TableRecord* table) {
 }
 
 bool AddConstraint(const ConstraintRow& row, TableSchema* schema) {
-  const auto number = [&](std::string_view text, int* column) {
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *column);
-    return error == std::errc() && end == text.data() + text.size() && *column >= 0 &&
-           static_cast<size_t>(*column) < schema->columns.size();
-  };
+  const size_t count = schema->columns.size();
   if (row.kind == "check") {
     schema->checks.push_back({row.name, row.value});
     return true;
   }
   if (row.kind == "generated" || row.kind == "default" || row.kind == "enum") {
     int number_of = -1;
-    if (!number(row.name, &number_of)) return false;
+    if (!ReadNumber(row.name, &number_of) || static_cast<size_t>(number_of) >= count) return false;
     ColumnSchema& column = schema->columns[static_cast<size_t>(number_of)];
     EnumType type;
     if (row.kind == "generated") column.generated_text = row.value;
@@ -83,15 +150,19 @@ bool AddConstraint(const ConstraintRow& row, TableSchema* schema) {
     column.type = EnumSqlType(type);
     return true;
   }
+  if (row.kind == "foreign") {
+    ForeignKey& key = schema->foreign_keys.emplace_back();
+    key.name = row.name;
+    return ReadForeignKey(row.value, count, &key);
+  }
+  if (row.kind == "materialized") {
+    if (schema->materialized || row.value.empty()) return false;
+    schema->materialized = {row.value, row.name == "populated"};
+    return true;
+  }
   if (row.kind != "unique" && row.kind != "cluster" && row.kind != "distribute") return false;
   std::vector<int> columns;
-  for (std::string_view rest = row.value; !rest.empty();) {
-    const size_t end = std::min(rest.find(' '), rest.size());
-    int column = -1;
-    if (!number(rest.substr(0, end), &column)) return false;
-    columns.push_back(column);
-    rest.remove_prefix(std::min(rest.size(), end + 1));
-  }
+  if (!ReadNumbers(row.value, count, &columns)) return false;
   if (row.kind == "unique") {
     schema->unique_keys.push_back({row.name, std::move(columns)});
     return true;

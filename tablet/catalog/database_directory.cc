@@ -58,7 +58,7 @@ std::string ParentOf(std::string_view path) {
 
 Status NotWritable(const std::string& name, int error) {
   const Status status = IoError("cannot write to database", name, error);
-  return {status.code(), status.message(), "Open it read-only."};
+  return {status.kind(), status.message(), "Open it read-only."};
 }
 
 }  // namespace

@@ -37,6 +37,36 @@ struct UniqueKey {
   std::vector<int> columns;
 };
 
+/// A row whose values in `columns` are none of them NULL has an equal one in the table `referenced`, in the columns of one of
+/// its keys: it refers to that row.
+struct ForeignKey {
+  /// What becomes of rows that refer to one that goes, or gets another key.
+  enum class Action : uint8_t {
+    kNoAction,    ///< an error, at the end of the statement or of the transaction
+    kRestrict,    ///< an error, at the end of the statement
+    kCascade,     ///< they go, too, or get the other key
+    kSetNull,     ///< they refer to no row
+    kSetDefault,  ///< they get the defaults of their columns
+  };
+  std::string name;
+  std::vector<int> columns;
+  std::string referenced;            ///< may be the table itself
+  std::vector<std::string> to = {};  ///< columns of `referenced`, as many as `columns`
+  Action on_delete = Action::kNoAction, on_update = Action::kNoAction;
+  bool deferrable = false;
+  bool deferred = false;  ///< checked at the end of the transaction
+
+  bool operator==(const ForeignKey&) const = default;
+};
+
+/// A materialised view is a table with the rows that a query had when they were last computed.
+struct MaterializedQuery {
+  std::string text;
+  bool populated = true;  ///< false: WITH NO DATA, and it cannot be read
+
+  bool operator==(const MaterializedQuery&) const = default;
+};
+
 struct TableSchema {
   std::string name;
   std::vector<ColumnSchema> columns;
@@ -48,6 +78,9 @@ struct TableSchema {
   std::vector<int> cluster_by = {};
   /// WITH (distribute_by = ...): the columns by whose values rows are cut into buckets (tablet/catalog/buckets.h); empty: none.
   std::vector<int> distribute_by = {};
+
+  std::vector<ForeignKey> foreign_keys = {};
+  std::optional<MaterializedQuery> materialized = {};  ///< of a materialised view
 
   /// Column number, or -1.
   int Find(std::string_view column) const;

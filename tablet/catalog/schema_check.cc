@@ -38,10 +38,12 @@ Status CheckSchema(const TableSchema& schema) {
   const std::string table = "table " + QuoteForMessage(schema.name);
   if (schema.columns.empty()) return SqlError(table + " needs at least one column");
   if (schema.columns.size() > kGreatestColumns) {
-    return SqlError(table + " has more than " + std::to_string(kGreatestColumns) + " columns");
+    return SqlError(ErrorKind::kTooManyColumns,
+                    table + " has more than " + std::to_string(kGreatestColumns) + " columns");
   }
   if (schema.tablet_rows > kGreatestTabletRows) {
-    return SqlError("tablet_rows must be 1 to " + std::to_string(kGreatestTabletRows));
+    return SqlError(ErrorKind::kInvalidParameterValue,
+                    "tablet_rows must be 1 to " + std::to_string(kGreatestTabletRows));
   }
   std::set<std::string_view> names;
   for (const ColumnSchema& column : schema.columns) {
@@ -49,7 +51,8 @@ Status CheckSchema(const TableSchema& schema) {
     if (const std::string why = WhyNotAName(column.name); !why.empty()) {
       return SqlError((column.name.empty() ? "a column" : "column " + quoted) + " of " + table + " " + why);
     }
-    if (!names.insert(column.name).second) return SqlError("column " + quoted + " is specified twice");
+    if (!names.insert(column.name).second)
+      return SqlError(ErrorKind::kDuplicateColumn, "column " + quoted + " is specified twice");
     if (!IsStorable(column.type)) return SqlError("column " + quoted + " cannot have type " + column.type.ToString());
     if (column.default_text && !ParseValue(*column.default_text, column.type).ok())
       return SqlError("column " + quoted + " has a DEFAULT that is no " + column.type.ToString());
@@ -63,7 +66,8 @@ Status CheckSchema(const TableSchema& schema) {
   std::set<std::string_view> constraints;
   for (const CheckConstraint& check : schema.checks) {
     if (!constraints.insert(check.name).second)
-      return SqlError("constraint " + QuoteForMessage(check.name) + " of " + table + " is specified twice");
+      return SqlError(ErrorKind::kDuplicateObject,
+                      "constraint " + QuoteForMessage(check.name) + " of " + table + " is specified twice");
   }
   for (const UniqueKey& unique : schema.unique_keys) {
     std::set<int> columns(unique.columns.begin(), unique.columns.end());
@@ -73,6 +77,14 @@ Status CheckSchema(const TableSchema& schema) {
     if (columns.empty() || columns.size() != unique.columns.size() || !known || !constraints.insert(unique.name).second)
       return SqlError("the unique constraint " + QuoteForMessage(unique.name) + " of " + table + " is not well formed");
   }
+  for (const ForeignKey& reference : schema.foreign_keys) {
+    const std::set<int> columns(reference.columns.begin(), reference.columns.end());
+    const bool known =
+        !columns.empty() && *columns.begin() >= 0 && static_cast<size_t>(*columns.rbegin()) < schema.columns.size();
+    if (!known || columns.size() != reference.columns.size() || reference.to.size() != reference.columns.size() ||
+        !constraints.insert(reference.name).second)
+      return SqlError("the foreign key " + QuoteForMessage(reference.name) + " of " + table + " is not well formed");
+  }
   return {};
 }
 
@@ -81,7 +93,8 @@ Status CheckView(const ViewSchema& view) {
     return SqlError((view.name.empty() ? "a view " : "view " + QuoteForMessage(view.name) + " ") + why);
   const std::string name = "view " + QuoteForMessage(view.name);
   if (view.columns.empty() || view.columns.size() > kGreatestColumns)
-    return SqlError(name + " has no columns, or more than " + std::to_string(kGreatestColumns));
+    return SqlError(ErrorKind::kTooManyColumns,
+                    name + " has no columns, or more than " + std::to_string(kGreatestColumns));
   if (view.query.empty() || FindInvalidUtf8(view.query) != std::string_view::npos)
     return SqlError(name + " has no query");
   std::set<std::string_view> names;
@@ -91,7 +104,7 @@ Status CheckView(const ViewSchema& view) {
       return SqlError((column.name.empty() ? "a column" : "column " + quoted) + " of " + name + " " + why, -1,
                       "Name it in the query: SELECT x AS name.");
     if (!names.insert(column.name).second)
-      return SqlError("column " + quoted + " of " + name + " is specified twice", -1,
+      return SqlError(ErrorKind::kDuplicateColumn, "column " + quoted + " of " + name + " is specified twice", -1,
                       "Name it in the query: SELECT x AS name.");
   }
   return {};
@@ -110,7 +123,8 @@ Status CheckType(const EnumType& type) {
                       "It has at most " + std::to_string(kMostLabelBytes) + " bytes.");
     if (FindInvalidUtf8(label) != std::string_view::npos || std::any_of(label.begin(), label.end(), is_control))
       return SqlError("invalid enum label " + quoted, -1, "It is UTF-8 without control characters.");
-    if (!labels.insert(label).second) return SqlError("enum label " + quoted + " is used more than once");
+    if (!labels.insert(label).second)
+      return SqlError(ErrorKind::kDuplicateObject, "enum label " + quoted + " is used more than once");
   }
   return {};
 }
@@ -132,9 +146,9 @@ Status CheckUnchanged(const TableSchema& compiled, const TableSchema& now) {
   };
   // (Keys are the load's own matter, and tablet_rows may be chosen by any load.)
   if (compiled.name == now.name && std::ranges::equal(compiled.columns, now.columns, same_column) &&
-      std::ranges::equal(compiled.checks, now.checks, same_check))
+      std::ranges::equal(compiled.checks, now.checks, same_check) && compiled.foreign_keys == now.foreign_keys)
     return {};
-  return {ErrorCode::kBusy, "table \"" + compiled.name + "\" was changed by another process",
+  return {ErrorKind::kSerializationFailure, "table \"" + compiled.name + "\" was changed by another process",
           "Run the statement again."};
 }
 

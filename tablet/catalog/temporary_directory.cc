@@ -51,7 +51,7 @@ std::string Parent() {
 
 Status CannotCreate(const std::string& path, int error) {
   const Status status = IoError("cannot create", path, error);
-  return {status.code(), status.message(),
+  return {status.kind(), status.message(),
           "Let TMPDIR name a directory that can be written to, or name one for the database."};
 }
 

@@ -153,7 +153,8 @@ Result<CsvParser> CsvParser::Create(const TableSchema& schema, const CopyFromOpt
   if (is_line(options.delimiter) || is_line(options.quote) || is_line(options.escape)) {
     return SqlError("delimiter, quote and escape cannot be a line end");
   }
-  if (options.delimiter == options.quote) return SqlError("delimiter and quote must be different");
+  if (options.delimiter == options.quote)
+    return SqlError(ErrorKind::kInvalidParameterValue, "delimiter and quote must be different");
   if (options.null_string.find_first_of(std::string("\r\n") + options.delimiter) != std::string::npos) {
     return SqlError("the null string cannot contain the delimiter or a line end");
   }
@@ -166,7 +167,8 @@ Result<CsvParser> CsvParser::Create(const TableSchema& schema, const CopyFromOpt
   for (int column : options.columns) {
     const size_t c = static_cast<size_t>(column);
     if (column < 0 || c >= schema.columns.size()) return SqlError("a column of COPY is not in the table");
-    if (present[c]) return SqlError("column \"" + schema.columns[c].name + "\" is specified twice");
+    if (present[c])
+      return SqlError(ErrorKind::kDuplicateColumn, "column \"" + schema.columns[c].name + "\" is specified twice");
     present[c] = true;
     parser.columns_.push_back(column);
   }
@@ -563,12 +565,12 @@ FileRows CsvParser::Parse(const CsvBlock& block) const {
     e.line = CountLines(block.bytes.data(), begin);
     e.column = column.name;
     if (bad.is_null) {
-      e.code = ErrorCode::kConstraint;
+      e.kind = ErrorKind::kNotNullViolation;
       e.message =
           "null value in column \"" + column.name + "\" of table \"" + schema_.name + "\" violates not-null constraint";
     } else {
       const Status failure = ParseFailure(bad.error, bad.text, column.type);
-      e.code = failure.code();
+      e.kind = failure.kind();
       e.message = failure.message();
       if (options_.guessed) {
         e.hint =

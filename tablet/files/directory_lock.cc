@@ -52,7 +52,8 @@ Result<WriterLock> WriterLock::Acquire(const std::string& directory, const std::
     if (error == 0) break;
     if (error != EWOULDBLOCK) return IoError("cannot lock", path, error);
     if (std::chrono::steady_clock::now() >= deadline) {
-      return Status(ErrorCode::kBusy, "database \"" + name + "\" is being written by " + HolderOf(file.get()));
+      return Status(ErrorKind::kSerializationFailure,
+                    "database \"" + name + "\" is being written by " + HolderOf(file.get()));
     }
     if (Interrupted()) return Cancelled();
     // flock() has no timeout; polling this often costs little compared with the writes that it waits for.

@@ -13,10 +13,12 @@ namespace tessera {
 /// ECANCELED (base/interruptible_io.h) is kCancelled, the rest is kIo.
 inline Status IoError(const std::string& what, const std::string& path, int error) {
   if (error == ECANCELED) return Cancelled();
-  const bool resource =
-      error == ENOSPC || error == EDQUOT || error == ENOMEM || error == EMFILE || error == ENFILE || error == EFBIG;
-  return {resource ? ErrorCode::kResource : ErrorCode::kIo,
-          what + " \"" + path + "\": " + std::generic_category().message(error)};
+  ErrorKind kind = ErrorKind::kIo;
+  if (error == ENOSPC || error == EDQUOT || error == EFBIG) kind = ErrorKind::kDiskFull;
+  if (error == EMFILE || error == ENFILE) kind = ErrorKind::kLimitExceeded;
+  if (error == ENOMEM) kind = ErrorKind::kOutOfMemory;
+  if (error == ENOENT) kind = ErrorKind::kUndefinedFile;
+  return {kind, what + " \"" + path + "\": " + std::generic_category().message(error)};
 }
 
 /// A tablet file that is not what it should be.

@@ -121,7 +121,7 @@ class FileLoad {
         const Status status = options_.rules(&next.rows.batch, load_->rows_added() + 1);
         if (!status.ok()) {
           StopLocked(status.code() == ErrorCode::kConstraint
-                         ? Status(status.code(), QuoteForMessage(next.path) + ": " + status.message())
+                         ? Status(status.kind(), QuoteForMessage(next.path) + ": " + status.message())
                          : status);
           return;
         }

@@ -20,7 +20,7 @@ namespace tessera {
 
 /// The first thing wrong in a share.
 struct FileError {
-  ErrorCode code = ErrorCode::kSql;
+  ErrorKind kind = ErrorKind::kBadCopyFormat;
   uint64_t line = 0;   ///< lines before the record's first, in the share
   std::string column;  ///< empty if the error is not one column's
   std::string message;

@@ -121,7 +121,7 @@ class KeyCheck {
     const std::string rule = unique_ == nullptr
                                  ? "primary key of \"" + schema_.name + "\""
                                  : "unique constraint \"" + unique_->name + "\" of \"" + schema_.name + "\"";
-    return {ErrorCode::kConstraint, "duplicate key value violates " + rule + ": (" + names + ")=(" + values + ")"};
+    return {ErrorKind::kUniqueViolation, "duplicate key value violates " + rule + ": (" + names + ")=(" + values + ")"};
   }
 
   /// Rows that equal no row: with a NULL in the key, and those that have been deleted; empty if there are none.

@@ -22,7 +22,7 @@ class DirectoryAlteration final : public TableAlteration {
   Status Commit(const TableSchema& schema, const std::atomic<bool>* cancel) override {
     TESSERA_TRY(CheckSchema(schema));
     if (schema.name != before_->schema.name && write_.contents.Find(schema.name) != nullptr)
-      return SqlError("table \"" + schema.name + "\" already exists");
+      return SqlError(ErrorKind::kDuplicateTable, "table \"" + schema.name + "\" already exists");
     TESSERA_TRY(CheckNewKeys(schema, cancel));
     TableRecord after = *before_;
     after.schema = AsDeclared(schema);
@@ -73,7 +73,7 @@ Result<std::unique_ptr<TableAlteration>> BeginTableAlteration(std::shared_ptr<Da
                                                               const std::string& table) {
   TESSERA_ASSIGN(DatabaseDirectory::Write write, directory->BeginWrite());
   std::shared_ptr<const TableRecord> before = write.contents.Find(table);
-  if (before == nullptr) return SqlError("table \"" + table + "\" does not exist");
+  if (before == nullptr) return SqlError(ErrorKind::kUndefinedTable, "table \"" + table + "\" does not exist");
   return std::unique_ptr<TableAlteration>(
       std::make_unique<DirectoryAlteration>(std::move(directory), std::move(write), std::move(before)));
 }

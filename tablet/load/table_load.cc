@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "tablet/catalog/live_tablet.h"
+#include "tablet/catalog/references.h"
 #include "tablet/chunk/chunk_decoder.h"
 #include "tablet/files/io_error.h"
 #include "tablet/load/primary_key.h"
@@ -26,7 +27,7 @@ Result<std::unique_ptr<TableLoad>> TableLoad::Begin(std::shared_ptr<DatabaseDire
                                                     const std::string& table, const std::atomic<bool>* cancel) {
   TESSERA_ASSIGN(DatabaseDirectory::Write write, directory->BeginWrite());
   std::shared_ptr<const TableRecord> record = write.contents.Find(table);
-  if (record == nullptr) return SqlError("table \"" + table + "\" does not exist");
+  if (record == nullptr) return SqlError(ErrorKind::kUndefinedTable, "table \"" + table + "\" does not exist");
   return std::unique_ptr<TableLoad>(new TableLoad(std::move(directory), std::move(write), std::move(record), cancel));
 }
 
@@ -35,7 +36,9 @@ Result<std::unique_ptr<TableLoad>> TableLoad::BeginNew(std::shared_ptr<DatabaseD
                                                        const std::atomic<bool>* cancel) {
   TESSERA_ASSIGN(DatabaseDirectory::Write write, directory->BeginWrite());
   std::shared_ptr<const TableRecord> replaced = write.contents.Find(schema.name);
-  if (replaced != nullptr && !replace) return SqlError("table \"" + schema.name + "\" already exists");
+  if (replaced != nullptr && !replace)
+    return SqlError(ErrorKind::kDuplicateTable, "table \"" + schema.name + "\" already exists");
+  if (replaced != nullptr) TESSERA_TRY(CheckUnreferenced(write.contents, schema));
   return BeginInPlaceOf(std::move(directory), std::move(write), schema, std::move(replaced), cancel);
 }
 

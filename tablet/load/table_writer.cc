@@ -133,9 +133,9 @@ Status CheckConstraints(const TableSchema& schema, const RowBatch& batch, uint64
       const auto at = std::find_if(begin, end, [](uint8_t n) { return n != 0; });
       if (at != end) {
         rows = static_cast<size_t>(at - begin);
-        status = Status(ErrorCode::kConstraint, "null value in column \"" + column.name + "\" of table \"" +
-                                                    schema.name + "\" violates not-null constraint, row " +
-                                                    std::to_string(first_row + rows));
+        status = Status(ErrorKind::kNotNullViolation, "null value in column \"" + column.name + "\" of table \"" +
+                                                          schema.name + "\" violates not-null constraint, row " +
+                                                          std::to_string(first_row + rows));
       }
     }
     if (column.type.storage() != StorageClass::kText) continue;
@@ -148,7 +148,7 @@ Status CheckConstraints(const TableSchema& schema, const RowBatch& batch, uint64
       const std::string place = "in column \"" + column.name + "\", row " + std::to_string(first_row + row) + ": ";
       const char* what = error == ParseError::kEncoding ? "invalid UTF-8 " : "NUL byte ";
       status =
-          Status(ErrorCode::kConstraint,
+          Status(error == ParseError::kTooLong ? ErrorKind::kTextTooLong : ErrorKind::kInvalidEncoding,
                  (error == ParseError::kTooLong ? "value too long for type " + column.type.ToString() + " " : what) +
                      place + QuoteForMessage(text));
     }

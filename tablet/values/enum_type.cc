@@ -28,7 +28,8 @@ Status NoLabel(std::string_view name, const std::vector<std::string_view>& label
     list += "'" + std::string(labels[i]) + "'";
   }
   if (labels.size() > kShown) list += ", ... (" + std::to_string(labels.size()) + ")";
-  return SqlError("invalid input value for enum " + std::string(name) + ": " + QuoteForMessage(text), -1,
+  return SqlError(ErrorKind::kInvalidText,
+                  "invalid input value for enum " + std::string(name) + ": " + QuoteForMessage(text), -1,
                   "Its values are " + list + ".");
 }
 

@@ -9,6 +9,10 @@
 namespace tessera {
 namespace {
 
+Status BadInterval(ErrorKind kind, const char* what, std::string_view text) {
+  return SqlError(kind, std::string(what) + ": \"" + std::string(text.substr(0, 60)) + "\"");
+}
+
 constexpr int64_t kDay = 86'400'000'000;
 constexpr int kDaysAMonth = 30;
 
@@ -164,7 +168,7 @@ void AppendInterval(const Interval& v, std::string* out) {
 }
 
 Result<Interval> ParseInterval(std::string_view text, std::string_view unit) {
-  const Status bad = SqlError("invalid input syntax for type interval: \"" + std::string(text.substr(0, 60)) + "\"");
+  const Status bad = BadInterval(ErrorKind::kInvalidDatetime, "invalid input syntax for type interval", text);
   const std::string_view whole = text;
   long double months = 0, days = 0, micros = 0;
   bool ago = false, any = false;
@@ -250,7 +254,7 @@ Result<Interval> ParseInterval(std::string_view text, std::string_view unit) {
   const int direction = ago ? -1 : 1;
   Interval out;
   if (!Take(direction * months, direction * days, direction * std::rint(micros), &out))
-    return SqlError("interval out of range: \"" + std::string(whole.substr(0, 60)) + "\"");
+    return BadInterval(ErrorKind::kDatetimeOverflow, "interval out of range", whole);
   return out;
 }
 

@@ -161,7 +161,8 @@ bool TimeZone::ParseRule(std::string_view text) {
 }
 
 Result<TimeZone> TimeZone::Parse(std::string name, std::string_view bytes) {
-  const Status bad = SqlError("the rules of time zone \"" + name + "\" cannot be read");
+  const Status bad =
+      SqlError(ErrorKind::kInvalidParameterValue, "the rules of time zone \"" + name + "\" cannot be read");
   Reader r(bytes);
   bool long_form = false;
   std::optional<Counts> c = ReadHeader(&r, &long_form);
@@ -235,7 +236,8 @@ std::string EntryOf(const std::string& folder, std::string_view name) {
 }
 
 Result<TimeZone> ReadZone(std::string_view name) {
-  const Status none = SqlError("time zone \"" + std::string(name.substr(0, 60)) + "\" not recognized", -1,
+  const Status none = SqlError(ErrorKind::kInvalidParameterValue,
+                               "time zone \"" + std::string(name.substr(0, 60)) + "\" not recognized", -1,
                                "Write a name of the tz database, as 'Europe/Berlin', or 'UTC'.");
   const bool plain = std::all_of(name.begin(), name.end(), [](char c) {
     const char lower = LowerCase(c);
@@ -248,7 +250,8 @@ Result<TimeZone> ReadZone(std::string_view name) {
     const std::string entry = EntryOf(path, rest.substr(0, slash));
     if (entry.empty()) {
       if (EntryOf(kDatabase, "Etc").empty())
-        return SqlError("time zone \"" + std::string(name) + "\" is not known: there is no tz database in " + kDatabase,
+        return SqlError(ErrorKind::kInvalidParameterValue,
+                        "time zone \"" + std::string(name) + "\" is not known: there is no tz database in " + kDatabase,
                         -1, "Install the package tzdata.");
       return none;
     }

@@ -71,6 +71,15 @@ std::string LowerCaseName(const SqlType& type) {
 
 }  // namespace
 
+namespace {
+
+bool IsMoment(const SqlType& type) {
+  return type.id == TypeId::kDate || type.id == TypeId::kTime || type.id == TypeId::kTimestamp ||
+         type.id == TypeId::kTimestampTz || type.id == TypeId::kInterval;
+}
+
+}  // namespace
+
 Status ParseFailure(ParseError error, std::string_view text, const SqlType& type) {
   const std::string quoted = QuoteForMessage(text);
   switch (error) {
@@ -78,15 +87,17 @@ Status ParseFailure(ParseError error, std::string_view text, const SqlType& type
       break;
     case ParseError::kSyntax:
       if (type.id == TypeId::kEnum) return PlaceOfLabel(EnumOf(type), text).status();
-      return SqlError("invalid input syntax for type " + LowerCaseName(type) + ": " + quoted);
+      return SqlError(IsMoment(type) ? ErrorKind::kInvalidDatetime : ErrorKind::kInvalidText,
+                      "invalid input syntax for type " + LowerCaseName(type) + ": " + quoted);
     case ParseError::kRange:
-      return SqlError("value " + quoted + " is out of range for type " + LowerCaseName(type));
+      return SqlError(IsMoment(type) ? ErrorKind::kDatetimeOverflow : ErrorKind::kOutOfRange,
+                      "value " + quoted + " is out of range for type " + LowerCaseName(type));
     case ParseError::kTooLong:
-      return {ErrorCode::kConstraint, "value too long for type " + type.ToString() + ": " + quoted};
+      return {ErrorKind::kTextTooLong, "value too long for type " + type.ToString() + ": " + quoted};
     case ParseError::kEncoding:
-      return SqlError("invalid UTF-8: " + quoted);
+      return SqlError(ErrorKind::kInvalidText, "invalid UTF-8: " + quoted);
     case ParseError::kNul:
-      return SqlError("text holds a NUL byte: " + quoted);
+      return SqlError(ErrorKind::kInvalidText, "text holds a NUL byte: " + quoted);
   }
   return {};
 }

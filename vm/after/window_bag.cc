@@ -123,7 +123,7 @@ class BagEvaluation {
       FrameRows in_frame;
       for (size_t i = p.begin; i < p.end; ++i) {
         frames.MoveTo(i);
-        if (frames.wrong_offset() != nullptr) return SqlError(frames.wrong_offset());
+        if (frames.wrong_offset() != nullptr) return SqlError(ErrorKind::kInvalidParameterValue, frames.wrong_offset());
         const bool changed = in_frame.MoveTo(frames, i, [&](size_t row, bool comes) {
           if (Counts(row)) change(place_[row - begin_], comes);
         });

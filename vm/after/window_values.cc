@@ -94,7 +94,7 @@ class Evaluation {
       for (size_t i = p.begin; i < p.end; ++i) {
         ThrowIfInterrupted(i);
         frames.MoveTo(i);
-        if (frames.wrong_offset() != nullptr) return SqlError(frames.wrong_offset());
+        if (frames.wrong_offset() != nullptr) return SqlError(ErrorKind::kInvalidParameterValue, frames.wrong_offset());
         TESSERA_TRY(f(i, frames));
       }
       return Status::Ok();
@@ -132,7 +132,7 @@ class Evaluation {
     int64_t n = 0;
     for (; first < p.end && !Count(first, &n); ++first) SetNull(first);
     if (first == p.end) return Status::Ok();
-    if (n <= 0) return SqlError("argument of ntile must be greater than zero");
+    if (n <= 0) return SqlError(ErrorKind::kInvalidParameterValue, "argument of ntile must be greater than zero");
     const size_t parts = static_cast<size_t>(n), size = p.size() / parts, larger = p.size() % parts;
     const size_t in_larger = larger * (size + 1);
     for (size_t i = first; i < p.end; ++i) {
@@ -222,7 +222,7 @@ class Evaluation {
         SetNull(row);
         return Status::Ok();
       }
-      if (n <= 0) return SqlError("argument of nth_value must be greater than zero");
+      if (n <= 0) return SqlError(ErrorKind::kInvalidParameterValue, "argument of nth_value must be greater than zero");
     }
     const size_t size = f.size();
     auto at = static_cast<uint64_t>(n) - 1;
@@ -328,7 +328,7 @@ class Evaluation {
       for (size_t i = p.begin; i < p.end; ++i) {
         ThrowIfInterrupted(i);
         frames.MoveTo(i);
-        if (frames.wrong_offset() != nullptr) return SqlError(frames.wrong_offset());
+        if (frames.wrong_offset() != nullptr) return SqlError(ErrorKind::kInvalidParameterValue, frames.wrong_offset());
         State s = fold.Identity();
         before.MoveTo(frames.before);
         before.MergeTo(&s);

@@ -136,7 +136,7 @@ void Regex::Replace(std::string_view s, std::string_view replacement, bool all, 
 namespace {
 
 Status EndsWithEscape(const char* form) {
-  return SqlError(std::string(form) + " pattern must not end with escape character");
+  return SqlError(ErrorKind::kInvalidParameterValue, std::string(form) + " pattern must not end with escape character");
 }
 
 /// With a backslash as the escape character.
@@ -202,7 +202,8 @@ Status RewriteSimilar(std::string_view pattern, std::string_view escape, std::st
 
 Status RewritePattern(std::string_view pattern, std::string_view escape, int64_t form, std::string* out) {
   if (CharacterCount(escape) > 1)
-    return SqlError("invalid escape string", -1, "Escape string must be empty or one character.");
+    return SqlError(ErrorKind::kInvalidParameterValue, "invalid escape string", -1,
+                    "Escape string must be empty or one character.");
   out->clear();
   return form == kLikePattern ? RewriteLike(pattern, escape, out) : RewriteSimilar(pattern, escape, out);
 }
@@ -219,7 +220,7 @@ Result<const Regex*> RegexOf(std::string_view pattern) {
   if (at == known.end()) {
     Regex regex(pattern);
     if (!regex.error().empty()) {
-      return SqlError("invalid regular expression: " + regex.error(), -1,
+      return SqlError(ErrorKind::kInvalidRegex, "invalid regular expression: " + regex.error(), -1,
                       "The pattern of a row is " + QuoteForMessage(pattern) + ". The syntax is that of RE2.");
     }
     last = nullptr;

@@ -65,8 +65,8 @@ Result<ExprPtr> ExpressionBinder::BindByteForm(std::string_view name, std::vecto
     return Unsupported(std::string(name) + " with a form that is not a constant is not supported", form->position);
   if (form->constant.null) return MakeNull(encodes ? text : bytes, position);
   if (spelled != "hex" && spelled != "base64" && spelled != "escape") {
-    return SqlError("unrecognized encoding: \"" + form->constant.text + "\"", form->position,
-                    "It is 'hex', 'base64' or 'escape'.");
+    return SqlError(ErrorKind::kInvalidParameterValue, "unrecognized encoding: \"" + form->constant.text + "\"",
+                    form->position, "It is 'hex', 'base64' or 'escape'.");
   }
   const int64_t number = spelled == "hex"      ? vm::meaning::kHexForm
                          : spelled == "base64" ? vm::meaning::kBase64Form
@@ -229,7 +229,8 @@ Result<ExprPtr> ExpressionBinder::BindFormat(std::string_view name, ExprPtr x, E
   const bool zoned = x->type.id == TypeId::kTimestampTz, interval = x->type.id == TypeId::kInterval;
   if (!vm::IsFormatted(x->type) || ((x->type.IsNumeric() || interval) && !to_char) ||
       format->type.id != TypeId::kText) {
-    return SqlError("function " + std::string(name) + "(" + x->type.ToString() + ", " + format->type.ToString() +
+    return SqlError(ErrorKind::kUndefinedFunction,
+                    "function " + std::string(name) + "(" + x->type.ToString() + ", " + format->type.ToString() +
                         ") does not exist",
                     position,
                     to_char ? "to_char takes a number, a date, a time, a timestamp or an interval, and a format."
@@ -248,7 +249,7 @@ Result<ExprPtr> ExpressionBinder::BindFormat(std::string_view name, ExprPtr x, E
   } else if (zoned) {
     TESSERA_ASSIGN(x, Cast(std::move(x), timestamp));
   }
-  if (!read.error().empty()) return SqlError(read.error(), format->position);
+  if (!read.error().empty()) return SqlError(ErrorKind::kInvalidDatetime, read.error(), format->position);
   ExprPtr number = MakeConstant(Value::Int(kInteger, static_cast<int>(language)), position);
   return Folded(
       MakeFunction(Function::kFormat, text, position, ExprList(std::move(x), std::move(format), std::move(number))));
@@ -258,7 +259,9 @@ Result<ExprPtr> ExpressionBinder::BindFormat(std::string_view name, ExprPtr x, E
 
 Result<ExprPtr> ExpressionBinder::BindSetSeed(ExprPtr x, int position) {
   TESSERA_ASSIGN(x, Resolve(std::move(x), kDouble));
-  if (!IsNumber(*x)) return SqlError("function setseed(" + x->type.ToString() + ") does not exist", position);
+  if (!IsNumber(*x))
+    return SqlError(ErrorKind::kUndefinedFunction, "function setseed(" + x->type.ToString() + ") does not exist",
+                    position);
   if (!IsConstant(*x)) return Unsupported("setseed of a value that is not a constant is not supported", x->position);
   TESSERA_ASSIGN(x, Folded(MakeCast(std::move(x), kDouble)));
   if (x->constant.null) return MakeNull(SqlType::Text(), position);

@@ -66,7 +66,7 @@ Result<DateUnit> ExpressionBinder::BindUnit(const ParseNode& node, std::string_v
     names.push_back(row.name);
   }
   const std::string nearest = NearestName(name, names);
-  return SqlError("unit \"" + written + "\" is not recognized", node.location(),
+  return SqlError(ErrorKind::kInvalidParameterValue, "unit \"" + written + "\" is not recognized", node.location(),
                   nearest.empty() ? "Units are year, quarter, month, week, day, hour, minute, second and others."
                                   : "Perhaps you meant \"" + nearest + "\".");
 }
@@ -246,7 +246,8 @@ Result<ExprPtr> ExpressionBinder::BindDateTrunc(const ParseNode& call) {
                        "Cast it, or leave the time zone out.");
   }
   if (!IsMoment(*x)) {
-    return SqlError("function date_trunc(unknown, " + x->type.ToString() + ") does not exist", position,
+    return SqlError(ErrorKind::kUndefinedFunction,
+                    "function date_trunc(unknown, " + x->type.ToString() + ") does not exist", position,
                     "DATE_TRUNC takes a DATE, a TIMESTAMP or an INTERVAL.");
   }
   return BeginOf(unit, std::move(x), position);
@@ -276,8 +277,8 @@ Result<ExprPtr> ExpressionBinder::BindAtTimeZone(const ParseNode& call) {
     TESSERA_ASSIGN(x, Cast(std::move(x), kTimestampTz));
   }
   if (!x->type.IsTimestamp()) {
-    return SqlError("function timezone(text, " + x->type.ToString() + ") does not exist", position,
-                    "AT TIME ZONE takes a DATE or a TIMESTAMP with or without time zone.");
+    return SqlError(ErrorKind::kUndefinedFunction, "function timezone(text, " + x->type.ToString() + ") does not exist",
+                    position, "AT TIME ZONE takes a DATE or a TIMESTAMP with or without time zone.");
   }
   const bool local = x->type.id == TypeId::kTimestampTz;
   const SqlType type = local ? kTimestamp : kTimestampTz;
@@ -297,6 +298,7 @@ Result<ExprPtr> ExpressionBinder::BindDateDiff(const ParseNode& call) {
     TESSERA_ASSIGN(x, Resolve(std::move(x), kTimestamp));
     if ((ClassOf(x->type) & kClassMoment) == 0) {
       return SqlError(
+          ErrorKind::kUndefinedFunction,
           "function date_diff(unknown, " + of[0]->type.ToString() + ", " + of[1]->type.ToString() + ") does not exist",
           position, "DATE_DIFF takes dates or timestamps.");
     }

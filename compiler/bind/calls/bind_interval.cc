@@ -76,7 +76,7 @@ Result<ExprPtr> ExpressionBinder::BindInterval(const ParseNode& type_name, ExprP
     return MakeConstant(IntervalOf(*interval), position);
   }
   if (text->type.id != TypeId::kText)
-    return SqlError("cannot cast type " + text->type.ToString() + " to INTERVAL", position);
+    return SqlError(ErrorKind::kCannotCoerce, "cannot cast type " + text->type.ToString() + " to INTERVAL", position);
   if (!field.empty())
     return Unsupported("INTERVAL with a field of a text that is not a constant is not supported", position);
   return Folded(MakeCast(std::move(text), kInterval));

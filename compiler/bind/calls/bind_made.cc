@@ -46,7 +46,8 @@ Result<ExprPtr> ExpressionBinder::BindWidthBucket(std::vector<ExprPtr> args, int
   }
   const Expr &x = *args[0], &a = *args[1], &b = *args[2], &n = *args[3];
   if (IsConstant(n) && !n.constant.null && n.constant.i64 <= 0)
-    return SqlError("count must be greater than zero", n.position, "width_bucket(x, a, b, n) has n ranges.");
+    return SqlError(ErrorKind::kInvalidParameterValue, "count must be greater than zero", n.position,
+                    "width_bucket(x, a, b, n) has n ranges.");
   const auto compare = [&](Function f, const Expr& left, const Expr& right) -> Result<ExprPtr> {
     TESSERA_ASSIGN(ExprPtr l, Copy(left));
     TESSERA_ASSIGN(ExprPtr r, Copy(right));
@@ -229,7 +230,8 @@ Result<ExprPtr> ExpressionBinder::BindDateBin(std::string_view name, std::vector
   int64_t micros = 0;
   const bool over = __builtin_mul_overflow(step.days, vm::kMicrosPerDay, &micros) ||
                     __builtin_add_overflow(micros, step.micros, &micros);
-  if (over || micros <= 0) return SqlError("stride must be greater than zero", args[0]->position);
+  if (over || micros <= 0)
+    return SqlError(ErrorKind::kInvalidParameterValue, "stride must be greater than zero", args[0]->position);
   if (args.size() < 3) {
     constexpr int64_t kMonday = 10959;  // 2000-01-03
     args.push_back(MakeConstant(Value::Int(kTimestamp, kMonday * vm::kMicrosPerDay), position));

@@ -75,8 +75,8 @@ Status ReadFlags(const Expr& e, std::string_view function, bool takes_all, Flags
         }
         [[fallthrough]];
       default:
-        return SqlError("invalid regular expression option: \"" + std::string(1, c) + "\"", e.position,
-                        std::string(function) + " takes i, c, n, m, s" + (takes_all ? " and g." : "."));
+        return SqlError(ErrorKind::kInvalidRegex, "invalid regular expression option: \"" + std::string(1, c) + "\"",
+                        e.position, std::string(function) + " takes i, c, n, m, s" + (takes_all ? " and g." : "."));
     }
   }
   return Status::Ok();
@@ -90,7 +90,7 @@ std::string WithFlags(std::string pattern, const Flags& flags) {
 Status TryRegex(const std::string& pattern, int position) {
   const vm::Regex regex(pattern);
   if (regex.error().empty()) return Status::Ok();
-  return SqlError("invalid regular expression: " + regex.error(), position,
+  return SqlError(ErrorKind::kInvalidRegex, "invalid regular expression: " + regex.error(), position,
                   "The syntax is that of RE2: without back-references and without looking ahead or behind.");
 }
 
@@ -208,6 +208,7 @@ Result<ExprPtr> ExpressionBinder::BindRegexOperator(std::string_view symbol, Exp
   TESSERA_ASSIGN(pattern, Resolve(std::move(pattern), SqlType::Text()));
   if (x->type.id != TypeId::kText || pattern->type.id != TypeId::kText) {
     return SqlError(
+        ErrorKind::kUndefinedFunction,
         "operator does not exist: " + x->type.ToString() + " " + std::string(symbol) + " " + pattern->type.ToString(),
         position, "Regular expressions are for texts. You might need to add explicit type casts.");
   }
@@ -234,7 +235,8 @@ Result<ExprPtr> ExpressionBinder::BindSimilar(const ParseNode& node) {
     TESSERA_ASSIGN(escape, BindTyped(*pattern_node.next()));
   }
   if (x->type.id != TypeId::kText || pattern->type.id != TypeId::kText)
-    return SqlError("operator does not exist: " + x->type.ToString() + " SIMILAR TO " + pattern->type.ToString(),
+    return SqlError(ErrorKind::kUndefinedFunction,
+                    "operator does not exist: " + x->type.ToString() + " SIMILAR TO " + pattern->type.ToString(),
                     position);
   TESSERA_ASSIGN(pattern, InForm(vm::kSimilarRegex, std::move(pattern), std::move(escape)));
   if (!IsConstant(*pattern)) return MatchesPattern(std::move(x), std::move(pattern), negated, position);
@@ -322,7 +324,8 @@ Result<ExprPtr> ExpressionBinder::BindGlob(const ParseNode& node) {
   TESSERA_ASSIGN(ExprPtr x, BindTyped(*node.Get(Field::k_lexpr)));
   TESSERA_ASSIGN(ExprPtr pattern, BindTyped(*node.Get(Field::k_rexpr)));
   if (x->type.id != TypeId::kText || pattern->type.id != TypeId::kText) {
-    return SqlError("operator does not exist: " + x->type.ToString() + " GLOB " + pattern->type.ToString(), position,
+    return SqlError(ErrorKind::kUndefinedFunction,
+                    "operator does not exist: " + x->type.ToString() + " GLOB " + pattern->type.ToString(), position,
                     "GLOB is for texts.");
   }
   if (!IsConstant(*pattern)) {
@@ -361,7 +364,8 @@ Result<ExprPtr> ExpressionBinder::BindSimilarPart(std::string_view, std::vector<
   }
   const std::string &pattern = a[1]->constant.text, &escape = a[2]->constant.text;
   if (vm::CharacterCount(escape) > 1)
-    return SqlError("invalid escape string", a[2]->position, "Escape string must be empty or one character.");
+    return SqlError(ErrorKind::kInvalidParameterValue, "invalid escape string", a[2]->position,
+                    "Escape string must be empty or one character.");
   std::vector<std::string> parts(1);
   for (size_t i = 0; i < pattern.size();) {
     const bool escaped = !escape.empty() && std::string_view(pattern).substr(i).starts_with(escape);
@@ -405,7 +409,8 @@ Result<ExprPtr> ExpressionBinder::InForm(int64_t form, ExprPtr pattern, ExprPtr 
   const bool wrong = escape->type.id != TypeId::kText ||
                      (IsConstant(*escape) && (escape->constant.null || vm::CharacterCount(escape->constant.text) > 1));
   if (wrong)
-    return SqlError("invalid escape string", escape->position, "Escape string must be empty or one character.");
+    return SqlError(ErrorKind::kInvalidParameterValue, "invalid escape string", escape->position,
+                    "Escape string must be empty or one character.");
   if (IsConstant(*pattern) && IsConstant(*escape)) {
     if (pattern->constant.null) return pattern;
     std::string text;
@@ -427,7 +432,8 @@ Result<ExprPtr> ExpressionBinder::BindTrim(std::string_view name, std::vector<Ex
   for (ExprPtr& a : args) {
     TESSERA_ASSIGN(a, Resolve(std::move(a), SqlType::Text()));
     if (a->type.id != TypeId::kText) {
-      return SqlError("function " + std::string(name) + "(" + args[0]->type.ToString() + ", " +
+      return SqlError(ErrorKind::kUndefinedFunction,
+                      "function " + std::string(name) + "(" + args[0]->type.ToString() + ", " +
                           args[1]->type.ToString() + ") does not exist",
                       position, "TRIM takes texts.");
     }

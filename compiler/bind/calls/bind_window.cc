@@ -121,11 +121,13 @@ Result<ExprPtr> ExpressionBinder::BindWindow(std::string_view name, const ParseN
   const int position = node.location();
   const std::string text(name);
   if (const char* const clause = ClauseName(clause_))
-    return SqlError("window functions are not allowed in " + std::string(clause), position,
+    return SqlError(ErrorKind::kWindowing, "window functions are not allowed in " + std::string(clause), position,
                     clause_ == Clause::kWhere || clause_ == Clause::kHaving ? "QUALIFY filters by them." : "");
-  if (in_aggregate_) return SqlError("aggregate function calls cannot contain window function calls", position);
-  if (in_window_) return SqlError("window function calls cannot be nested", position);
-  if (context_->windows == nullptr) return SqlError("window functions are not allowed here", position);
+  if (in_aggregate_)
+    return SqlError(ErrorKind::kGrouping, "aggregate function calls cannot contain window function calls", position);
+  if (in_window_) return SqlError(ErrorKind::kWindowing, "window function calls cannot be nested", position);
+  if (context_->windows == nullptr)
+    return SqlError(ErrorKind::kWindowing, "window functions are not allowed here", position);
   const std::optional<WindowFunction> function = FindWindowFunction(name);
   const bool statistic = IsStatisticName(name);
   if (!function && !statistic && !IsAggregateName(name)) {
@@ -229,7 +231,7 @@ Status ExpressionBinder::BindWindowArguments(std::string_view name, const ParseN
     for (const ExprPtr& a : args)
       types += (types.empty() ? "" : ", ") + (a->type.id == TypeId::kNull ? "unknown" : a->type.ToString());
     return SqlError(
-        "function " + std::string(name) + "(" + types + ") does not exist", position,
+        ErrorKind::kUndefinedFunction, "function " + std::string(name) + "(" + types + ") does not exist", position,
         "No function matches the given name and argument types. You might need to add explicit type casts.");
   };
   if (args.size() < row.least || args.size() > row.most || node.Get(Field::k_agg_star) != nullptr) return wrong();
@@ -275,7 +277,7 @@ Result<const ParseNode*> ExpressionBinder::FindWindow(std::string_view name, con
       if (w.Text(Field::k_name) == name) return &w;
     }
   }
-  return SqlError("window \"" + std::string(name) + "\" does not exist", position);
+  return SqlError(ErrorKind::kUndefinedObject, "window \"" + std::string(name) + "\" does not exist", position);
 }
 
 Status ExpressionBinder::CheckWindowClause() {
@@ -310,12 +312,14 @@ Status ExpressionBinder::BindWindowDefinition(const ParseNode& definition, Windo
     const bool is_entry = d->Get(Field::k_name) != nullptr;
     TESSERA_ASSIGN(const ParseNode* const base, FindWindow(name, is_entry ? d : nullptr, d->location()));
     if (d->Get(Field::k_partitionClause) != nullptr)
-      return SqlError("cannot override PARTITION BY clause of window \"" + name + "\"", d->location());
+      return SqlError(ErrorKind::kWindowing, "cannot override PARTITION BY clause of window \"" + name + "\"",
+                      d->location());
     if (base->Get(Field::k_orderClause) != nullptr && d->Get(Field::k_orderClause) != nullptr)
-      return SqlError("cannot override ORDER BY clause of window \"" + name + "\"", d->location());
+      return SqlError(ErrorKind::kWindowing, "cannot override ORDER BY clause of window \"" + name + "\"",
+                      d->location());
     if ((base->Number(Field::k_frameOptions) & kNonDefault) != 0) {
-      return SqlError("cannot copy window \"" + name + "\" because it has a frame clause", d->location(),
-                      "Name the window without parentheses: OVER " + name + ".");
+      return SqlError(ErrorKind::kWindowing, "cannot copy window \"" + name + "\" because it has a frame clause",
+                      d->location(), "Name the window without parentheses: OVER " + name + ".");
     }
     if (base->Get(Field::k_partitionClause) != nullptr) partition = base->Get(Field::k_partitionClause);
     if (order == nullptr) order = base->Get(Field::k_orderClause);
@@ -371,7 +375,7 @@ Status ExpressionBinder::BindFrame(const ParseNode& definition, WindowCall* call
                 : has(kExcludeTies)     ? WindowFrame::Exclusion::kTies
                                         : WindowFrame::Exclusion::kNone;
   if (f.mode == WindowFrame::Mode::kGroups && call->order_by.empty())
-    return SqlError("GROUPS mode requires an ORDER BY clause", definition.location());
+    return SqlError(ErrorKind::kWindowing, "GROUPS mode requires an ORDER BY clause", definition.location());
   const ParseNode* const start = definition.Get(Field::k_startOffset);
   const ParseNode* const end = definition.Get(Field::k_endOffset);
   if (f.mode != WindowFrame::Mode::kRange) {
@@ -386,7 +390,7 @@ Status ExpressionBinder::BindFrame(const ParseNode& definition, WindowCall* call
   }
   if (start == nullptr && end == nullptr) return {};
   if (call->order_by.size() != 1) {
-    return SqlError("RANGE with offset PRECEDING/FOLLOWING requires exactly one ORDER BY column",
+    return SqlError(ErrorKind::kWindowing, "RANGE with offset PRECEDING/FOLLOWING requires exactly one ORDER BY column",
                     definition.location());
   }
   SqlType type = call->order_by[0].expr->type;
@@ -412,7 +416,8 @@ Result<ExprPtr> ExpressionBinder::BindFrameCount(const ParseNode& node, const ch
   TESSERA_ASSIGN(ExprPtr e, Bind(node));
   TESSERA_ASSIGN(e, Resolve(std::move(e), kBigint));
   if (!e->type.IsInteger()) {
-    return SqlError("argument of " + std::string(mode) + " must be type bigint, not type " + e->type.ToString(),
+    return SqlError(ErrorKind::kDatatypeMismatch,
+                    "argument of " + std::string(mode) + " must be type bigint, not type " + e->type.ToString(),
                     e->position);
   }
   if (!IsConstant(*e)) return Coerce(std::move(e), kBigint, CastContext::kExplicit);
@@ -434,16 +439,20 @@ Result<ExprPtr> ExpressionBinder::BindFrameRange(const ParseNode& node, const ch
   TESSERA_ASSIGN(e, Resolve(std::move(e), is_moment ? SqlType::Of(TypeId::kInterval) : key));
   const bool is_interval = key.id == TypeId::kInterval;
   if (!is_moment && !is_interval && !key.IsNumeric()) {
-    return SqlError("RANGE with offset PRECEDING/FOLLOWING is not supported for column type " + key.ToString(),
+    return SqlError(ErrorKind::kWindowing,
+                    "RANGE with offset PRECEDING/FOLLOWING is not supported for column type " + key.ToString(),
                     position);
   }
   if (is_moment || is_interval ? e->type.id != TypeId::kInterval : !e->type.IsNumeric()) {
-    return SqlError("RANGE with offset PRECEDING/FOLLOWING is not supported for column type " + key.ToString() +
+    return SqlError(ErrorKind::kWindowing,
+                    "RANGE with offset PRECEDING/FOLLOWING is not supported for column type " + key.ToString() +
                         " and offset type " + e->type.ToString(),
                     position, is_moment || is_interval ? "Write INTERVAL '1 day'." : "");
   }
   if (IsConstant(*e)) {
-    if (e->constant.null) return SqlError("frame " + std::string(which) + " offset must not be null", position);
+    if (e->constant.null)
+      return SqlError(ErrorKind::kInvalidParameterValue, "frame " + std::string(which) + " offset must not be null",
+                      position);
     if (IsNegative(e->constant)) return SqlError("invalid preceding or following size in window function", position);
   } else {
     call->frame.varies = true;
