@@ -53,7 +53,8 @@ class WholeTransaction {
 
 Status VacuumInto(SessionState* state, const std::string& directory, ResultWriter* out) {
   if (state->transaction.is_open)
-    return SqlError("VACUUM cannot run inside a transaction block", -1, "Enter COMMIT or ROLLBACK first.");
+    return SqlError(ErrorKind::kActiveTransaction, "VACUUM cannot run inside a transaction block", -1,
+                    "Enter COMMIT or ROLLBACK first.");
   TESSERA_TRY(state->database->CopyTo(directory));
   return out->Done("VACUUM");
 }
@@ -90,21 +91,27 @@ Status Export(SessionState* state, const DatabaseCommand& command, const Stateme
   TESSERA_TRY(transaction.Begin("BEGIN"));
   TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> snapshot, SnapshotOf(state));
   const std::string options = command.options.empty() ? "FORMAT csv, HEADER true" : command.options;
-  std::string schema, load;
+  std::string schema, load, after;  // `after`: what needs the rows of all tables
   std::set<std::string> files;
   uint64_t rows = 0;
   NoResult none;
   for (const SchemaEntry& entry : WholeSchema(*snapshot)) {
     schema += entry.text;
     if (entry.table == nullptr) continue;
+    const TableSchema& table = entry.table->schema;
+    if (table.materialized) {
+      if (table.materialized->populated) after += "REFRESH MATERIALIZED VIEW " + QuotedName(entry.name) + ";\n";
+      continue;
+    }
+    for (const ForeignKey& key : table.foreign_keys) after += AddForeignKeyText(table, key);
     const std::string file = FileOf(entry.name, &files);
-    const std::string copy = fmt::format("COPY {} ({})", QuotedName(entry.name), ColumnsOf(entry.table->schema));
+    const std::string copy = fmt::format("COPY {} ({})", QuotedName(entry.name), ColumnsOf(table));
     TESSERA_TRY(run(fmt::format("{} TO {} ({})", copy, QuotedText(directory.path() + "/" + file), options), &none));
     rows += state->timing.rows;
     load += fmt::format("{} FROM {} ({});\n", copy, QuotedText(command.directory + "/" + file), options);
   }
   TESSERA_TRY(directory.WriteFile(kSchemaFile, schema));
-  TESSERA_TRY(directory.WriteFile(kLoadFile, load));
+  TESSERA_TRY(directory.WriteFile(kLoadFile, load + after));
   TESSERA_TRY(transaction.Commit());
   TESSERA_TRY(directory.Commit());
   state->timing.rows = rows;
@@ -139,7 +146,8 @@ Status RunScript(const std::string& directory, const char* name, bool loads, con
         return SqlError("IMPORT DATABASE does not run this statement", -1,
                         "Such a file has CREATE, ALTER, COMMENT, INSERT, SET and SELECT.");
       }
-      if (!loads) return run(statement.sql, &none);
+      const std::string word = FirstWordOf(statement.sql);
+      if (!loads || word == "alter" || word == "refresh") return run(statement.sql, &none);
       TESSERA_ASSIGN(const std::string copy, CopyFromOther(statement.sql, directory));
       return run(copy, &none);
     };
@@ -148,7 +156,7 @@ Status RunScript(const std::string& directory, const char* name, bool loads, con
       TESSERA_TRY(status);
       continue;
     }
-    return {status.code(), fmt::format("\"{}\", line {}: {}", path, statement.line, status.message()), status.hint()};
+    return {status.kind(), fmt::format("\"{}\", line {}: {}", path, statement.line, status.message()), status.hint()};
   }
   return Status::Ok();
 }

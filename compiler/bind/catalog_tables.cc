@@ -91,7 +91,7 @@ int64_t OidOfName(std::string_view text, const Snapshot& snapshot) {
     if (name == system) return oid;
   }
   for (const CatalogConstraint& c : CatalogConstraintsOf(snapshot)) {
-    if (c.kind != 'c' && c.name == name) return c.oid;
+    if (c.IsIndex() && c.name == name) return c.oid;
   }
   return -1;
 }

@@ -70,7 +70,7 @@ Rows PgNamespace(const Snapshot&) {
 Rows PgClass(const Snapshot& snapshot) {
   Rows rows;
   const auto add = [&](int64_t oid, const std::string& name, int64_t schema, double tuples, bool indexed,
-                       const char* kind, size_t columns, size_t checks) {
+                       const char* kind, size_t columns, size_t checks, bool populated = true) {
     rows.push_back({CatalogNumber(oid),
                     CatalogText(name),
                     CatalogNumber(schema),
@@ -85,7 +85,7 @@ Rows PgClass(const Snapshot& snapshot) {
                     CatalogFlag(false),
                     CatalogFlag(false),
                     CatalogFlag(false),
-                    CatalogNumber(*kind == 'r' ? kHeapOid : 0),
+                    CatalogNumber(*kind == 'r' || *kind == 'm' ? kHeapOid : 0),
                     CatalogNumber(0),
                     CatalogNumber(0),
                     CatalogNumber(0),
@@ -95,14 +95,15 @@ Rows PgClass(const Snapshot& snapshot) {
                     NoText(),
                     NoText(),
                     NoText(),
-                    CatalogFlag(true),
+                    CatalogFlag(populated),
                     CatalogFlag(false),
                     CatalogNumber(0)});
   };
   for (const auto& table : snapshot.tables) {
     const TableSchema& schema = table->schema;
     add(OidOf(*table), BaseName(schema.name), SchemaOid(*table), static_cast<double>(table->rows), IsIndexed(schema),
-        schema.materialized ? "m" : "r", schema.columns.size(), schema.checks.size());
+        schema.materialized ? "m" : "r", schema.columns.size(), schema.checks.size(),
+        !schema.materialized || schema.materialized->populated);
   }
   for (size_t v = 0; v < snapshot.views.size(); ++v) {
     const ViewSchema& view = *snapshot.views[v];
@@ -211,7 +212,8 @@ Rows SqliteMaster(const Snapshot& snapshot) {
   };
   for (const auto& table : snapshot.tables) {  // (SQLite has temporary ones in sqlite_temp_master)
     const TableSchema& schema = table->schema;
-    if (!IsTemporaryName(schema.name)) add(schema.materialized ? "view" : "table", schema.name, CreateTableText(schema));
+    if (!IsTemporaryName(schema.name))
+      add(schema.materialized ? "view" : "table", schema.name, CreateTableText(schema));
   }
   for (const auto& view : snapshot.views) {
     if (!view->temporary) add("view", view->name, CreateViewText(*view));

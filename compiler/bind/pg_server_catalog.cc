@@ -40,6 +40,12 @@ std::string ParametersOf(const Macro& macro) {
   return begin == std::string::npos || begin >= end ? "" : macro.definition.substr(begin + 1, end - begin - 1);
 }
 
+std::string IndexText(const CatalogConstraint& c) {
+  const std::string& table = c.table->schema.name;
+  return "CREATE UNIQUE INDEX " + QuotedName(c.name) + " ON " + (IsTemporaryName(table) ? "pg_temp." : "public.") +
+         QuotedName(BaseName(table)) + " USING btree (" + NamesOf(c) + ")";
+}
+
 /// What pg_get_constraintdef and its kin give. `kind`: c, a constraint; i, an index; v, a view; f, a function's arguments.
 Rows Definitions(const Snapshot& snapshot) {
   Rows rows;
@@ -52,10 +58,15 @@ Rows Definitions(const Snapshot& snapshot) {
       add(c.oid, "c", "CHECK (" + c.check + ")");
       continue;
     }
+    if (c.foreign != nullptr) {
+      add(c.oid, "c", "FOREIGN KEY (" + names + ") " + ReferencesText(*c.foreign));
+      continue;
+    }
     add(c.oid, "c", (c.kind == 'p' ? "PRIMARY KEY (" : "UNIQUE (") + names + ")");
-    add(c.oid, "i",
-        "CREATE UNIQUE INDEX " + QuotedName(c.name) + " ON public." + QuotedName(c.table->schema.name) +
-            " USING btree (" + names + ")");
+    add(c.oid, "i", IndexText(c));
+  }
+  for (const auto& table : snapshot.tables) {
+    if (table->schema.materialized) add(OidOf(*table), "v", table->schema.materialized->text + ";");
   }
   for (size_t v = 0; v < snapshot.views.size(); ++v) add(OidOfView(v), "v", snapshot.views[v]->query + ";");
   for (size_t m = 0; m < snapshot.macros.size(); ++m)
@@ -107,10 +118,9 @@ Rows PgEnum(const Snapshot& snapshot) {
 Rows PgIndexes(const Snapshot& snapshot) {
   Rows rows;
   for (const CatalogConstraint& c : CatalogConstraintsOf(snapshot)) {
-    if (c.kind == 'c') continue;
-    rows.push_back({CatalogText(kTheSchema), CatalogText(c.table->schema.name), CatalogText(c.name), NoText(),
-                    CatalogText("CREATE UNIQUE INDEX " + QuotedName(c.name) + " ON public." +
-                                QuotedName(c.table->schema.name) + " USING btree (" + NamesOf(c) + ")")});
+    if (!c.IsIndex()) continue;
+    rows.push_back({CatalogText(SchemaOf(*c.table)), CatalogText(BaseName(c.table->schema.name)), CatalogText(c.name),
+                    NoText(), CatalogText(IndexText(c))});
   }
   return rows;
 }

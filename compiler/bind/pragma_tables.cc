@@ -29,7 +29,8 @@ Result<Rows> TableInfoRows(const std::string& name, const Snapshot& snapshot, in
       if (c.schema->default_text)
         value = CatalogText(c.schema->type.IsQuoted() ? QuotedText(*c.schema->default_text) : *c.schema->default_text);
       if (c.schema->default_expression) value = CatalogText(*c.schema->default_expression);
-      const std::vector<int>& keys = snapshot.Find(c.relation)->schema.primary_key;
+      const std::string table = c.temporary ? QualifiedName(kTemporarySchema, c.relation) : c.relation;
+      const std::vector<int>& keys = snapshot.Find(table)->schema.primary_key;
       const auto found = std::ranges::find(keys, static_cast<int>(c.number) - 1);
       if (found != keys.end()) key = found - keys.begin() + 1;
     }
@@ -42,7 +43,7 @@ Result<Rows> TableInfoRows(const std::string& name, const Snapshot& snapshot, in
 Result<Rows> IndexListRows(const std::string& name, const Snapshot& snapshot, int) {
   Rows rows;
   for (const CatalogConstraint& c : CatalogConstraintsOf(snapshot)) {
-    if (c.kind == 'c' || OidOf(*c.table) != OidOfName(name, snapshot)) continue;
+    if (!c.IsIndex() || OidOf(*c.table) != OidOfName(name, snapshot)) continue;
     rows.push_back({NumberOf(rows.size()), CatalogText(c.name), ZeroOrOne(true),
                     CatalogText(c.kind == 'p' ? "pk" : "u"), ZeroOrOne(false)});
   }
@@ -52,7 +53,7 @@ Result<Rows> IndexListRows(const std::string& name, const Snapshot& snapshot, in
 Result<Rows> IndexInfoRows(const std::string& name, const Snapshot& snapshot, int position) {
   Rows rows;
   for (const CatalogConstraint& c : CatalogConstraintsOf(snapshot)) {
-    if (c.kind == 'c' || c.name != name) continue;
+    if (!c.IsIndex() || c.name != name) continue;
     for (const int column : c.columns) {
       rows.push_back({NumberOf(rows.size()), CatalogNumber(column),
                       CatalogText(c.table->schema.columns[static_cast<size_t>(column)].name)});
@@ -63,8 +64,22 @@ Result<Rows> IndexInfoRows(const std::string& name, const Snapshot& snapshot, in
   return rows;
 }
 
-/// (FOREIGN KEY is refused.)
-Result<Rows> ForeignKeyRows(const std::string&, const Snapshot&, int) { return Rows(); }
+Result<Rows> ForeignKeyRows(const std::string& name, const Snapshot& snapshot, int) {
+  Rows rows;
+  size_t id = 0;
+  const int64_t oid = OidOfName(name, snapshot);
+  for (const CatalogConstraint& c : CatalogConstraintsOf(snapshot)) {
+    if (c.foreign == nullptr || OidOf(*c.table) != oid) continue;
+    for (size_t i = 0; i < c.columns.size(); ++i) {
+      rows.push_back({NumberOf(id), NumberOf(i), CatalogText(c.foreign->referenced),
+                      CatalogText(c.table->schema.columns[static_cast<size_t>(c.columns[i])].name),
+                      CatalogText(c.foreign->to[i]), CatalogText(std::string(ActionText(c.foreign->on_update))),
+                      CatalogText(std::string(ActionText(c.foreign->on_delete))), CatalogText("NONE")});
+    }
+    ++id;
+  }
+  return rows;
+}
 
 Result<Rows> TableListRows(const std::string&, const Snapshot& snapshot, int) {
   Rows rows;
@@ -72,7 +87,11 @@ Result<Rows> TableListRows(const std::string&, const Snapshot& snapshot, int) {
     rows.push_back({CatalogText(schema), CatalogText(name), CatalogText(type), NumberOf(columns), ZeroOrOne(false),
                     ZeroOrOne(true)});
   };
-  for (const auto& table : snapshot.tables) add(table->schema.name, "table", table->schema.columns.size(), "main");
+  for (const auto& table : snapshot.tables) {
+    const TableSchema& schema = table->schema;
+    add(BaseName(schema.name), schema.materialized ? "view" : "table", schema.columns.size(),
+        IsTemporaryName(schema.name) ? "temp" : "main");
+  }
   for (const auto& view : snapshot.views)
     add(view->name, "view", view->columns.size(), view->temporary ? "temp" : "main");
   std::ranges::sort(rows, {}, [](const std::vector<Value>& row) { return row[1].text; });

@@ -101,7 +101,7 @@ Result<DatabaseCommand> ReadDatabaseCommand(std::string_view sql) {
 }
 
 Result<std::string> CopyFromOther(std::string_view sql, const std::string& directory) {
-  const char* const hint = "Such a file has statements of the form COPY t FROM 'file' (...).";
+  const char* const hint = "Such a file has statements of the form COPY t FROM 'file' (...), ALTER and REFRESH.";
   Tokens tokens(sql);
   if (!tokens.Take("copy")) return tokens.Unexpected(hint);
   for (int depth = 0; depth > 0 || !tokens.Is("from"); tokens.Next()) {

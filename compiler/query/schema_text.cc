@@ -100,6 +100,7 @@ std::vector<SchemaEntry> WholeSchema(const Snapshot& snapshot) {
     TableSchema schema = table->schema;
     // (A size that the rows have led to need not be said: it would hold for other rows, too.)
     if (schema.tablet_rows == ChooseTabletRows(table->rows)) schema.tablet_rows = 0;
+    schema.foreign_keys.clear();
     entries.push_back({schema.name, CreateTableText(schema), table});
     words.push_back(WordsOf(entries.back().text));
   }
@@ -166,6 +167,14 @@ std::string ReferencesText(const ForeignKey& key) {
   return out + (key.deferred ? " DEFERRABLE INITIALLY DEFERRED" : key.deferrable ? " DEFERRABLE" : "");
 }
 
+std::string AddForeignKeyText(const TableSchema& schema, const ForeignKey& key) {
+  std::string names;
+  for (const int c : key.columns)
+    names += (names.empty() ? "" : ", ") + QuotedName(schema.columns[static_cast<size_t>(c)].name);
+  return "ALTER TABLE " + QuotedName(schema.name) + " ADD CONSTRAINT " + QuotedName(key.name) + " FOREIGN KEY (" +
+         names + ") " + ReferencesText(key) + ";\n";
+}
+
 std::string CreateTableText(const TableSchema& schema) {
   if (schema.materialized) {
     std::string list;
@@ -227,11 +236,7 @@ std::string CreateTablesText(std::vector<const TableSchema*> tables) {
       at = tables.begin();
       std::erase_if(schema.foreign_keys, [&](const ForeignKey& key) {
         if (key.referenced == schema.name || !is_left(key.referenced)) return false;
-        std::string names;
-        for (const int c : key.columns)
-          names += (names.empty() ? "" : ", ") + QuotedName(schema.columns[static_cast<size_t>(c)].name);
-        added += "ALTER TABLE " + QuotedName(schema.name) + " ADD CONSTRAINT " + QuotedName(key.name) +
-                 " FOREIGN KEY (" + names + ") " + ReferencesText(key) + ";\n";
+        added += AddForeignKeyText(schema, key);
         return true;
       });
     }

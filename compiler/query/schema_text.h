@@ -27,6 +27,9 @@ std::string_view ActionText(ForeignKey::Action action);
 /// `REFERENCES t (c) ON DELETE CASCADE`.
 std::string ReferencesText(const ForeignKey& key);
 
+/// `ALTER TABLE t ADD CONSTRAINT k FOREIGN KEY ...;`, a line.
+std::string AddForeignKeyText(const TableSchema& schema, const ForeignKey& key);
+
 /// `CREATE MACRO ...;`, a line.
 std::string CreateMacroText(const Macro& macro);
 
@@ -48,6 +51,7 @@ std::vector<SchemaEntry> InOrderOfUse(const Views& views, const std::vector<cons
 std::string CreateTypeText(const EnumType& type);
 
 /// All that a catalog has, but for what is temporary, each after what its text names; else types, tables, views, macros.
+/// Tables are without their foreign keys, which may go in a circle.
 std::vector<SchemaEntry> WholeSchema(const Snapshot& snapshot);
 
 /// `name` as SQL needs it: in double quotes unless it is a plain lower-case word that is not reserved.
