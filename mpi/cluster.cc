@@ -14,6 +14,7 @@
 #include <cstring>
 #include <deque>
 #include <new>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -36,6 +37,7 @@
 #include "tablet/catalog/live_tablet.h"
 #include "tablet/files/file_names.h"
 #include "vm/shares/tablet_shares.h"
+#include "tablet/files/tablet_of_files.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -428,7 +430,9 @@ class RankCluster final : public Cluster {
         }
         // The snapshot was made before these tablets came.
         auto& table = const_cast<TableInfo&>(*snapshot->tables[wanted[i].table]);
-        PutTablet(tablets_.Keep(wanted[i].identity, rooms[i]), wanted[i].tablet, &table);
+        const std::shared_ptr<const Tablet> tablet = tablets_.Keep(wanted[i], rooms[i]);
+        // (Others of its files come next.)
+        if (tablet != nullptr) PutTablet(tablet, wanted[i].tablet, &table);
       }
     }
     if (status.ok()) {
@@ -522,19 +526,21 @@ class RankCluster final : public Cluster {
 
   // ---- Tablets from the master --------------------------------------------------------------------------------------
 
-  /// The tablet that a rank asks for; nullptr if there is none of that kind.
-  static const Tablet* WantedFrom(const ClusterQuery& query, const WantedTablet& wanted) {
+  /// The file that a rank asks for; nullptr if there is none of that kind.
+  static const TabletFile* WantedFrom(const ClusterQuery& query, const WantedTablet& wanted) {
     if (wanted.table >= query.program->tables.size()) return nullptr;
     const TableInfo* const table = vm::TableOf(*query.snapshot, query.program->tables[wanted.table]);
     if (table == nullptr || wanted.tablet >= table->tablets.size()) return nullptr;
-    const Tablet* const tablet = table->tablets[wanted.tablet].get();
-    const TabletIdentity* const identity = IdentityOf(*tablet);
-    const bool same = identity != nullptr && identity->tablet_id == wanted.identity.tablet_id &&
-                      identity->file_bytes == wanted.identity.file_bytes;
-    return same ? tablet : nullptr;
+    for (const TabletFile* file : StoredFiles(*table->tablets[wanted.tablet])) {
+      const TabletIdentity &has = file->identity(), &asked = wanted.identity;
+      if (std::tuple(has.tablet_id, has.file(), has.offset, has.file_bytes) ==
+          std::tuple(asked.tablet_id, asked.file(), asked.offset, asked.file_bytes))
+        return file;
+    }
+    return nullptr;
   }
   static bool IsBefore(const WantedTablet& a, const WantedTablet& b) {
-    return std::pair(a.table, a.tablet) < std::pair(b.table, b.tablet);
+    return std::tuple(a.table, a.tablet, a.identity.tablet_id) < std::tuple(b.table, b.tablet, b.identity.tablet_id);
   }
 
   Status Scatter(const ClusterQuery& query, uint64_t* sent) {
@@ -546,9 +552,9 @@ class RankCluster final : public Cluster {
       if (!ReadMessage(message.view(), &wanted).ok()) messenger_.Die(Messenger::Damaged(r));
       for (size_t i = 0; i < wanted.tablets.size(); ++i) {
         const WantedTablet& w = wanted.tablets[i];
-        const Tablet* const tablet = WantedFrom(query, w);
-        if (tablet == nullptr || (i > 0 && !IsBefore(wanted.tablets[i - 1], w))) messenger_.Die(Messenger::Damaged(r));
-        sender.Add(r, tablet->path(), w.identity.file_bytes);
+        const TabletFile* const file = WantedFrom(query, w);
+        if (file == nullptr || (i > 0 && !IsBefore(wanted.tablets[i - 1], w))) messenger_.Die(Messenger::Damaged(r));
+        sender.Add(r, file->path(), w.identity.offset, w.identity.file_bytes);
       }
     }
     return sender.Run(sent);

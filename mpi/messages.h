@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/phase_clock.h"
@@ -20,6 +21,7 @@
 #include "tablet/files/tablet.h"
 #include "tablet/load/copy_options.h"
 #include "tablet/load/shared_load.h"
+#include "tablet/files/tablet_layout.h"
 #include "tablet/schemes/compression_goal.h"
 #include "tablet/values/enum_type.h"
 #include "tablet/values/types.h"
@@ -66,6 +68,39 @@ void Fields(A& a, FileIdentity& m) {
   a.Number(m.written);
 }
 
+template <class A>
+void Fields(A& a, ColumnFile& m) {
+  a.Number(m.id);
+  a.Number(m.file_id);
+  a.Number(m.offset);
+  a.Number(m.bytes);
+  a.Number(m.header_checksum);
+  a.Vector(m.columns);
+}
+template <class A>
+void Fields(A& a, ConstantColumn& m) {
+  a.Number(m.column);
+  bool has_value = m.value.has_value();
+  a.Number(has_value);
+  std::string value = m.value.value_or("");
+  a.Text(value);
+  m.value.reset();
+  if (has_value) m.value = std::move(value);
+}
+
+/// Where the columns of a tablet lie that is not one file.
+struct LayoutMessage {
+  uint64_t tablet = 0;  ///< its place in the table
+  TabletLayout layout;
+  friend bool operator==(const LayoutMessage&, const LayoutMessage&) = default;
+};
+template <class A>
+void Fields(A& a, LayoutMessage& m) {
+  a.Number(m.tablet);
+  List(a, m.layout.files);
+  List(a, m.layout.constants);
+}
+
 /// What a rank needs to know of a table to scan its portion.
 struct TableMessage {
   int64_t id = 0;
@@ -78,8 +113,9 @@ struct TableMessage {
   /// By column: what ranks decide from, all in the same way.
   std::vector<uint64_t> encoded_bytes, distinct;
   std::vector<TabletIdentity> tablets;
-  std::vector<uint8_t> buckets;      ///< by tablet; empty: the table is not distributed
-  std::vector<DeletedRows> deleted;  ///< in the order of the tablets; others have none
+  std::vector<uint8_t> buckets;        ///< by tablet; empty: the table is not distributed
+  std::vector<DeletedRows> deleted;    ///< in the order of the tablets; others have none
+  std::vector<LayoutMessage> layouts;  ///< likewise; others are one file
   friend bool operator==(const TableMessage&, const TableMessage&) = default;
 };
 template <class A>
@@ -95,6 +131,7 @@ void Fields(A& a, TableMessage& m) {
   a.Vector(m.tablets);
   a.Vector(m.buckets);
   List(a, m.deleted);
+  List(a, m.layouts);
 }
 
 struct TablesMessage {
@@ -245,7 +282,7 @@ std::string WriteCommand(const M& command) {
 
 // ---- Between the ranks ----------------------------------------------------------------------------------------------
 
-/// A tablet that has to come from the master.
+/// A tablet that has to come from the master, or columns of it that lie in another file than others.
 struct WantedTablet {
   TabletIdentity identity;
   uint64_t table = 0, tablet = 0;  ///< index of the table in the program, of the tablet in the table

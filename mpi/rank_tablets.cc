@@ -8,10 +8,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <set>
 
 #include "base/size_text.h"
 #include "mpi/messenger.h"
 #include "tablet/catalog/live_tablet.h"
+#include "tablet/files/tablet_of_files.h"
 #include "vm/program/program.h"
 #include "vm/shares/tablet_shares.h"
 
@@ -75,8 +77,32 @@ bool IsWellFormed(const TableMessage& table) {
     if (live == nullptr) return false;
     rows -= live->deleted();
   }
+  for (size_t i = 0; i < table.layouts.size(); ++i) {
+    const LayoutMessage& layout = table.layouts[i];
+    if (layout.tablet >= table.tablets.size() || (i > 0 && table.layouts[i - 1].tablet >= layout.tablet)) return false;
+    if (!layout.layout.IsOf(columns) || table.tablets[layout.tablet].file_bytes != layout.layout.bytes()) return false;
+    for (const ColumnFile& file : layout.layout.files) {
+      if (file.id <= 0 || file.file_id <= 0 || file.bytes == 0 || file.bytes > kGreatestTablet) return false;
+      if (file.offset > kGreatestTablet || file.offset % kColumnFileAlignment != 0) return false;
+    }
+  }
   std::ranges::sort(tablets);
   return rows == table.rows && std::ranges::adjacent_find(tablets) == tablets.end();
+}
+
+/// nullptr: the tablet is one file.
+const TabletLayout* LayoutOf(const TableMessage& table, size_t tablet) {
+  const auto at = std::ranges::lower_bound(table.layouts, tablet, {}, &LayoutMessage::tablet);
+  return at != table.layouts.end() && at->tablet == tablet ? &at->layout : nullptr;
+}
+
+/// The files of a tablet, in the order of their ids.
+std::vector<TabletIdentity> FilesOf(const TableMessage& table, size_t tablet) {
+  const TabletLayout* const layout = LayoutOf(table, tablet);
+  if (layout == nullptr) return {table.tablets[tablet]};
+  std::vector<TabletIdentity> files;
+  for (const ColumnFile& file : layout->files) files.push_back(IdentityOf(table.tablets[tablet], file));
+  return files;
 }
 
 /// Whether the messages have the tables that the program reads, and these the columns.
@@ -149,6 +175,8 @@ Result<TablesMessage> TableTeller::Describe(const vm::Program& program, const Sn
       const TabletIdentity* const identity = IdentityOf(*tablet);
       if (identity == nullptr) return Status(ErrorCode::kInternal, "a tablet of table \"" + ref.name + "\" is no file");
       if (tablet->live() != nullptr) message.deleted.push_back({message.tablets.size(), tablet->live()->Pack()});
+      if (const TabletOfFiles* const files = FilesOf(*tablet))
+        message.layouts.push_back({message.tablets.size(), files->layout()});
       message.tablets.push_back(*identity);
     }
     message.buckets = table.buckets;
@@ -194,15 +222,17 @@ Result<std::shared_ptr<const Snapshot>> RankTablets::Update(const TablesMessage&
     if (is_first && !known.has_all) {
       const std::vector<bool> needed = TabletsOf(*known.info, program, share);
       for (size_t i = 0; i < needed.size(); ++i) {
-        if (needed[i] && !known.tablets.contains(table.tablets[i].tablet_id))
-          wanted->push_back({table.tablets[i], number, i});
+        if (!needed[i] || known.tablets.contains(table.tablets[i].tablet_id)) continue;
+        for (const TabletIdentity& file : FilesOf(table, i)) {
+          if (!known.files.contains(file.tablet_id)) wanted->push_back({file, number, i});
+        }
       }
     }
     snapshot->tables.push_back(known.info);
   }
   std::erase_if(in_memory_, [&](const auto& m) {
     return std::none_of(tables_.begin(), tables_.end(),
-                        [&](const auto& t) { return t.second.tablets.contains(m.first); });
+                        [&](const auto& t) { return t.second.files.contains(m.first); });
   });
   return std::shared_ptr<const Snapshot>(std::move(snapshot));
 }
@@ -226,29 +256,28 @@ void RankTablets::Learn(const TableMessage& table, Table* known) {
     statistics.encoded_bytes = table.encoded_bytes[c];
     statistics.distinct = table.distinct[c];
   }
+  if (&known->message != &table) known->message = table;
   std::map<int64_t, std::shared_ptr<const Tablet>> kept;
-  for (const TabletIdentity& identity : table.tablets) {
+  std::set<int64_t> files;
+  for (size_t i = 0; i < table.tablets.size(); ++i) {
+    const TabletIdentity& identity = table.tablets[i];
     const auto at = known->tablets.find(identity.tablet_id);
-    std::shared_ptr<const Tablet> tablet;
-    if (at != known->tablets.end()) {
-      tablet = at->second;
-    } else if (!scattered_ && table.files.empty()) {
-      tablet = OpenTablet(directory_, identity, known->types);
-    }
+    std::shared_ptr<const Tablet> tablet = at != known->tablets.end() ? at->second : Find(known, i);
     if (tablet != nullptr) {
       kept[identity.tablet_id] = tablet;
     } else {
       tablet = std::make_shared<AbsentTablet>(identity);
     }
     info->tablets.push_back(std::move(tablet));
+    for (const TabletIdentity& file : FilesOf(table, i)) files.insert(file.tablet_id);
   }
+  std::erase_if(known->files, [&](const auto& file) { return !files.contains(file.first); });
   std::vector<std::shared_ptr<const LiveRows>> live(table.tablets.size());
   for (const DeletedRows& deleted : table.deleted)
     live[deleted.tablet] = LiveRows::Unpack(table.tablets[deleted.tablet].rows, deleted.rows);
   MarkLive(live, info.get());
   known->has_all = kept.size() == table.tablets.size();
   known->tablets = std::move(kept);
-  if (&known->message != &table) known->message = table;
   known->info = std::move(info);
 }
 
@@ -282,10 +311,37 @@ Result<uint8_t*> RankTablets::MakeRoom(const TabletIdentity& identity, uint64_t 
   return static_cast<uint8_t*>(room);
 }
 
-std::shared_ptr<const Tablet> RankTablets::Keep(const TabletIdentity& identity, const uint8_t* bytes) {
-  Table& table = tables_[identity.table_id];
-  return table.tablets[identity.tablet_id] = TabletOfMapping(
-             "tablet " + std::to_string(identity.tablet_id) + " from rank 0", identity, table.types, bytes);
+std::shared_ptr<const Tablet> RankTablets::Find(Table* known, size_t number) const {
+  const auto open = [&](const TabletIdentity& identity, std::shared_ptr<const std::vector<SqlType>> types) {
+    std::shared_ptr<const TabletFile>& file = known->files[identity.tablet_id];
+    // (DROP COLUMN may have been rolled back.)
+    if (file != nullptr && !file->Reads(*types)) file = nullptr;
+    if (file == nullptr && !scattered_ && known->message.files.empty())
+      file = OpenTablet(directory_, identity, std::move(types));
+    std::shared_ptr<const TabletFile> found = file;
+    if (found == nullptr) known->files.erase(identity.tablet_id);
+    return found;
+  };
+  return MakeTablet(known->message.tablets[number], LayoutOf(known->message, number), known->types, open);
+}
+
+std::shared_ptr<const Tablet> RankTablets::Keep(const WantedTablet& wanted, const uint8_t* bytes) {
+  Table& table = tables_[wanted.identity.table_id];
+  const TabletIdentity& tablet = table.message.tablets[wanted.tablet];
+  const auto put = [&](const TabletIdentity& identity, std::shared_ptr<const std::vector<SqlType>> types) {
+    std::shared_ptr<const TabletFile> file;
+    if (const auto at = table.files.find(identity.tablet_id); at != table.files.end()) file = at->second;
+    if (identity == wanted.identity) {
+      file = TabletOfMapping("tablet " + std::to_string(identity.tablet_id) + " from rank 0", identity,
+                             std::move(types), bytes);
+      table.files[identity.tablet_id] = file;
+    }
+    return file;
+  };
+  const std::shared_ptr<const Tablet> whole =
+      MakeTablet(tablet, LayoutOf(table.message, wanted.tablet), table.types, put);
+  if (whole != nullptr) table.tablets[tablet.tablet_id] = whole;
+  return whole;
 }
 
 }  // namespace tessera

@@ -14,6 +14,7 @@
 #include "mpi/messages.h"
 #include "tablet/catalog/table_info.h"
 #include "tablet/files/tablet.h"
+#include "tablet/files/tablet_file.h"
 #include "tablet/values/types.h"
 
 namespace tessera {
@@ -54,20 +55,23 @@ class RankTablets {
   /// Room for a tablet's bytes: in memory up to `memory` bytes in all, otherwise in a file without a name. Errors:
   /// kResource.
   Result<uint8_t*> MakeRoom(const TabletIdentity& identity, uint64_t memory);
-  /// Takes over the bytes that MakeRoom returned, now filled.
-  std::shared_ptr<const Tablet> Keep(const TabletIdentity& identity, const uint8_t* bytes);
+  /// Takes over the bytes that MakeRoom returned, now filled. Returns the tablet, or nullptr if others of its files lack.
+  std::shared_ptr<const Tablet> Keep(const WantedTablet& wanted, const uint8_t* bytes);
 
  private:
   struct Table {
     TableMessage message;                   ///< that `info` was made of
     std::shared_ptr<const TableInfo> info;  ///< nullptr: nothing is known yet
     std::shared_ptr<const std::vector<SqlType>> types;
-    std::map<int64_t, std::shared_ptr<const Tablet>> tablets;  ///< that are here, by tablet id
-    bool has_all = false;                                      ///< all tablets are
+    std::map<int64_t, std::shared_ptr<const Tablet>> tablets;    ///< that are here, by tablet id
+    std::map<int64_t, std::shared_ptr<const TabletFile>> files;  ///< of these and of others, by the id in their headers
+    bool has_all = false;                                        ///< all tablets are
   };
 
   /// The table as it is told, or has been; nullptr: it has not.
   const TableMessage* Told(const TableMessage& table) const;
+  /// Tablet `number` of the table, if all of its files are here, or can be opened; else nullptr.
+  std::shared_ptr<const Tablet> Find(Table* known, size_t number) const;
   /// Makes the table anew, with those tablets that are here.
   void Learn(const TableMessage& table, Table* known);
 

@@ -48,7 +48,8 @@ Status TabletSender::Run(uint64_t* bytes_sent) {
 Status TabletSender::Read(File* file, char* to, size_t size) {
   if (file->at == 0) file->fd = open(file->path.c_str(), O_RDONLY | O_CLOEXEC);
   for (size_t got = 0; got < size;) {
-    const ssize_t n = file->fd < 0 ? -1 : pread(file->fd, to + got, size - got, static_cast<off_t>(file->at + got));
+    const ssize_t n =
+        file->fd < 0 ? -1 : pread(file->fd, to + got, size - got, static_cast<off_t>(file->offset + file->at + got));
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0)
       return {ErrorCode::kIo, "cannot read \"" + file->path + "\": " + (n == 0 ? "it is too short" : strerror(errno))};

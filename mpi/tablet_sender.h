@@ -19,7 +19,10 @@ class TabletSender {
  public:
   explicit TabletSender(Messenger* messenger) : messenger_(*messenger) {}
 
-  void Add(int to, const std::string& path, uint64_t bytes) { queues_.push_back({to, path, bytes}); }
+  /// `bytes` of the file from `offset` on.
+  void Add(int to, const std::string& path, uint64_t offset, uint64_t bytes) {
+    queues_.push_back({to, path, offset, bytes});
+  }
 
   /// Sends everything. Errors: a file that cannot be read. Its receiver gets zeros, which fail the checksums, and later
   /// the error on which all ranks agree.
@@ -30,6 +33,7 @@ class TabletSender {
   struct File {
     int to;
     std::string path;
+    uint64_t offset;
     uint64_t bytes;
     uint64_t at = 0;
     int fd = -1;

@@ -61,9 +61,9 @@ Status WriteAnew(SessionState* state, const Compiled& compiled, const Snapshot& 
   uint64_t written = 0;
   const auto append = [&](RowBatch&& batch) -> Status {
     if (s.rules) TESSERA_TRY(s.rules(&batch, written + 1));
-    TESSERA_TRY(writer->Append(batch, written + 1));
+    const uint64_t first = written + 1;
     written += batch.rows;
-    return Status::Ok();
+    return writer->Append(std::move(batch), first);
   };
   TESSERA_TRY(RunProgram(state, *compiled.program, WithNumbers(snapshot, s.target), append, false, true));
   if (state->cancel) return Cancelled();
@@ -76,6 +76,11 @@ Status AlterRows(SessionState* state, const Compiled& compiled, const Snapshot& 
   const Statement& s = compiled.statement;
   if (s.rewrites) {
     TESSERA_TRY(WriteAnew(state, compiled, snapshot, alteration));
+    TESSERA_TRY(ChangeSchemas(state, s.dependents));
+    return out->Done(s.notice);
+  }
+  if (!s.sources.empty()) {
+    TESSERA_TRY(alteration->MoveColumns(s.schema, s.sources));
     TESSERA_TRY(ChangeSchemas(state, s.dependents));
     return out->Done(s.notice);
   }

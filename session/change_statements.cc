@@ -17,6 +17,7 @@
 #include "session/statements.h"
 #include "session/temporary_tables.h"
 #include "session/updated_keys.h"
+#include "tablet/catalog/live_tablet.h"
 
 namespace tessera {
 
@@ -29,6 +30,28 @@ Snapshot WithNumbers(const Snapshot& snapshot, const std::shared_ptr<const Table
 }
 
 namespace {
+
+/// Which rows of a table have come, by their numbers.
+class SeenRows {
+ public:
+  /// `*fresh`: by number, whether it comes for the first time.
+  void Note(const std::vector<int64_t>& numbers, std::vector<bool>* fresh) {
+    fresh->assign(numbers.size(), false);
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      const auto tablet = static_cast<size_t>(numbers[i] >> kRowNumberBits);
+      if (tablet >= words_.size()) words_.resize(tablet + 1);
+      std::vector<uint64_t>& words = words_[tablet];
+      const auto row = static_cast<size_t>(numbers[i] & ((int64_t{1} << kRowNumberBits) - 1));
+      if (row / 64 >= words.size()) words.resize(std::max(row / 64 + 1, 2 * words.size()));
+      const uint64_t bit = uint64_t{1} << row % 64;
+      (*fresh)[i] = (words[row / 64] & bit) == 0;
+      words[row / 64] |= bit;
+    }
+  }
+
+ private:
+  std::vector<std::vector<uint64_t>> words_;  ///< by tablet, a bit a row
+};
 
 /// Takes the rows of the statement's query.
 class Changes {
@@ -45,6 +68,7 @@ class Changes {
   Status Take(RowBatch&& batch) {
     std::vector<int64_t> numbers = std::move(batch.columns.back().fixed);
     batch.columns.pop_back();
+    if (!statement_.set_columns.empty()) return Update(std::move(batch), std::move(numbers));
     TESSERA_TRY(writer_.Delete(numbers, &fresh_));
     const auto fresh = static_cast<uint64_t>(std::ranges::count(fresh_, true));
     if (!batch.columns.empty() && fresh > 0) {
@@ -111,12 +135,43 @@ class Changes {
     numbers->resize(n);
   }
 
-  /// The first columns are those of the table; what RETURNING needs of others follows. `old`: the rows whose new values
-  /// they are; empty: they are new rows.
-  Status Store(RowBatch* batch, const RowRules& rules, std::span<const int64_t> old) {
+  /// The columns of SET may be written by themselves. (No foreign key refers to one: they are in no key.)
+  Status Update(RowBatch&& batch, std::vector<int64_t> numbers) {
+    seen_.Note(numbers, &fresh_);
+    const auto fresh = static_cast<uint64_t>(std::ranges::count(fresh_, true));
+    if (fresh == 0) return Status::Ok();
+    if (fresh < batch.rows) {
+      KeepRows(fresh_, &batch);
+      KeepNumbers(fresh_, &numbers);
+    }
+    RowBatch set;
+    set.rows = batch.rows;
+    if (statement_.sets_alone) {
+      set.columns = std::move(batch.columns);
+    } else {
+      std::vector<ColumnVector> others = TakeOthers(&batch);
+      if (statement_.rules) TESSERA_TRY(statement_.rules(&batch, rows_ + 1));
+      for (const int c : statement_.set_columns) set.columns.push_back(batch.columns[static_cast<size_t>(c)]);
+      std::ranges::move(others, std::back_inserter(batch.columns));
+    }
+    TESSERA_TRY(writer_.Update(statement_.set_columns, std::move(set), numbers, rows_ + 1));
+    if (returned_.wanted()) returned_.Add(std::move(batch));
+    rows_ += fresh;
+    return Status::Ok();
+  }
+
+  /// What RETURNING needs beside the columns of the table.
+  std::vector<ColumnVector> TakeOthers(RowBatch* batch) const {
     const auto end = batch->columns.begin() + static_cast<std::ptrdiff_t>(columns_);
     std::vector<ColumnVector> others(std::make_move_iterator(end), std::make_move_iterator(batch->columns.end()));
     batch->columns.erase(end, batch->columns.end());
+    return others;
+  }
+
+  /// The first columns are those of the table; what RETURNING needs of others follows. `old`: the rows whose new values
+  /// they are; empty: they are new rows.
+  Status Store(RowBatch* batch, const RowRules& rules, std::span<const int64_t> old) {
+    std::vector<ColumnVector> others = TakeOthers(batch);
     if (rules) TESSERA_TRY(rules(batch, rows_ + 1));
     TESSERA_TRY(writer_.Append(*batch, rows_ + 1));
     if (updated_ != nullptr && !old.empty()) TESSERA_TRY(updated_->Note(*statement_.target, old, *batch));
@@ -129,6 +184,7 @@ class Changes {
   TableWriter& writer_;
   ReturnedRows& returned_;
   const size_t columns_;
+  SeenRows seen_;
   std::vector<bool> fresh_;
   uint64_t rows_ = 0;
 };

@@ -68,8 +68,10 @@ Status WriteRows(SessionState* state, const Compiled& compiled, const Snapshot& 
   uint64_t rows = 0;
   auto append = [&](RowBatch&& batch) -> Status {
     if (s.rules) TESSERA_TRY(s.rules(&batch, rows + 1));
-    TESSERA_TRY(writer->Append(batch, rows + 1));
+    const uint64_t first = rows + 1;
     rows += batch.rows;
+    if (!returned->wanted()) return writer->Append(std::move(batch), first);
+    TESSERA_TRY(writer->Append(batch, first));
     returned->Add(std::move(batch));
     return Status::Ok();
   };

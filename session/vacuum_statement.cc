@@ -33,9 +33,9 @@ Status VacuumTable(SessionState* state, const std::string& name) {
   TESSERA_ASSIGN(const Compiled rows, Compile("SELECT * FROM " + SpelledName(name), *now, PlanOptionsOf(*state)));
   uint64_t written = 0;
   const auto append = [&](RowBatch&& batch) -> Status {
-    TESSERA_TRY(writer->Append(batch, written + 1));
+    const uint64_t first = written + 1;
     written += batch.rows;
-    return Status::Ok();
+    return writer->Append(std::move(batch), first);
   };
   TESSERA_TRY(RunProgram(state, *rows.program, *now, append));
   if (state->cancel) return Cancelled();

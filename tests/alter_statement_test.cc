@@ -120,6 +120,40 @@ TEST_F(AlterStatement, NewRows) {
   EXPECT_EQ(Ask(other.get(), "SELECT sum(v), max(n) FROM t"), "sum(v),max(n)\n560,x\n");
 }
 
+/// A column that comes or goes writes no file; what is kept of the other columns is kept by their files.
+TEST_F(AlterStatement, ColumnsComeAndGoInTheCatalogAlone) {
+  MakeTable();
+  const auto before = Table("t");
+  const auto files = Files();
+  const std::unique_ptr<Session> other = Open();
+  const auto theirs = Table(other.get(), "t");
+  EXPECT_EQ(Ask("ALTER TABLE t ADD COLUMN n TEXT DEFAULT 'x', ADD COLUMN m INTEGER"), "ALTER TABLE");
+  EXPECT_EQ(Ask("ALTER TABLE t DROP COLUMN k"), "ALTER TABLE");
+  EXPECT_EQ(Files(), files);
+  const auto after = Table("t");
+  EXPECT_EQ(after->id, before->id);
+  EXPECT_GT(after->version, before->version);
+  ASSERT_EQ(after->tablets.size(), before->tablets.size());
+  for (size_t t = 0; t < after->tablets.size(); ++t) {
+    EXPECT_EQ(after->tablets[t]->SourceOf(0).tablet, before->tablets[t]);
+    EXPECT_EQ(after->tablets[t]->SourceOf(0).column, 1);
+    EXPECT_EQ(after->tablets[t]->SourceOf(1).tablet, nullptr) << "a constant has no file";
+  }
+  EXPECT_EQ(after->statistics[0].max, 100);
+  EXPECT_EQ(after->statistics[1].distinct, 1u);
+  EXPECT_EQ(after->statistics[2].null_count, 10u);
+  for (const auto& tablet : theirs->tablets) EXPECT_TRUE(tablet->Chunk(0).ok()) << "a reader has the column yet";
+  EXPECT_EQ(Ask(other.get(), "SELECT sum(v), max(n), count(m) FROM t"), "sum(v),max(n),count(m)\n550,x,0\n");
+  // UPDATE writes one file for all tablets, which takes the place of the one before.
+  EXPECT_EQ(Ask("UPDATE t SET m = v"), "UPDATE 10");
+  EXPECT_EQ(Files().size(), files.size() + 1);
+  EXPECT_EQ(Table("t")->tablets[0]->SourceOf(0).tablet, before->tablets[0]);
+  EXPECT_EQ(Ask("UPDATE t SET m = m + 1 WHERE v > 20"), "UPDATE 8");
+  EXPECT_EQ(Ask(Open().get(), "SELECT sum(v), max(n), sum(m) FROM t"), "sum(v),max(n),sum(m)\n550,x,558\n");
+  EXPECT_EQ(Ask("VACUUM t"), "VACUUM");
+  EXPECT_EQ(Ask("SELECT sum(v), max(n), sum(m) FROM t"), "sum(v),max(n),sum(m)\n550,x,558\n");
+}
+
 TEST_F(AlterStatement, AnErrorChangesNothing) {
   MakeTable();
   const auto before = Table("t");

@@ -13,6 +13,7 @@
 #include "tablet/files/live_rows.h"
 #include "tests/memory_tablet.h"
 #include "vm/program/program.h"
+#include "vm/rows/late_texts.h"
 #include "vm/rows/row_set.h"
 #include "vm/rows/sorted_rows.h"
 
@@ -78,6 +79,9 @@ const Query& TheQuery() {
         tablet.rows = rows;
         tablet.file_bytes = 4096;
       }
+      m.layouts = {{0, {{{1, 1, 0, 4000, 5, {-1, 1}}, {4, 3, 4096, 96, 6, {0}}}, {}}},
+                   {2, {{}, {{0, "5"}, {1, std::nullopt}}}}};
+      m.tablets[2].file_bytes = 1;
     }
     return out;
   }();
@@ -127,7 +131,8 @@ bool UseShipment(std::string_view bytes) {
   for (const SqlType& type : section.columns) columns.push_back({"", type});
   vm::RowSet rows = vm::InUnitOrder(section, std::move(both));
   if (!vm::OrderAndLimit(section, strings, nullptr, &rows).ok()) return false;
-  const Result<RowBatch> batch = vm::DecodeRows(rows, columns, 0, std::min<size_t>(rows.rows, 100), strings, nullptr);
+  const Result<RowBatch> batch =
+      vm::DecodeRows(rows, columns, 0, std::min<size_t>(rows.rows, 100), strings, vm::LateTexts(), nullptr);
   if (!batch.ok()) return false;
   std::string text;
   for (size_t r = 0; r < batch->rows; ++r) {

@@ -514,6 +514,7 @@ TEST(Wire, CommandsComeBackOrAreRefused) {
   table.tablets.resize(3);
   table.tablets[2].tablet_id = 9;
   table.deleted = {{1, "rows"}, {2, ""}};
+  table.layouts = {{0, {{{7, 6, 4096, 500, 8, {1, -1}}}, {{0, "text"}}}}, {2, {{}, {{0, std::nullopt}, {1, ""}}}}};
   command.tables.tables = {table, table};
   command.tables.tables[1].is_told = true;
   const std::string bytes = WriteMessage(command);
@@ -543,6 +544,7 @@ TEST(Wire, CommandsComeBackOrAreRefused) {
   ASSERT_EQ(r.tables.tables[1].tablets.size(), 3u);
   EXPECT_EQ(r.tables.tables[1].tablets[2].tablet_id, 9);
   EXPECT_EQ(r.tables.tables[1].deleted, table.deleted);
+  EXPECT_EQ(r.tables.tables[1].layouts, table.layouts);
   for (size_t n = 0; n < bytes.size(); ++n) EXPECT_FALSE(ReadMessage(bytes.substr(0, n), &r).ok()) << n;
   EXPECT_FALSE(ReadMessage(bytes + "x", &r).ok());
 }

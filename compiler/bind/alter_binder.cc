@@ -126,6 +126,8 @@ class Alteration {
   }
 
   Result<size_t> ColumnOf(const ParseNode& command, int position) const;
+  /// Whether all rows may have the same value in a new column.
+  bool IsConstant(const ColumnSchema& column) const;
   /// A NULL that is stored, also in a row that was deleted, is found as rows are written anew, or is not there any more.
   void RewriteIfNull(size_t column);
   /// The text of SET DEFAULT.
@@ -143,8 +145,10 @@ class Alteration {
   std::vector<Source> from_;
   std::vector<const ParseNode*> checks_;  ///< new ones
   bool rewrites_ = false, changed_ = false;
-  bool cascade_ = false;  ///< foreign keys to keys that are dropped go, too
-  std::string nothing_;   ///< why an action has no effect
+  bool cascade_ = false;        ///< foreign keys to keys that are dropped go, too
+  bool moves_columns_ = false;  ///< columns were added or dropped
+  bool only_columns_ = true;    ///< ... and nothing else was done
+  std::string nothing_;         ///< why an action has no effect
 };
 
 Status Alteration::Apply(const ParseNode& command, int position) {
@@ -176,6 +180,7 @@ Status Alteration::Apply(const ParseNode& command, int position) {
       {"AT_EnableRowSecurity", "ROW LEVEL SECURITY", "There are no users."},
   };
   const std::string_view subtype = command.Text(Field::k_subtype);
+  only_columns_ &= subtype == "AT_AddColumn" || subtype == "AT_DropColumn";
   for (const Action& action : kActions) {
     if (action.subtype == subtype) return (this->*action.apply)(command, position);
   }
@@ -192,6 +197,12 @@ Result<size_t> Alteration::ColumnOf(const ParseNode& command, int position) cons
   now.schema = schema_;
   TESSERA_ASSIGN(const int column, FindTableColumn(now, command.Text(Field::k_name), position));
   return static_cast<size_t>(column);
+}
+
+bool Alteration::IsConstant(const ColumnSchema& column) const {
+  if (column.generated_text || column.default_expression) return false;
+  if (!column.default_text) return !column.not_null || table_.stored_rows == 0;
+  return ParseValue(*column.default_text, column.type).ok();
 }
 
 void Alteration::RewriteIfNull(size_t column) {
@@ -211,9 +222,14 @@ Status Alteration::AddColumn(const ParseNode& command, int position) {
     nothing_ = "column " + Quoted(name) + " exists";
     return {};
   }
+  const TableSchema before = schema_;
   TESSERA_TRY(tessera::AddColumn(definition, sql_, dialect_, snapshot_, &schema_));
   from_.push_back({-1, nullptr, -1});
-  rewrites_ = changed_ = true;
+  moves_columns_ = changed_ = true;
+  // Rows that it breaks a rule for are found as they are written anew.
+  const bool has_rules = schema_.primary_key != before.primary_key || schema_.checks.size() != before.checks.size() ||
+                         schema_.unique_keys.size() != before.unique_keys.size();
+  if (has_rules || !IsConstant(schema_.columns.back())) rewrites_ = true;
   return {};
 }
 
@@ -228,7 +244,7 @@ Status Alteration::DropColumn(const ParseNode& command, int position) {
   cascade_ = cascade_ || cascade;
   TESSERA_TRY(DropDependents(name, static_cast<int>(column), cascade, position));
   RemoveColumn(schema_.Find(name));
-  rewrites_ = changed_ = true;
+  moves_columns_ = changed_ = true;
   return {};
 }
 
@@ -499,7 +515,8 @@ Status Alteration::Finish(const char* command, int position, Statement* out) {
   SetSchema(table_, schema_, command, out);
   TESSERA_TRY(KeepForeignKeys(table_, cascade_, position, snapshot_, out));
   schema_ = out->schema;
-  if (rewrites_) return BindNewRows(out);
+  if (rewrites_ || (moves_columns_ && !only_columns_)) return BindNewRows(out);
+  for (size_t c = 0; moves_columns_ && c < from_.size(); ++c) out->sources.push_back(from_[c].column);
   if (!checks_.empty()) return BindWrongRows(out);
   return {};
 }

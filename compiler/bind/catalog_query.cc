@@ -169,9 +169,15 @@ std::unique_ptr<Query> CacheQuery(const Snapshot& snapshot, const std::vector<Ca
   struct Held {
     uint64_t bytes = 0, hits = 0;
   };
-  std::map<const Tablet*, const TableInfo*> tables;
+  // Caches have columns by the files in which they lie.
+  std::map<std::pair<const Tablet*, int>, std::pair<const TableInfo*, int>> places;
   for (const auto& table : snapshot.tables) {
-    for (const auto& tablet : table->tablets) tables[tablet.get()] = table.get();
+    for (const auto& tablet : table->tablets) {
+      for (int c = 0; c < static_cast<int>(table->schema.columns.size()); ++c) {
+        const ColumnSource source = tablet->SourceOf(c);
+        places[{source.tablet != nullptr ? source.tablet.get() : tablet.get(), source.column}] = {table.get(), c};
+      }
+    }
   }
   std::vector<ValueRow> rows;
   for (const CacheReport& cache : caches) {
@@ -182,9 +188,12 @@ std::unique_ptr<Query> CacheQuery(const Snapshot& snapshot, const std::vector<Ca
     std::map<std::pair<std::string, int>, Held> columns;
     for (const CachedColumn& column : cache.columns) {
       // (Tablets of a table that was dropped or replaced may still be there.)
-      const auto table = tables.find(&column.tablet->stored());
-      if (table == tables.end()) continue;
-      Held& held = columns[{table->second->schema.name, column.tablet->StoredColumn(column.column)}];
+      const int stored = column.tablet->StoredColumn(column.column);
+      const ColumnSource source = column.tablet->stored().SourceOf(stored);
+      const Tablet* const file = source.tablet != nullptr ? source.tablet.get() : &column.tablet->stored();
+      const auto place = places.find({file, source.column});
+      if (place == places.end()) continue;
+      Held& held = columns[{place->second.first->schema.name, place->second.second}];
       held.bytes += column.bytes;
       held.hits += column.hits;
     }

@@ -1,5 +1,6 @@
 #include "compiler/bind/change_binder.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -34,6 +35,24 @@ Status BindRows(const ParseNode& node, Field others, const Snapshot& snapshot, S
   return {};
 }
 
+bool HasGenerated(const TableSchema& schema) {
+  return std::ranges::any_of(schema.columns, [](const ColumnSchema& c) { return c.generated_text.has_value(); });
+}
+
+/// See Statement::set_columns. What is computed of others may get another value.
+std::vector<int> SetColumns(const std::vector<ExprPtr>& values, const TableSchema& schema) {
+  std::vector<int> columns;
+  for (size_t c = 0; c < values.size(); ++c) {
+    if (values[c] != nullptr || schema.columns[c].generated_text) columns.push_back(static_cast<int>(c));
+  }
+  std::vector<const std::vector<int>*> fixed = {&schema.primary_key, &schema.cluster_by, &schema.distribute_by};
+  for (const UniqueKey& key : schema.unique_keys) fixed.push_back(&key.columns);
+  const auto is_fixed = [&](int c) {
+    return std::ranges::any_of(fixed, [&](const std::vector<int>* list) { return std::ranges::count(*list, c) > 0; });
+  };
+  return std::ranges::any_of(columns, is_fixed) ? std::vector<int>() : columns;
+}
+
 }  // namespace
 
 Status BindDelete(const ParseNode& node, std::string_view sql, const Dialect& dialect, const Snapshot& snapshot,
@@ -61,9 +80,26 @@ Status BindUpdate(const ParseNode& node, std::string_view sql, const Dialect& di
   TESSERA_TRY(BindRows(node, Field::k_fromClause, snapshot, out, &block));
   std::vector<ExprPtr> values;
   TESSERA_TRY(BindSetList(*node.Get(Field::k_targetList), *out->target, block.scope, "UPDATE", &block, &values));
-  TESSERA_TRY(AddNewValues(std::move(values), *out->target, dialect, block.query.get(), &out->rules));
-  if (node.Get(Field::k_returningList) != nullptr)
-    TESSERA_TRY(BindReturning(node, block.scope, block.context, block.query.get(), out));
+  const bool returns = node.Get(Field::k_returningList) != nullptr;
+  const TableSchema& schema = out->target->schema;
+  out->set_columns = SetColumns(values, schema);
+  out->sets_alone = !out->set_columns.empty() && !returns && schema.checks.empty() && !HasGenerated(schema);
+  if (out->sets_alone) {
+    TableInfo set;
+    set.schema.name = schema.name;
+    std::vector<int> given;
+    for (const int c : out->set_columns) {
+      const ColumnSchema& column = schema.columns[static_cast<size_t>(c)];
+      given.push_back(static_cast<int>(given.size()));
+      set.schema.columns.push_back(column);
+      block.query->outputs.push_back({std::move(values[static_cast<size_t>(c)]), column.name});
+    }
+    block.query->visible = static_cast<int>(given.size());
+    TESSERA_TRY(FitToTable(block.query.get(), set, given, dialect));
+  } else {
+    TESSERA_TRY(AddNewValues(std::move(values), *out->target, dialect, block.query.get(), &out->rules));
+  }
+  if (returns) TESSERA_TRY(BindReturning(node, block.scope, block.context, block.query.get(), out));
   AddRowNumber(*out->target, block.query.get());
   out->query = block.Take();
   return {};

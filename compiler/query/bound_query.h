@@ -269,7 +269,11 @@ struct Statement {
   /// that the program reads.
   std::shared_ptr<const TableInfo> target;
   RowBatch values;  ///< kInsert VALUES: all columns in schema order, cast to their types; missing ones NULL
-  RowRules rules;   ///< kInsert, kUpdate, kAlterTable; empty if the target has none
+  /// kUpdate: the columns that get values, ascending, if they may be written by themselves: none is in a key, or orders rows;
+  /// else empty.
+  std::vector<int> set_columns;
+  bool sets_alone = false;  ///< the query has these columns alone before the number, and not all of the table
+  RowRules rules;           ///< kInsert, kUpdate, kAlterTable; empty if the target has none
   std::unique_ptr<OnConflict> on_conflict;  ///< kInsert; nullptr: there is none
   std::vector<MergeAction> merge_actions;   ///< kMerge
   /// RETURNING, or nullptr: a query over `changed`, a table that gets the rows when the statement runs: with the target's
@@ -279,7 +283,10 @@ struct Statement {
   TableSchema schema;  ///< kCreateTable, kRefreshView; kAlterTable: what it is afterwards
   /// kAlterTable, kDropTable CASCADE: other tables that change with it, under their names, and what they are afterwards.
   std::vector<TableSchema> dependents;
-  bool rewrites = false;                   ///< kAlterTable: `query` gives all rows anew
+  bool rewrites = false;  ///< kAlterTable: `query` gives all rows anew
+  /// kAlterTable: columns were added or dropped, and nothing else: by column of `schema`, that of the table, or -1 for one
+  /// that is its constant default in all rows. Else empty.
+  std::vector<int> sources;
   EnumType type;                           ///< kCreateType; kDropType: its name
   Macro macro;                             ///< kCreateMacro; kDropMacro: its name and kind
   std::shared_ptr<const ViewSchema> view;  ///< kCreateView

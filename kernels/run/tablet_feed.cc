@@ -360,11 +360,12 @@ uint64_t TabletFeed::FindNeeds(const vm::TabletEncoding& encoded) {
   return bytes;
 }
 
-tessera::Result<ColumnCache::TabletPieces*> TabletFeed::PiecesOf(const std::shared_ptr<const Tablet>& tablet,
-                                                                 int column) {
-  const std::shared_ptr<const Tablet> unmarked =
-      column < static_cast<int>(context_.table->schema.columns.size()) ? tablet->unmarked() : nullptr;
-  return gpu_.cache.Find(unmarked != nullptr ? unmarked : tablet);
+tessera::Result<TabletFeed::StoredPieces> TabletFeed::PiecesOf(const std::shared_ptr<const Tablet>& tablet,
+                                                               int column) {
+  const ColumnSource source = tablet->SourceOf(column);
+  TESSERA_ASSIGN(ColumnCache::TabletPieces * pieces,
+                 gpu_.cache.Find(source.tablet != nullptr ? source.tablet : tablet));
+  return StoredPieces{pieces, source.column};
 }
 
 Status TabletFeed::Upload(size_t at, const FindSparseSlots& find_sparse, TabletBatch* batch) {
@@ -377,12 +378,12 @@ Status TabletFeed::Upload(size_t at, const FindSparseSlots& find_sparse, TabletB
   batch->nulls.resize(first + encoded.slots.size());
   batch->bits.resize(first + encoded.slots.size());
   for (size_t i = 0; i < encoded.slots.size(); ++i) {
-    const int column = section_.slots[i].column;
-    TESSERA_ASSIGN(ColumnCache::TabletPieces * pieces, PiecesOf(tablet, column));
+    TESSERA_ASSIGN(const StoredPieces stored, PiecesOf(tablet, section_.slots[i].column));
+    const auto [pieces, column] = stored;
     const Chunk& chunk = *encoded.chunks[i];
     if (encoded.slots[i].row_codes && !encoded.slots[i].all_null) {
       TESSERA_ASSIGN(batch->codes[first + i], gpu_.RowNumbers());
-    } else if (needs_[i].codes && ReadInPlace(at, i, find_sparse, pieces, batch)) {
+    } else if (needs_[i].codes && ReadInPlace(at, i, find_sparse, stored, batch)) {
       // Nothing is copied.
     } else if (needs_[i].codes && chunk.packed_codes != nullptr &&
                !(chunk.codes != nullptr && FileMapping::any_lost())) {
@@ -400,9 +401,9 @@ Status TabletFeed::Upload(size_t at, const FindSparseSlots& find_sparse, TabletB
   for (size_t i = 0; i < encoded.predicates.size(); ++i) {
     if (!encoded.predicates[i].on_device) continue;
     const size_t slot = static_cast<size_t>(encoded.predicates[i].slot);
-    const int column = section_.slots[slot].column;
     const Chunk& chunk = *encoded.chunks[slot];
-    TESSERA_ASSIGN(ColumnCache::TabletPieces * pieces, PiecesOf(tablet, column));
+    TESSERA_ASSIGN(const StoredPieces stored, PiecesOf(tablet, section_.slots[slot].column));
+    const auto [pieces, column] = stored;
     TextPiece& piece = batch->texts.emplace_back(TextPiece{at, i});
     TESSERA_ASSIGN(piece.offsets, gpu_.cache.Fetch(pieces, column, ColumnCache::Stream::kOffsets,
                                                    reinterpret_cast<const uint8_t*>(chunk.entry_offsets),
@@ -418,10 +419,10 @@ uint64_t TabletFeed::ReadOf(size_t slot, uint64_t bytes) const {
   return static_cast<uint64_t>((*sparse_)[slot].touched * static_cast<double>(bytes));
 }
 
-bool TabletFeed::ReadInPlace(size_t at, size_t slot, const FindSparseSlots& find_sparse,
-                             ColumnCache::TabletPieces* pieces, TabletBatch* batch) {
+bool TabletFeed::ReadInPlace(size_t at, size_t slot, const FindSparseSlots& find_sparse, const StoredPieces& stored,
+                             TabletBatch* batch) {
   const int column = section_.slots[slot].column;
-  if (!gpu_.cache.has_pinned_pages() || ColumnCache::HasCodes(*pieces, column)) return false;
+  if (!gpu_.cache.has_pinned_pages() || ColumnCache::HasCodes(*stored.pieces, stored.column)) return false;
   const vm::TabletEncoding& encoded = batch->tablets[at];
   if (!sparse_.has_value()) sparse_ = find_sparse(encoded);
   if (sparse_->empty() || !(*sparse_)[slot].is_sparse) return false;
@@ -439,7 +440,7 @@ bool TabletFeed::ReadInPlace(size_t at, size_t slot, const FindSparseSlots& find
     stream = chunk.packed_codes;
     bytes = chunk.packed_bytes;
   }
-  if (stream == nullptr || !gpu_.cache.ReadInPlace(pieces, column, stream, bytes, fits_)) return false;
+  if (stream == nullptr || !gpu_.cache.ReadInPlace(stored.pieces, stored.column, stream, bytes, fits_)) return false;
   const size_t place = at * encoded.slots.size() + slot;
   batch->codes[place] = bits.at != nullptr ? bits.at : stream;
   batch->bits[place] = bits;
@@ -455,9 +456,9 @@ Status TabletFeed::UnpackBits(TabletBatch* batch) {
     const size_t slot = i % slots;
     const Chunk& chunk = *batch->tablets[i / slots].chunks[slot];
     const std::shared_ptr<const Tablet>& tablet = context_.table->tablets[batch->numbers[i / slots]];
-    TESSERA_ASSIGN(ColumnCache::TabletPieces * pieces, PiecesOf(tablet, section_.slots[slot].column));
+    TESSERA_ASSIGN(const StoredPieces stored, PiecesOf(tablet, section_.slots[slot].column));
     TESSERA_ASSIGN(batch->codes[i],
-                   gpu_.cache.FetchPacked(pieces, section_.slots[slot].column, chunk, &batch->pinned, &copied_));
+                   gpu_.cache.FetchPacked(stored.pieces, stored.column, chunk, &batch->pinned, &copied_));
     batch->bits[i] = {};
     if (gpu_.cache.HasEnoughToStart(Threads(context_))) TESSERA_TRY(StartCopies(batch));
     if (!first_pass_) continue;

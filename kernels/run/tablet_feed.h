@@ -111,10 +111,15 @@ class TabletFeed {
   /// Finds out which streams of the slots' chunks the section reads in this tablet, for Upload. Returns their bytes.
   uint64_t FindNeeds(const vm::TabletEncoding& encoded);
   Status Upload(size_t at, const FindSparseSlots& find_sparse, TabletBatch* batch);
-  /// Where the cache has a column of the tablet: stored ones stay there when rows are deleted.
-  tessera::Result<ColumnCache::TabletPieces*> PiecesOf(const std::shared_ptr<const Tablet>& tablet, int column);
+  /// A column of a file as the cache has it.
+  struct StoredPieces {
+    ColumnCache::TabletPieces* pieces;
+    int column;
+  };
+  /// Where the cache has a column of the tablet: stored ones stay there when rows are deleted, or other columns are updated.
+  tessera::Result<StoredPieces> PiecesOf(const std::shared_ptr<const Tablet>& tablet, int column);
   /// Whether codes of a slot of tablet `at` of the batch are read where they are mapped. The batch knows where, then.
-  bool ReadInPlace(size_t at, size_t slot, const FindSparseSlots& find_sparse, ColumnCache::TabletPieces* pieces,
+  bool ReadInPlace(size_t at, size_t slot, const FindSparseSlots& find_sparse, const StoredPieces& stored,
                    TabletBatch* batch);
   /// Tablets from `number` on that several threads encode before the copies of the first of them start.
   size_t SharedTablets(size_t number, size_t workers) const;

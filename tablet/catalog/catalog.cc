@@ -34,7 +34,7 @@ namespace {
 constexpr int kApplicationId = 0x54534352;  // "TSCR"
 /// Without and with the table of defaults, with that of constraints, with types or what is computed for each row, with
 /// clustered tables, with distributed ones, with deleted rows, with views or macros, and with a commit log, short tablets
-/// before the last, foreign keys or materialised views. Each is made with the first entry.
+/// before the last, foreign keys, materialised views or tablets of several files. Each is made with the first entry.
 constexpr int kUserVersion = 1, kVersionWithDefaults = 2, kVersionWithConstraints = 3, kVersionWithTypes = 4,
               kVersionWithClusters = 5, kVersionWithBuckets = 6, kVersionWithDeletedRows = 7,
               kVersionWithShortTablets = 9, kVersionWithForeignKeys = 9,
@@ -294,7 +294,7 @@ Result<Catalog::State> Catalog::Check() {
   // Another schema could make a SELECT or an INSERT run expressions of its own.
   const std::string_view kSchemas[] = {kSchema,       kDefaultsSchema,    kConstraintsSchema,
                                        kTypesSchema,  kDeletedRowsSchema, kViewsSchema,
-                                       kMacrosSchema, kLogSchema};
+                                       kMacrosSchema, kLogSchema,         kLayoutsSchema};
   Statement query(this, "SELECT type, sql FROM sqlite_schema");
   for (;;) {
     TESSERA_ASSIGN(bool row, query.Step());
@@ -329,6 +329,7 @@ Status Catalog::Initialise(const CatalogContents& contents, const std::vector<st
     TESSERA_TRY(WriteTable(table, sketches[t]));
     TESSERA_TRY(InsertTablets(table, 0));
     TESSERA_TRY(WriteDeletedRows({}, table));
+    TESSERA_TRY(WriteLayouts({}, table));
   }
   if (!contents.types.empty()) TESSERA_TRY(WriteTypes(contents.types));
   if (!contents.macros.empty()) TESSERA_TRY(WriteMacros(contents.macros));
@@ -460,6 +461,7 @@ Result<CatalogContents> Catalog::LoadInTransaction(const CatalogContents* before
       all_columns != columns || all_tablets != static_cast<int64_t>(tablets.size())) {
     return Corrupt("it has columns, defaults, constraints, tablets or deleted rows of a table that is missing");
   }
+  TESSERA_TRY(CheckLayouts(contents));
   return contents;
 }
 
@@ -528,9 +530,8 @@ Result<std::shared_ptr<const TableRecord>> Catalog::LoadTable(TableRecord table,
   std::sort(key.begin(), key.end());
   for (size_t i = 0; i < key.size(); ++i) {
     const auto& [position, column] = key[i];
-    if (position != static_cast<int64_t>(i) || !table.schema.columns[static_cast<size_t>(column)].not_null) {
+    if (position != static_cast<int64_t>(i) || !table.schema.columns[static_cast<size_t>(column)].not_null)
       return Corrupt("a wrong primary key" + of_table);
-    }
     table.schema.primary_key.push_back(column);
   }
   Statement query(this,
@@ -551,6 +552,7 @@ Result<std::shared_ptr<const TableRecord>> Catalog::LoadTable(TableRecord table,
     table.tablets.push_back(tablet);
   }
   TESSERA_TRY(LoadDeletedRows(&table));
+  TESSERA_TRY(LoadLayouts(&table, next_tablet_id));
   if (!SetBuckets(buckets, &table)) return Corrupt("wrong buckets of tablets" + of_table);
   if (TableChecksum(table) != table.checksum) return Corrupt("a wrong checksum" + of_table);
   if (Status status = CheckSchema(table.schema); !status.ok()) return Corrupt(status.message());
@@ -693,6 +695,7 @@ Result<bool> Catalog::HasTable(const char* name) {
 }
 
 Status Catalog::DeleteTablets(int64_t table_id) {
+  TESSERA_TRY(DeleteLayouts(table_id));
   TESSERA_ASSIGN(const bool has_deleted, HasTable("deleted_rows"));
   if (has_deleted) {
     Statement deleted(this, "DELETE FROM deleted_rows WHERE tablet_id IN (SELECT id FROM tablets WHERE table_id = ?)");
@@ -849,7 +852,8 @@ Status Catalog::WriteChange(const TableRecord& before, const TableRecord& after,
   Statement remove(this, "DELETE FROM tablets WHERE table_id = ? AND position >= ?");
   TESSERA_TRY(remove.Bind(after.id).Bind(static_cast<int64_t>(same)).Run());
   TESSERA_TRY(InsertTablets(after, same));
-  return WriteDeletedRows(before, after);
+  TESSERA_TRY(WriteDeletedRows(before, after));
+  return WriteLayouts(before, after);
 }
 
 Result<Durability> Catalog::UpdateTable(const CatalogContents& state, const TableRecord& before, TableRecord after,

@@ -155,6 +155,12 @@ class Catalog {
   Status LoadDeletedRows(TableRecord* table);
   /// Brings the rows that are kept as deleted from those of `before` to those of `after`.
   Status WriteDeletedRows(const TableRecord& before, const TableRecord& after);
+  // catalog_layouts.cc: the tables of files and constants, which are made with the first tablet of several files
+  static const char kLayoutsSchema[];
+  Status LoadLayouts(TableRecord* table, int64_t next_tablet_id);
+  Status WriteLayouts(const TableRecord& before, const TableRecord& after);
+  Status DeleteLayouts(int64_t table_id);
+  Status CheckLayouts(const CatalogContents& contents);
   Status DeleteTablets(int64_t table_id);
   Status DeleteTable(int64_t table_id);
   void SetVersion(const TableRecord& before, TableRecord* after) const;

@@ -66,6 +66,26 @@ uint64_t TableChecksum(const TableRecord& table) {
     bytes.Add(tablet.id);
     bytes.Add(tablet.live->checksum());
   }
+  for (const TabletRecord& tablet : table.tablets) {
+    if (tablet.layout == nullptr) continue;
+    bytes.Add(tablet.id);
+    bytes.Add(static_cast<int64_t>(tablet.layout->files.size()));
+    for (const ColumnFile& file : tablet.layout->files) {
+      bytes.Add(file.id);
+      bytes.Add(file.file_id);
+      bytes.Add(file.offset);
+      bytes.Add(file.bytes);
+      bytes.Add(file.header_checksum);
+      bytes.Add(static_cast<int64_t>(file.columns.size()));
+      for (const int32_t column : file.columns) bytes.Add(int64_t{column});
+    }
+    bytes.Add(static_cast<int64_t>(tablet.layout->constants.size()));
+    for (const ConstantColumn& constant : tablet.layout->constants) {
+      bytes.Add(int64_t{constant.column});
+      bytes.Add(int64_t{constant.value.has_value()});
+      bytes.Add(std::string_view(constant.value.value_or("")));
+    }
+  }
   return ChecksumOf(bytes);
 }
 

@@ -50,7 +50,7 @@ Status WriteWhole(const std::string& path, std::string_view bytes) {
   return {};
 }
 
-/// New tablets of `after` and tablets that have lost rows: whether they are few.
+/// New tablets of `after` and tablets that have lost rows: whether they are few, and each new one is one file.
 bool IsSmall(const TableRecord& before, const TableRecord& after, std::vector<const TabletRecord*>* added) {
   std::unordered_map<int64_t, const LiveRows*> old;
   for (const TabletRecord& tablet : before.tablets) old[tablet.id] = tablet.live.get();
@@ -58,6 +58,7 @@ bool IsSmall(const TableRecord& before, const TableRecord& after, std::vector<co
   for (const TabletRecord& tablet : after.tablets) {
     const auto known = old.find(tablet.id);
     if (known == old.end()) {
+      if (tablet.layout != nullptr) return false;
       added->push_back(&tablet);
       bytes += tablet.file_bytes;
     } else if (tablet.live != nullptr && tablet.live.get() != known->second) {

@@ -2,6 +2,8 @@
 //
 // Tablets are immutable, so a snapshot, which keeps its files, is enough: writers and readers go on. Files are copied and not
 // linked: a link would share each damaged block with the original, and a copy is kept for just that.
+#include <algorithm>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -11,6 +13,26 @@
 #include "tablet/files/new_directory.h"
 
 namespace tessera {
+namespace {
+
+struct FileSize {
+  uint64_t bytes = 0;
+  bool may_be_longer = false;  ///< it may have columns of tablets that are not there any more
+};
+
+void NoteSizes(const TabletRecord& tablet, std::map<int64_t, FileSize>* sizes) {
+  if (tablet.layout == nullptr) {
+    (*sizes)[tablet.id] = {tablet.file_bytes};
+    return;
+  }
+  for (const ColumnFile& columns : tablet.layout->files) {
+    FileSize& size = (*sizes)[columns.file_id];
+    size.bytes = std::max(size.bytes, columns.offset + columns.bytes);
+    size.may_be_longer = true;
+  }
+}
+
+}  // namespace
 
 Status DatabaseDirectory::ReadWhole(CatalogContents* contents, std::vector<std::vector<std::string>>* sketches,
                                     std::shared_ptr<const Snapshot>* snapshot) {
@@ -46,11 +68,13 @@ Status DatabaseDirectory::CopyTo(const std::string& directory) {
                    Catalog::Open(copy.path() + "/" + kCatalogFile, directory, Catalog::Access::kCreate));
     TESSERA_TRY(snapshot == nullptr ? catalog->Initialise() : catalog->Initialise(contents, sketches));
   }
+  std::map<int64_t, FileSize> sizes;
   for (const auto& table : contents.tables) {
-    for (const TabletRecord& tablet : table->tablets) {
-      const std::string file = TabletFileName(tablet.id);
-      TESSERA_TRY(copy.CopyFile(FilePath(file), file, tablet.file_bytes));
-    }
+    for (const TabletRecord& tablet : table->tablets) NoteSizes(tablet, &sizes);
+  }
+  for (const auto& [id, size] : sizes) {
+    const std::string file = TabletFileName(id);
+    TESSERA_TRY(copy.CopyFile(FilePath(file), file, size.bytes, size.may_be_longer));
   }
   TESSERA_TRY(ReaderLock::Open(copy.path(), false).status());
   return copy.Commit();

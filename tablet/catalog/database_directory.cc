@@ -17,6 +17,7 @@
 #include "tablet/files/file_syncer.h"
 #include "tablet/files/io_error.h"
 #include "tablet/files/regular_file.h"
+#include "tablet/files/tablet_of_files.h"
 
 namespace tessera {
 namespace {
@@ -54,6 +55,12 @@ Status SyncFiles(const std::vector<std::string>& paths) {
 std::string ParentOf(std::string_view path) {
   while (path.size() > 1 && path.back() == '/') path.remove_suffix(1);
   return std::filesystem::path(path).parent_path().string();
+}
+
+std::shared_ptr<const TabletFile::Types> TypesOf(const TableRecord& table) {
+  auto types = std::make_shared<TabletFile::Types>();
+  for (const ColumnSchema& column : table.schema.columns) types->push_back(column.type);
+  return types;
 }
 
 Status NotWritable(const std::string& name, int error) {
@@ -240,11 +247,17 @@ bool DatabaseDirectory::MayLog() {
   return true;
 }
 
-std::unordered_set<int64_t> DatabaseDirectory::UsedTablets() const {
-  std::unordered_set<int64_t> used;
+DatabaseDirectory::UsedFiles DatabaseDirectory::Used() const {
+  UsedFiles used;
   const auto add = [&](const CatalogContents& contents) {
     for (const auto& table : contents.tables) {
-      for (const TabletRecord& tablet : table->tablets) used.insert(tablet.id);
+      for (const TabletRecord& tablet : table->tablets) {
+        if (tablet.layout != nullptr) used.tablets.insert(tablet.id);
+        ForEachFile(tablet, [&](int64_t file, int64_t columns) {
+          used.files.insert(file);
+          used.columns.insert(columns);
+        });
+      }
     }
   };
   add(contents_);
@@ -252,16 +265,27 @@ std::unordered_set<int64_t> DatabaseDirectory::UsedTablets() const {
   return used;
 }
 
-std::unordered_set<int64_t> DatabaseDirectory::ForgetTablets(const std::unordered_set<int64_t>& used) {
+std::unordered_set<int64_t> DatabaseDirectory::ForgetTablets(const UsedFiles& used) {
   std::erase_if(infos_, [&](const auto& info) { return std::ranges::count(contents_.tables, info.first) == 0; });
-  for (auto& [id, tablet] : tablets_) {
-    if (!used.contains(id)) replaced_.emplace_back(id, std::exchange(tablet, nullptr));
+  std::erase_if(of_files_, [&](const auto& tablet) { return !used.tablets.contains(tablet.first); });
+  for (auto& [id, file] : files_) {
+    if (used.columns.contains(id)) continue;
+    replaced_.emplace_back(file->identity().file(), file);
+    file = nullptr;
   }
-  std::erase_if(tablets_, [](const auto& tablet) { return tablet.second == nullptr; });
+  std::erase_if(files_, [](const auto& file) { return file.second == nullptr; });
   std::erase_if(replaced_, [](const auto& tablet) { return tablet.second.expired(); });
   std::unordered_set<int64_t> in_use;
   for (const auto& [id, tablet] : replaced_) in_use.insert(id);
   return in_use;
+}
+
+std::shared_ptr<const Tablet> DatabaseDirectory::OpenTablet(const CatalogContents& contents, const TableRecord& table,
+                                                            const TabletRecord& tablet) const {
+  return MakeTablet(IdentityOf(contents, table, tablet), tablet.layout.get(), TypesOf(table),
+                    [&](const TabletIdentity& identity, std::shared_ptr<const TabletFile::Types> types) {
+                      return tessera::OpenTablet(path_, identity, std::move(types));
+                    });
 }
 
 TabletIdentity DatabaseDirectory::IdentityOf(const CatalogContents& contents, const TableRecord& table,
@@ -297,18 +321,26 @@ std::shared_ptr<const TableInfo> DatabaseDirectory::MakeInfo(const CatalogConten
   if (record->tablet_rows != 0) info->schema.tablet_rows = record->tablet_rows;
   info->rows = info->stored_rows = record->rows();
   info->statistics = record->statistics;
-  auto types = std::make_shared<TabletFile::Types>();
-  for (const ColumnSchema& column : record->schema.columns) types->push_back(column.type);
-
+  const std::shared_ptr<const TabletFile::Types> types = TypesOf(*record);
+  // A file that an earlier snapshot had keeps its object, with its mapping and its verified chunks.
+  const auto open = [&](const TabletIdentity& identity, std::shared_ptr<const TabletFile::Types> of_file) {
+    std::shared_ptr<const TabletFile>& known = files_[identity.tablet_id];
+    // (DROP COLUMN may have been rolled back.)
+    if (known != nullptr && !known->Reads(*of_file))
+      replaced_.emplace_back(identity.file(), std::exchange(known, nullptr));
+    if (known == nullptr) known = tessera::OpenTablet(path_, identity, std::move(of_file));
+    return known;
+  };
   std::vector<std::shared_ptr<const LiveRows>> live;
   for (const TabletRecord& tablet : record->tablets) {
-    // A tablet that an earlier snapshot had keeps its object, with its mapping and its verified chunks.
-    std::shared_ptr<const Tablet>& known = tablets_[tablet.id];
-    if (known == nullptr) {
-      known = std::make_shared<const TabletFile>(FilePath(TabletFileName(tablet.id)),
-                                                 IdentityOf(contents, *record, tablet), types);
+    const TabletIdentity identity = IdentityOf(contents, *record, tablet);
+    if (tablet.layout == nullptr) {
+      info->tablets.push_back(open(identity, types));
+    } else {
+      std::shared_ptr<const Tablet>& known = of_files_[tablet.id];
+      if (known == nullptr) known = MakeTablet(identity, tablet.layout.get(), types, open);
+      info->tablets.push_back(known);
     }
-    info->tablets.push_back(known);
     live.push_back(tablet.live);
     if (!record->schema.distribute_by.empty()) info->buckets.push_back(tablet.bucket);
   }
@@ -339,9 +371,11 @@ Result<std::shared_ptr<const Snapshot>> DatabaseDirectory::Read() {
     }
     infos_ = std::move(infos);
     infos_current_ = true;
-    size_t tablets = 0;
-    for (const auto& record : contents_.tables) tablets += record->tablets.size();
-    if (tablets_.size() > tablets) (void)ForgetTablets(UsedTablets());
+    size_t files = 0;
+    for (const auto& record : contents_.tables) {
+      for (const TabletRecord& tablet : record->tablets) ForEachFile(tablet, [&](int64_t, int64_t) { ++files; });
+    }
+    if (files_.size() > files) (void)ForgetTablets(Used());
   }
   // Every pointer to a table also holds the lock, through the one control block that they share.
   struct Held {
@@ -437,21 +471,26 @@ void DatabaseDirectory::NoteGiven() {
 
 Status DatabaseDirectory::SyncTablets() const {
   if (!durable()) return {};
-  std::unordered_set<int64_t> old;
+  std::unordered_set<int64_t> synced;
   for (const auto& table : transaction_->marks[0].tables) {
-    for (const TabletRecord& tablet : table->tablets) old.insert(tablet.id);
+    for (const TabletRecord& tablet : table->tablets)
+      ForEachFile(tablet, [&](int64_t file, int64_t) { synced.insert(file); });
   }
-  FileSyncer syncer(true, nullptr);
-  bool any = false;
+  std::vector<int64_t> made;
   for (const auto& table : contents_.tables) {
     for (const TabletRecord& tablet : table->tablets) {
-      if (old.contains(tablet.id)) continue;
-      const std::string path = FilePath(TabletFileName(tablet.id));
-      TESSERA_ASSIGN(FileDescriptor file, OpenRegularFile(path, O_RDONLY));
-      syncer.Add(std::move(file), path, "");
-      any = true;
+      ForEachFile(tablet, [&](int64_t file, int64_t) {
+        if (synced.insert(file).second) made.push_back(file);
+      });
     }
   }
+  FileSyncer syncer(true, nullptr);
+  for (const int64_t id : made) {
+    const std::string path = FilePath(TabletFileName(id));
+    TESSERA_ASSIGN(FileDescriptor file, OpenRegularFile(path, O_RDONLY));
+    syncer.Add(std::move(file), path, "");
+  }
+  const bool any = !made.empty();
   TESSERA_TRY(syncer.Finish(nullptr));
   return any ? SyncDirectory() : Status();
 }
@@ -592,7 +631,8 @@ Result<std::vector<std::string>> DatabaseDirectory::Sketches(const TableRecord& 
 
 void DatabaseDirectory::Sweep(const std::vector<std::string>* listed) {
   garbage_ = false;
-  const std::unordered_set<int64_t> used = UsedTablets();
+  const UsedFiles all_used = Used();
+  const std::unordered_set<int64_t>& used = all_used.files;
   seen_.insert(used.begin(), used.end());
   std::vector<std::string> names;
   if (listed == nullptr) {
@@ -611,7 +651,7 @@ void DatabaseDirectory::Sweep(const std::vector<std::string>* listed) {
     if (const int64_t id = TabletIdOfFileName(name); id >= 0) seen_.insert(id);
   }
   // (Under its own lock this process may remove files, but for those that a snapshot may open yet.)
-  const std::unordered_set<int64_t> in_use = ForgetTablets(used);
+  const std::unordered_set<int64_t> in_use = ForgetTablets(all_used);
   const auto left =
       std::erase_if(names, [&](const std::string& name) { return in_use.contains(TabletIdOfFileName(name)); });
   garbage_ = left > 0;

@@ -99,6 +99,9 @@ class DatabaseDirectory : public std::enable_shared_from_this<DatabaseDirectory>
   /// place. REQUIRES: !InTransaction().
   Status CopyTo(const std::string& directory);
 
+  /// The tablet in its files, apart from those that snapshots have.
+  std::shared_ptr<const Tablet> OpenTablet(const CatalogContents& contents, const TableRecord& table,
+                                           const TabletRecord& tablet) const;
   TabletIdentity IdentityOf(const CatalogContents& contents, const TableRecord& table,
                             const TabletRecord& tablet) const;
   /// What is in doubt about the changes since the last call; empty if nothing is.
@@ -141,11 +144,16 @@ class DatabaseDirectory : public std::enable_shared_from_this<DatabaseDirectory>
   /// Whether a change may become a record of the commit log. Such a record is of no use if SQLite's file, to which it is added,
   /// becomes an older one.
   bool MayLog();
+  struct UsedFiles {
+    std::unordered_set<int64_t> files;    ///< by the numbers in their names
+    std::unordered_set<int64_t> columns;  ///< of tablets, by those in their headers
+    std::unordered_set<int64_t> tablets;  ///< that have several files, by their identifiers
+  };
   /// By the catalog, as it is and as it may become when the transaction is rolled back.
-  std::unordered_set<int64_t> UsedTablets() const;
-  /// Forgets the objects of all but the tablets that are `used` by the catalog. Returns the others that a
-  /// snapshot has, which may open them yet.
-  std::unordered_set<int64_t> ForgetTablets(const std::unordered_set<int64_t>& used);
+  UsedFiles Used() const;
+  /// Forgets the objects of all but what is `used` by the catalog. Returns the numbers of the other files that a snapshot
+  /// has, which may open them yet.
+  std::unordered_set<int64_t> ForgetTablets(const UsedFiles& used);
   /// Removes what is neither a tablet's file in contents_ nor the database's own, unless a reader might use it: of the files
   /// `listed`; nullptr: of those that this object has seen in the catalog, because a list takes long beside an INSERT of one
   /// row. REQUIRES: the writer lock and mutex_ are held and contents_ is up to date.
@@ -168,11 +176,13 @@ class DatabaseDirectory : public std::enable_shared_from_this<DatabaseDirectory>
   /// and verified chunks survive, and handed out again only under a new hold and an unchanged catalog.
   std::vector<std::pair<std::shared_ptr<const TableRecord>, std::shared_ptr<const TableInfo>>> infos_;
   std::weak_ptr<const Snapshot> snapshot_;
-  std::map<int64_t, std::shared_ptr<const Tablet>>
-      tablets_;  ///< of the catalog, by identifier, as far as they were asked for
-  std::vector<std::pair<int64_t, std::weak_ptr<const Tablet>>> replaced_;  ///< of earlier catalogs
+  // Of the catalog, as far as they were asked for.
+  std::map<int64_t, std::shared_ptr<const TabletFile>> files_;  ///< by the identifier in their headers
+  std::map<int64_t, std::shared_ptr<const Tablet>> of_files_;   ///< tablets of several of them, by identifier
+  std::vector<std::pair<int64_t, std::weak_ptr<const Tablet>>>
+      replaced_;                      ///< of earlier catalogs, by the files' numbers
   bool garbage_ = false;              ///< the last Sweep() left files that a reader might use
-  std::unordered_set<int64_t> seen_;  ///< tablets that the catalog had when Sweep() last looked, and those that it left
+  std::unordered_set<int64_t> seen_;  ///< files that the catalog had when Sweep() last looked, and those that it left
   /// As others_version() was when the directory was last listed; 0: never.
   int64_t listed_version_ = 0;
   bool undurable_ = false;       ///< a power failure may undo the latest change

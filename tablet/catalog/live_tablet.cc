@@ -66,6 +66,13 @@ ChunkPointer LiveTablet::Made(int column) const {
   return all;
 }
 
+ColumnSource LiveTablet::SourceOf(int column) const {
+  if (!IsStored(column)) return {nullptr, column};
+  ColumnSource source = of_->SourceOf(column);
+  if (source.tablet == nullptr) source.tablet = of_;
+  return source;
+}
+
 Result<ChunkStorage> LiveTablet::StorageOf(int column) const {
   if (IsStored(column)) return of_->StorageOf(column);
   return Status(ErrorCode::kUnsupported,

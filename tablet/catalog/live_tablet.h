@@ -55,6 +55,7 @@ class LiveTablet final : public Tablet {
   /// Errors: kUnsupported: a run may have deleted rows.
   Result<std::shared_ptr<const Tablet>> Runs(int column, uint32_t runs) const override;
   const Tablet* Part(uint32_t first, uint32_t rows) const override { return parts_.Find(*this, first, rows); }
+  ColumnSource SourceOf(int column) const override;
   std::string path() const override { return of_->path(); }
 
  private:

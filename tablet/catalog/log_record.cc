@@ -74,7 +74,10 @@ Status ReadTablets(RecordReader* reader, const TableRecord& before, int64_t next
     tablet.header_checksum = reader->Unsigned();
     tablet.bucket = static_cast<uint8_t>(reader->Unsigned(0, kBuckets - 1));
     if (!reader->ok() || tablet.id >= next_tablet_id || tablet.rows > table->tablet_rows) return Wrong("tablet");
-    if (const auto known = old.find(tablet.id); known != old.end()) tablet.live = known->second->live;
+    if (const auto known = old.find(tablet.id); known != old.end()) {
+      tablet.live = known->second->live;
+      tablet.layout = known->second->layout;
+    }
     table->tablets.push_back(std::move(tablet));
   }
   const uint64_t marked = reader->Unsigned(0, table->tablets.size());

@@ -12,6 +12,7 @@
 #include "tablet/catalog/view.h"
 #include "tablet/files/live_rows.h"
 #include "tablet/files/tablet_file.h"
+#include "tablet/files/tablet_layout.h"
 #include "tablet/values/enum_type.h"
 
 namespace tessera {
@@ -23,7 +24,20 @@ struct TabletRecord {
   uint64_t header_checksum = 0;
   uint8_t bucket = 0;                              ///< of a distributed table
   std::shared_ptr<const LiveRows> live = nullptr;  ///< nullptr: no row has been deleted
+  /// Where its columns lie; nullptr: all in its own file. With one, `file_bytes` are of all its files, and `header_checksum` is
+  /// 0, as there need not be a file of its number.
+  std::shared_ptr<const TabletLayout> layout = nullptr;
 };
+
+/// The layout of a tablet of so many columns, also if all are in its own file.
+TabletLayout LayoutOf(const TabletRecord& tablet, size_t columns);
+
+/// Calls f(file number, number of the columns in it) for each of a tablet's files.
+template <class F>
+void ForEachFile(const TabletRecord& tablet, F f) {
+  if (tablet.layout == nullptr) return f(tablet.id, tablet.id);
+  for (const ColumnFile& file : tablet.layout->files) f(file.file_id, file.id);
+}
 
 struct TableRecord {
   int64_t id = 0;

@@ -67,7 +67,7 @@ void FileMapping::OnSigbus(int number, siginfo_t* info, void* context) {
   }
 }
 
-int FileMapping::Map(int fd, uint64_t bytes) {
+int FileMapping::Map(int fd, uint64_t bytes, uint64_t offset) {
   Registry& registry = Registry::Get();
   std::lock_guard lock(registry.mutex);
   if (!registry.installed) {
@@ -84,9 +84,9 @@ int FileMapping::Map(int fd, uint64_t bytes) {
     registry.all.store(made, std::memory_order_release);
     registry.free = made;
   }
-  void* mapped = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd, 0);
+  void* mapped = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd, static_cast<off_t>(offset));
   const bool shared = mapped != MAP_FAILED;
-  if (!shared && errno == ENODEV) mapped = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+  if (!shared && errno == ENODEV) mapped = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, fd, static_cast<off_t>(offset));
   if (mapped == MAP_FAILED) return errno;
   entry_ = registry.free;
   registry.free = std::exchange(entry_->next_free, nullptr);

@@ -26,8 +26,8 @@ class FileMapping {
   }
   ~FileMapping();
 
-  /// 0 or an errno. REQUIRES: nothing is mapped; bytes > 0.
-  int Map(int fd, uint64_t bytes);
+  /// 0 or an errno. REQUIRES: nothing is mapped; bytes > 0; `offset` begins a page.
+  int Map(int fd, uint64_t bytes, uint64_t offset = 0);
   /// nullptr before Map().
   const uint8_t* data() const;
   /// Whether its pages are those of the file. (Where a file system has no shared mappings, they are copies once they are

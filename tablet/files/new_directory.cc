@@ -91,7 +91,8 @@ Status NewDirectory::WriteFile(const std::string& name, std::string_view text) c
   return Finish(std::move(file), path);
 }
 
-Status NewDirectory::CopyFile(const std::string& from, const std::string& name, uint64_t bytes) const {
+Status NewDirectory::CopyFile(const std::string& from, const std::string& name, uint64_t bytes,
+                              bool may_be_longer) const {
   const std::string path = temporary_ + "/" + name;
   TESSERA_ASSIGN(const FileDescriptor source, OpenRegularFile(from, O_RDONLY));
   TESSERA_ASSIGN(FileDescriptor file, OpenRegularFile(path, O_WRONLY | O_CREAT | O_EXCL));
@@ -105,7 +106,7 @@ Status NewDirectory::CopyFile(const std::string& from, const std::string& name, 
     TESSERA_TRY(WriteAll(file.get(), path, std::string_view(piece).substr(0, static_cast<size_t>(read))));
     copied += static_cast<uint64_t>(read);
   }
-  if (copied != bytes)
+  if (may_be_longer ? copied < bytes : copied != bytes)
     return CorruptTablet(from, "it has " + std::to_string(copied) + " bytes, not " + std::to_string(bytes));
   return Finish(std::move(file), path);
 }

@@ -25,8 +25,9 @@ class NewDirectory {
   const std::string& path() const { return temporary_; }
   /// A file in it, synced.
   Status WriteFile(const std::string& name, std::string_view text) const;
-  /// The same with the bytes of another file, which has `bytes` of them. Errors: kCorrupt, it has not; kCancelled.
-  Status CopyFile(const std::string& from, const std::string& name, uint64_t bytes) const;
+  /// The same with the bytes of another file, which has `bytes` of them, or more if it may. Errors: kCorrupt, it has not;
+  /// kCancelled.
+  Status CopyFile(const std::string& from, const std::string& name, uint64_t bytes, bool may_be_longer) const;
   /// Gives it its name. REQUIRES: its files are synced.
   Status Commit();
 

@@ -17,6 +17,14 @@
 namespace tessera {
 
 class LiveRows;
+class Tablet;
+struct ColumnFile;
+
+/// A column of a tablet's file.
+struct ColumnSource {
+  std::shared_ptr<const Tablet> tablet;  ///< nullptr: see Tablet::SourceOf
+  int column = 0;
+};
 
 /// One tablet, open for reading.
 class Tablet {
@@ -74,6 +82,9 @@ class Tablet {
   /// What is stored, where this is a view of it: the tablet, and the column of one of its columns.
   virtual const Tablet& stored() const { return *this; }
   virtual int StoredColumn(int column) const { return column; }
+  /// Where a column is stored, if that is not here: the file lives on when rows are deleted or other columns are written anew,
+  /// so that what is cached of the column is kept by it. Without a tablet it is here, or made.
+  virtual ColumnSource SourceOf(int column) const { return {nullptr, column}; }
   /// The schemes of a column, without reading its chunk: see ChunkStorage. Errors: as StorageOf().
   virtual Result<std::string> SchemesOf(int column) const;
   /// For messages.
@@ -88,20 +99,18 @@ struct TabletIdentity {
   uint32_t rows = 0;
   uint64_t file_bytes = 0;
   uint64_t header_checksum = 0;
+  int64_t file_id = 0;  ///< of columns that were written beside a tablet: in the name of the file; 0: the tablet's own
+  uint64_t offset = 0;  ///< ... and where they are in it
+
+  int64_t file() const { return file_id != 0 ? file_id : tablet_id; }
   friend bool operator==(const TabletIdentity&, const TabletIdentity&) = default;
 };
 
 // Tablets of a database that another process has opened, as it described them. `types` are those of all columns.
 
-/// nullptr if the tablet is not a file of a database, with or without deleted rows.
+/// nullptr if the tablet is not a file of a database, or of several, with or without deleted rows.
 const TabletIdentity* IdentityOf(const Tablet& tablet);
-/// The tablet in a file of `directory`. It is opened, and checked against `identity`, when a chunk is first asked for.
-std::shared_ptr<const Tablet> OpenTablet(const std::string& directory, const TabletIdentity& identity,
-                                         std::shared_ptr<const std::vector<SqlType>> types);
-/// The tablet whose file's bytes are mapped (mmap) at `mapping`, which the tablet will unmap. `name` is for messages.
-/// Checked as above.
-std::shared_ptr<const Tablet> TabletOfMapping(std::string name, const TabletIdentity& identity,
-                                              std::shared_ptr<const std::vector<SqlType>> types,
-                                              const uint8_t* mapping);
+/// Of columns that were written beside the tablet.
+TabletIdentity IdentityOf(const TabletIdentity& tablet, const ColumnFile& file);
 
 }  // namespace tessera

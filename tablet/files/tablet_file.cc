@@ -311,13 +311,17 @@ std::vector<uint8_t> BuildTabletHeader(std::vector<EncodedChunk>* chunks, Tablet
   return header;
 }
 
-Result<int> WriteTabletFile(const std::string& path, const std::vector<uint8_t>& header,
-                            const std::vector<EncodedChunk>& chunks) {
+Result<int> CreateTabletFile(const std::string& path) {
   // A file of this name is a leftover. It is removed, not opened: it might be a link to a file elsewhere, or a FIFO.
   const auto create = [&] { return open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666); };
   int fd = create();
   if (fd < 0 && errno == EEXIST && unlink(path.c_str()) == 0) fd = create();
   if (fd < 0) return IoError("cannot create", path, errno);
+  return fd;
+}
+
+Status WriteTablet(int fd, const std::string& path, const std::vector<uint8_t>& header,
+                   const std::vector<EncodedChunk>& chunks) {
   std::vector<iovec> parts;
   parts.push_back({const_cast<uint8_t*>(header.data()), header.size()});
   for (const EncodedChunk& chunk : chunks) {
@@ -330,10 +334,7 @@ Result<int> WriteTabletFile(const std::string& path, const std::vector<uint8_t>&
         writev(fd, parts.data() + next, static_cast<int>(std::min(parts.size() - next, kGreatestParts)));
     if (written < 0) {
       if (errno == EINTR) continue;
-      const Status error = IoError("cannot write", path, errno);
-      close(fd);
-      unlink(path.c_str());
-      return error;
+      return IoError("cannot write", path, errno);
     }
     size_t rest = static_cast<size_t>(written);
     while (next < parts.size() && rest >= parts[next].iov_len) rest -= parts[next++].iov_len;
@@ -341,6 +342,17 @@ Result<int> WriteTabletFile(const std::string& path, const std::vector<uint8_t>&
       parts[next].iov_base = static_cast<uint8_t*>(parts[next].iov_base) + rest;
       parts[next].iov_len -= rest;
     }
+  }
+  return {};
+}
+
+Result<int> WriteTabletFile(const std::string& path, const std::vector<uint8_t>& header,
+                            const std::vector<EncodedChunk>& chunks) {
+  TESSERA_ASSIGN(const int fd, CreateTabletFile(path));
+  if (Status written = WriteTablet(fd, path, header, chunks); !written.ok()) {
+    close(fd);
+    unlink(path.c_str());
+    return written;
   }
   return fd;
 }
@@ -364,6 +376,12 @@ TabletFile::~TabletFile() {
   }
   held_.clear();
   if (given_) munmap(const_cast<uint8_t*>(mapping_), identity_.file_bytes);
+}
+
+bool TabletFile::Reads(const Types& types) const {
+  return std::ranges::equal(types, *types_, [](const SqlType& asked, const SqlType& known) {
+    return asked.id == TypeId::kNull || known.id != TypeId::kNull;
+  });
 }
 
 Status TabletFile::Corrupt(const std::string& reason) const { return CorruptTablet(path_, reason); }
@@ -395,12 +413,15 @@ Status TabletFile::Map() const {
     return file.status();
   }
   if (fstat(file->get(), &info) != 0) return IoError("cannot read", path_, errno);
-  if (static_cast<uint64_t>(info.st_size) != identity_.file_bytes) {
+  const auto size = static_cast<uint64_t>(info.st_size);
+  if (identity_.file_id != 0 && (identity_.offset > size || identity_.file_bytes > size - identity_.offset))
+    return Corrupt("it is shorter than the columns that it should have");
+  if (identity_.file_id == 0 && size != identity_.file_bytes) {
     return Corrupt("it has " + std::to_string(info.st_size) + " bytes instead of " +
                    std::to_string(identity_.file_bytes));
   }
   if (info.st_size == 0) return Corrupt("it is empty");
-  if (const int error = file_.Map(file->get(), identity_.file_bytes)) {
+  if (const int error = file_.Map(file->get(), identity_.file_bytes, identity_.offset)) {
     if (error == ENOMEM) {
       return {ErrorCode::kResource, "cannot map \"" + path_ + "\": " + strerror(error),
               "Raise vm.max_map_count, or load the table with larger tablets."};
@@ -442,6 +463,12 @@ Status TabletFile::Open() const {
     for (size_t c = 0; c < columns; ++c) {
       ChunkDescriptor d;
       memcpy(&d, file + sizeof(TabletHeader) + c * sizeof d, sizeof d);
+      if ((*types_)[c].id == TypeId::kNull) {  // it was dropped, and is not read
+        if (d.bytes > identity_.file_bytes - offset) return Corrupt("a column lies outside the file");
+        offset += d.bytes;
+        chunks.emplace_back();
+        continue;
+      }
       if (const char* reason =
               CheckDescriptor(d, (*types_)[c], h.version, identity_.rows, offset, identity_.file_bytes)) {
         return Corrupt("column " + std::to_string(c + 1) + ": " + reason);
@@ -718,21 +745,15 @@ Result<ChunkStorage> TabletFile::StorageOf(int column) const {
   return out;
 }
 
-const TabletIdentity* IdentityOf(const Tablet& tablet) {
-  const std::shared_ptr<const Tablet> unmarked = tablet.unmarked();
-  const auto* file = dynamic_cast<const TabletFile*>(unmarked != nullptr ? unmarked.get() : &tablet);
-  return file != nullptr ? &file->identity() : nullptr;
-}
-
-std::shared_ptr<const Tablet> OpenTablet(const std::string& directory, const TabletIdentity& identity,
-                                         std::shared_ptr<const std::vector<SqlType>> types) {
-  return std::make_shared<const TabletFile>(directory + "/" + TabletFileName(identity.tablet_id), identity,
+std::shared_ptr<const TabletFile> OpenTablet(const std::string& directory, const TabletIdentity& identity,
+                                             std::shared_ptr<const std::vector<SqlType>> types) {
+  return std::make_shared<const TabletFile>(directory + "/" + TabletFileName(identity.file()), identity,
                                             std::move(types));
 }
 
-std::shared_ptr<const Tablet> TabletOfMapping(std::string name, const TabletIdentity& identity,
-                                              std::shared_ptr<const std::vector<SqlType>> types,
-                                              const uint8_t* mapping) {
+std::shared_ptr<const TabletFile> TabletOfMapping(std::string name, const TabletIdentity& identity,
+                                                  std::shared_ptr<const std::vector<SqlType>> types,
+                                                  const uint8_t* mapping) {
   return std::make_shared<const TabletFile>(std::move(name), identity, std::move(types), mapping);
 }
 

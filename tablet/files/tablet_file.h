@@ -43,6 +43,11 @@ std::vector<uint8_t> BuildTabletHeader(std::vector<EncodedChunk>* chunks, Tablet
 Result<int> WriteTabletFile(const std::string& path, const std::vector<uint8_t>& header,
                             const std::vector<EncodedChunk>& chunks);
 
+/// The two steps of it. Bytes are written from where the file's offset is.
+Result<int> CreateTabletFile(const std::string& path);
+Status WriteTablet(int fd, const std::string& path, const std::vector<uint8_t>& header,
+                   const std::vector<EncodedChunk>& chunks);
+
 /// A tablet as a table's snapshot knows it. The file is opened and its header checked when a chunk is first asked for.
 ///
 /// If the file shrinks after it was opened (no process of ours does that), or the disk cannot read it, chunks may turn
@@ -79,6 +84,8 @@ class TabletFile final : public Tablet, public std::enable_shared_from_this<Tabl
   void HoldWhileMapped(std::shared_ptr<void> held) const override;
 
   const TabletIdentity& identity() const { return identity_; }
+  /// Whether all columns that have a type in `types` can be read: one that had been dropped cannot.
+  bool Reads(const Types& types) const;
 
  private:
   Status Open() const;  // REQUIRES: mutex_ held
@@ -122,5 +129,14 @@ class TabletFile final : public Tablet, public std::enable_shared_from_this<Tabl
   mutable std::map<int, std::unique_ptr<const RunTablet>> runs_;  ///< by column
   const TabletParts parts_;
 };
+
+/// The tablet in a file of `directory`. It is opened, and checked against `identity`, when a chunk is first asked for.
+std::shared_ptr<const TabletFile> OpenTablet(const std::string& directory, const TabletIdentity& identity,
+                                             std::shared_ptr<const TabletFile::Types> types);
+/// The tablet whose file's bytes are mapped (mmap) at `mapping`, which the tablet will unmap. `name` is for messages.
+/// Checked as above.
+std::shared_ptr<const TabletFile> TabletOfMapping(std::string name, const TabletIdentity& identity,
+                                                  std::shared_ptr<const TabletFile::Types> types,
+                                                  const uint8_t* mapping);
 
 }  // namespace tessera

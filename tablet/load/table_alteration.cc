@@ -7,11 +7,61 @@
 
 #include "tablet/catalog/database_directory.h"
 #include "tablet/catalog/schema_check.h"
+#include "tablet/chunk/chunk_encoder.h"
 #include "tablet/load/primary_key.h"
 #include "tablet/load/table_load.h"
+#include "tablet/values/row_batch.h"
 
 namespace tessera {
 namespace {
+
+/// Of a column that is its default in all rows; adds its sketch.
+ColumnStatistics OfConstant(const ColumnSchema& column, uint64_t rows, std::vector<std::string>* sketches) {
+  ColumnVector one;
+  one.type = column.type;
+  one.Append(DefaultOf(column));
+  const ColumnPiece piece{&one, 0, 1};
+  const EncodedChunk chunk = EncodeChunk(column.type, {&piece, 1});
+  sketches->push_back(chunk.distinct.Serialize());
+  ColumnStatistics s;
+  if (rows == 0) return s;
+  if (chunk.descriptor.null_count > 0) {
+    s.null_count = rows;
+    return s;
+  }
+  s.distinct = 1;
+  s.has_range = column.type.storage() != StorageClass::kText;
+  if (s.has_range) {
+    s.min = chunk.descriptor.min;
+    s.max = chunk.descriptor.max;
+  }
+  return s;
+}
+
+/// Where the columns of a tablet lie after that.
+TabletLayout Moved(const TabletRecord& tablet, size_t columns, std::span<const int> sources,
+                   const TableSchema& schema) {
+  TabletLayout layout = LayoutOf(tablet, columns);
+  std::vector<int32_t> to(columns, -1);
+  for (size_t c = 0; c < sources.size(); ++c) {
+    if (sources[c] >= 0) to[static_cast<size_t>(sources[c])] = static_cast<int32_t>(c);
+  }
+  for (ColumnFile& file : layout.files) {
+    for (int32_t& column : file.columns) column = column < 0 ? -1 : to[static_cast<size_t>(column)];
+  }
+  DropUnread(&layout);
+  std::vector<ConstantColumn> constants;
+  for (const ConstantColumn& constant : layout.constants) {
+    const int32_t column = to[static_cast<size_t>(constant.column)];
+    if (column >= 0) constants.push_back({column, constant.value});
+  }
+  for (size_t c = 0; c < sources.size(); ++c) {
+    if (sources[c] < 0) constants.push_back({static_cast<int32_t>(c), schema.columns[c].default_text});
+  }
+  std::ranges::sort(constants, {}, &ConstantColumn::column);
+  layout.constants = std::move(constants);
+  return layout;
+}
 
 class DirectoryAlteration final : public TableAlteration {
  public:
@@ -33,6 +83,32 @@ class DirectoryAlteration final : public TableAlteration {
     TESSERA_ASSIGN(const std::vector<std::string> sketches, directory_->Sketches(*before_));
     return directory_->UpdateTable(write_, *before_, std::move(after), sketches, write_.contents.next_tablet_id,
                                    nullptr);
+  }
+
+  Status MoveColumns(const TableSchema& schema, std::span<const int> sources) override {
+    TESSERA_TRY(CheckSchema(schema));
+    TableRecord after = *before_;
+    after.schema = AsDeclared(schema);
+    after.statistics.clear();
+    TESSERA_ASSIGN(const std::vector<std::string> old_sketches, directory_->Sketches(*before_));
+    std::vector<std::string> sketches;
+    for (size_t c = 0; c < sources.size(); ++c) {
+      const auto source = static_cast<size_t>(sources[c]);
+      after.statistics.push_back(sources[c] >= 0 ? before_->statistics[source]
+                                                 : OfConstant(schema.columns[c], before_->rows(), &sketches));
+      if (sources[c] >= 0) sketches.push_back(old_sketches[source]);
+    }
+    // (A load has none of a table without rows.)
+    if (before_->tablets.empty()) sketches.assign(sketches.size(), "");
+    int64_t next = write_.contents.next_tablet_id;
+    for (TabletRecord& tablet : after.tablets) {
+      TabletLayout layout = Moved(tablet, before_->schema.columns.size(), sources, schema);
+      tablet.id = next++;
+      tablet.file_bytes = layout.bytes();
+      tablet.header_checksum = 0;
+      tablet.layout = std::make_shared<const TabletLayout>(std::move(layout));
+    }
+    return directory_->UpdateTable(write_, *before_, std::move(after), sketches, next, nullptr);
   }
 
   Result<std::unique_ptr<TableWriter>> Rewrite(const TableSchema& schema) override {

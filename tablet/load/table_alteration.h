@@ -1,11 +1,12 @@
-// A change of a table that keeps its rows: of its names, constraints and defaults in the catalog alone, or of its columns
-// with all rows written anew. The writer lock is held from the beginning, so what was looked at is what is changed.
+// A change of a table that keeps its rows: of its names, constraints and defaults in the catalog alone, or of columns
+// that are added or dropped, likewise (tablet/files/tablet_layout.h), or of its columns with all rows written anew. The writer lock is held from the beginning, so what was looked at is what is changed.
 //
 // Start at: TableAlteration, Database::Alter. One thread.
 #pragma once
 
 #include <atomic>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "base/status.h"
@@ -24,6 +25,9 @@ class TableAlteration {
   /// the rows, and nothing else. Errors: kSql, another table has the name; kConstraint, rows have equal keys; kCancelled.
   /// `cancel` may be nullptr. REQUIRES: no column that becomes NOT NULL has a NULL, also not in a row that was deleted.
   virtual Status Commit(const TableSchema& schema, const std::atomic<bool>* cancel) = 0;
+  /// The schema is this from now on, and the rows are as they were: `sources` has for each column that of the table, or -1 for
+  /// one that is its constant default in all of them. Nothing is checked against the rows.
+  virtual Status MoveColumns(const TableSchema& schema, std::span<const int> sources) = 0;
   /// Takes the rows of the table that takes its place, under the same name.
   virtual Result<std::unique_ptr<TableWriter>> Rewrite(const TableSchema& schema) = 0;
 };

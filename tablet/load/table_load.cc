@@ -88,6 +88,7 @@ TableLoad::TableLoad(std::shared_ptr<DatabaseDirectory> directory, DatabaseDirec
 TableLoad::~TableLoad() {
   Discard();
   if (committing_) return;
+  if (update_ != nullptr) update_->Discard();
   // No catalog ever named these files, so no reader has them.
   try {
     for (const Adopted& adopted : adopted_) {
@@ -154,12 +155,8 @@ Status TableLoad::TakeShortTablets() {
 }
 
 std::shared_ptr<const Tablet> TableLoad::FileOf(const TableRecord& table, const TabletRecord& tablet) const {
-  auto types = std::make_shared<TabletFile::Types>();
-  for (const ColumnSchema& column : table.schema.columns) types->push_back(column.type);
-  const int columns = static_cast<int>(types->size());
-  const auto file =
-      std::make_shared<const TabletFile>(directory_->FilePath(TabletFileName(tablet.id)),
-                                         directory_->IdentityOf(write_->contents, table, tablet), std::move(types));
+  const int columns = static_cast<int>(table.schema.columns.size());
+  const std::shared_ptr<const Tablet> file = directory_->OpenTablet(write_->contents, table, tablet);
   if (tablet.live == nullptr) return file;
   return std::make_shared<const LiveTablet>(file, columns, tablet.live, 0);
 }
@@ -247,6 +244,45 @@ Status TableLoad::Add(RowBatch batch) {
   return TabletCutter::Add(std::move(batch));
 }
 
+Status TableLoad::Update(std::span<const int> columns, RowBatch values, std::span<const int64_t> rows) {
+  if (update_ == nullptr) {
+    TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> now, directory_->Read());
+    const std::shared_ptr<const TableInfo> table = now->Find(table_->schema.name);
+    if (table == nullptr || table->id != table_->id) return {ErrorCode::kInternal, "a table changed under its lock"};
+    update_ = std::make_unique<ColumnUpdate>(table, std::vector<int>(columns.begin(), columns.end()));
+  }
+  return update_->Add(std::move(values), rows);
+}
+
+Status TableLoad::SettleUpdate() {
+  if (update_ == nullptr || update_->rows() == 0) return {};
+  TESSERA_ASSIGN(writes_columns_, update_->WritesColumns(last_is_short_ ? table_->tablets.back().file_bytes : 0));
+  if (writes_columns_) return {};
+  return update_->ForRows([&](RowBatch rows, const std::vector<int64_t>& numbers) -> Status {
+    std::vector<bool> fresh;
+    TESSERA_TRY(Delete(numbers, &fresh));
+    return Add(std::move(rows));
+  });
+}
+
+Status TableLoad::CommitColumns() {
+  TableRecord after = *table_;
+  TESSERA_TRY(update_->Write(target(), cancel_, &after));
+  TESSERA_ASSIGN(std::vector<std::string> sketches, directory_->Sketches(*table_));
+  for (size_t i = 0; i < update_->columns().size(); ++i) {
+    const auto c = static_cast<size_t>(update_->columns()[i]);
+    const DistinctCount* const made = &update_->distinct()[i];
+    TESSERA_ASSIGN(sketches[c], CountDistinct(update_->all() ? "" : sketches[c], {&made, 1}, c, &after));
+  }
+  TESSERA_TRY(status());
+  committing_ = true;
+  Release();
+  const Status committed = directory_->UpdateTable(*write_, *table_, std::move(after), sketches,
+                                                   write_->contents.next_tablet_id + update_->tablets_made(), nullptr);
+  write_->lock = WriterLock();
+  return committed;
+}
+
 void TableLoad::EndOfRows() {
   const bool takes_late = IsDistributed() || (last_is_short_ && deletes_);
   if (takes_late && rows_added() > 0 && !std::exchange(ended_, true)) {
@@ -254,6 +290,27 @@ void TableLoad::EndOfRows() {
     if (!taken.ok()) return Fail(taken);
   }
   TabletCutter::EndOfRows();
+}
+
+Result<std::string> TableLoad::CountDistinct(const std::string& before, std::span<const DistinctCount* const> made,
+                                             size_t column, TableRecord* after) const {
+  ColumnStatistics& s = after->statistics[column];
+  const uint64_t rows = after->rows();
+  DistinctCount count;
+  if (!before.empty() && !count.Deserialize(before)) {
+    return Status(ErrorCode::kCorrupt, "the catalog of database \"" + directory_->name() +
+                                           "\" is corrupt: a sketch of table \"" + after->schema.name + "\"");
+  }
+  for (const DistinctCount* more : made) count.Merge(*more);
+  // The range and the number of rows may prove a smaller count than the estimate.
+  uint64_t greatest = rows - s.null_count;
+  const uint128_t span = static_cast<uint128_t>(s.max) - static_cast<uint128_t>(s.min);
+  if (s.has_range && span < uint128_t{INT64_MAX}) greatest = std::min(greatest, static_cast<uint64_t>(span) + 1);
+  s.distinct = std::min(count.Estimate(), greatest);
+  // (Rows that had other values may have been deleted or updated.)
+  if (s.null_count == rows) s = {.null_count = rows, .encoded_bytes = s.encoded_bytes};
+  if (after->schema.primary_key == std::vector<int>{static_cast<int>(column)}) s.distinct = rows;
+  return count.Serialize();
 }
 
 Result<TableRecord> TableLoad::MakeRecord(std::vector<std::string>* sketches) {
@@ -276,7 +333,6 @@ Result<TableRecord> TableLoad::MakeRecord(std::vector<std::string>* sketches) {
     after.tablets.insert(after.tablets.end(), tablets->records.begin(), tablets->records.end());
   }
   made.insert(made.end(), in_place.begin(), in_place.end());
-  const uint64_t rows = after.rows();
   std::vector<std::string> old_sketches(after.statistics.size());
   // (Where no tablet stays, the new ones have counted all rows.)
   if (!is_new_ && std::ranges::count(kept_, true) > 0) {
@@ -296,21 +352,10 @@ Result<TableRecord> TableLoad::MakeRecord(std::vector<std::string>* sketches) {
       s.max = s.has_range ? std::max(s.max, max) : max;
       s.has_range = true;
     }
-    DistinctCount count;
-    if (!old_sketches[c].empty() && !count.Deserialize(old_sketches[c])) {
-      return Status(ErrorCode::kCorrupt, "the catalog of database \"" + directory_->name() +
-                                             "\" is corrupt: a sketch of table \"" + after.schema.name + "\"");
-    }
-    for (const NewTablets* tablets : made) count.Merge(tablets->distinct[c]);
-    sketches->push_back(count.Serialize());
-    // The range and the number of rows may prove a smaller count than the estimate.
-    uint64_t greatest = rows - s.null_count;
-    const uint128_t span = static_cast<uint128_t>(s.max) - static_cast<uint128_t>(s.min);
-    if (s.has_range && span < uint128_t{INT64_MAX}) greatest = std::min(greatest, static_cast<uint64_t>(span) + 1);
-    s.distinct = std::min(count.Estimate(), greatest);
-    // (Rows that had other values may have been deleted.)
-    if (s.null_count == rows) s = {.null_count = rows, .encoded_bytes = s.encoded_bytes};
-    if (after.schema.primary_key == std::vector<int>{static_cast<int>(c)}) s.distinct = rows;
+    std::vector<const DistinctCount*> counts;
+    for (const NewTablets* tablets : made) counts.push_back(&tablets->distinct[c]);
+    TESSERA_ASSIGN(std::string sketch, CountDistinct(old_sketches[c], counts, c, &after));
+    sketches->push_back(std::move(sketch));
   }
   return after;
 }
@@ -338,6 +383,7 @@ Status TableLoad::NameAdopted() {
 
 Status TableLoad::Commit() {
   TESSERA_TRY(status());
+  if (writes_columns_) return CommitColumns();
   if (rows_added() == 0 && rows_deleted_ == 0) {
     const Status status =
         is_new_ ? directory_->InsertTable(*write_, *table_, replaced_.get(), {}, write_->contents.next_tablet_id)

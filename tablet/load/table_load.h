@@ -22,6 +22,7 @@
 
 #include "tablet/catalog/database_directory.h"
 #include "tablet/load/compaction.h"
+#include "tablet/load/column_update.h"
 #include "tablet/load/tablet_cutter.h"
 
 namespace tessera {
@@ -47,6 +48,10 @@ class TableLoad final : public TabletCutter {
   Status Add(RowBatch batch) override;
   /// As TableWriter::Delete. Before EndOfRows(); with rows to be added, before the first of them is.
   Status Delete(std::span<const int64_t> rows, std::vector<bool>* fresh);
+  /// As TableWriter::Update. Nothing else may be done with the load.
+  Status Update(std::span<const int> columns, RowBatch values, std::span<const int64_t> rows);
+  /// After the last Update(): decides how the rows are changed. Before EndOfRows().
+  Status SettleUpdate();
   void EndOfRows() override;
   Status Commit();
   /// With those of other processes.
@@ -88,6 +93,10 @@ class TableLoad final : public TabletCutter {
   /// The deleted rows of one of the table's tablets, those of this load among them; nullptr: there are none.
   std::shared_ptr<const LiveRows> LiveOf(size_t tablet) const;
   Status NameAdopted();
+  Status CommitColumns();
+  /// The sketch of a column, to which `made` are added, and what it and the rows say of the different values.
+  Result<std::string> CountDistinct(const std::string& before, std::span<const DistinctCount* const> made,
+                                    size_t column, TableRecord* after) const;
   Result<TableRecord> MakeRecord(std::vector<std::string>* sketches);
   Status CheckKey(const TableRecord& after) const;
 
@@ -102,6 +111,8 @@ class TableLoad final : public TabletCutter {
   bool deletes_ = false;
   uint64_t rows_deleted_ = 0;
   std::vector<std::vector<uint64_t>> deleted_;             ///< by tablet, as of LiveRows; empty: as in the record
+  std::unique_ptr<ColumnUpdate> update_;                   ///< nullptr: none
+  bool writes_columns_ = false;                            ///< ... by its columns
   bool last_is_short_ = false;                             ///< of a table that is not distributed
   bool takes_last_ = false;                                ///< however many rows come
   uint32_t tablet_rows_before_ = 0;                        ///< of the table

@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/background_thread.h"
@@ -23,11 +24,11 @@ class LoadWriter final : public TableWriter {
   explicit LoadWriter(std::unique_ptr<TableLoad> load) : load_(std::move(load)) {}
   ~LoadWriter() override { StopHelpers(); }
 
-  Status Append(const RowBatch& batch, uint64_t first_row) override {
+  Status Append(RowBatch batch, uint64_t first_row) override {
     TESSERA_TRY(failure_);
     if (committed_) return {ErrorCode::kInternal, "rows are added after Commit()"};
     TESSERA_TRY(failure_ = CheckConstraints(load_->schema(), batch, first_row));
-    TESSERA_TRY(failure_ = load_->Add(batch));
+    TESSERA_TRY(failure_ = load_->Add(std::move(batch)));
     if (load_->waiting_tasks() == 0) return {};
     WakeHelpers();
     // Two tablets ahead of the encoders are enough to keep them busy; beyond that this thread helps.
@@ -42,10 +43,22 @@ class LoadWriter final : public TableWriter {
     return failure_ = load_->Delete(rows, fresh);
   }
 
+  Status Update(std::span<const int> columns, RowBatch values, std::span<const int64_t> rows,
+                uint64_t first_row) override {
+    TESSERA_TRY(failure_);
+    if (committed_) return {ErrorCode::kInternal, "rows are updated after Commit()"};
+    TableSchema set;
+    set.name = load_->schema().name;
+    for (const int c : columns) set.columns.push_back(load_->schema().columns[static_cast<size_t>(c)]);
+    TESSERA_TRY(failure_ = CheckConstraints(set, values, first_row));
+    return failure_ = load_->Update(columns, std::move(values), rows);
+  }
+
   Status Commit() override {
     TESSERA_TRY(failure_);
     if (committed_) return {ErrorCode::kInternal, "Commit() was called twice"};
     committed_ = true;
+    TESSERA_TRY(failure_ = load_->SettleUpdate());
     load_->EndOfRows();
     // A table of one short tablet is encoded faster than threads start: a small INSERT starts none.
     if (!helpers_.empty() || load_->unfinished_tablets() > 1) WakeHelpers();

@@ -25,10 +25,15 @@ class TableWriter {
   /// Appends rows; columns in schema order, of the schema's storage classes. Checks NOT NULL and VARCHAR(n).
   /// Errors: kConstraint naming column and value; `first_row` (from 1) is the number that the message gives the batch's
   /// first row, as "row n".
-  virtual Status Append(const RowBatch& batch, uint64_t first_row) = 0;
+  virtual Status Append(RowBatch batch, uint64_t first_row) = 0;
   /// Deletes rows by their numbers in the table as Database::Read() has it while this lives (NumberRows of live_tablet.h).
   /// `*fresh`: by number, whether the row was there until now: it may have been deleted by an earlier call, or stand twice.
   virtual Status Delete(std::span<const int64_t> rows, std::vector<bool>* fresh) = 0;
+  /// The rows of these numbers get other values in `columns`, ascending, none of which is in a key, and the same in each call;
+  /// what they have in others is kept. Their places may stay, or not. `first_row`: as above. REQUIRES: no row comes twice;
+  /// nothing but Update() is called before Commit().
+  virtual Status Update(std::span<const int> columns, RowBatch values, std::span<const int64_t> rows,
+                        uint64_t first_row) = 0;
   /// Checks PRIMARY KEY and UNIQUE, writes and syncs what is left, commits one catalog transaction.
   virtual Status Commit() = 0;
 };

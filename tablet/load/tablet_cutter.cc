@@ -46,6 +46,14 @@ uint32_t ChooseTabletRows(uint64_t table_rows) {
   return rows;
 }
 
+Status CheckStored(const ColumnSchema& column, const ChunkDescriptor& d) {
+  if (column.type.storage() == StorageClass::kText || d.min > d.max) return {};
+  const StoredRange range = StoredRangeOf(column.type);
+  if (d.min >= range.least && d.max <= range.greatest) return {};
+  return {ErrorCode::kInternal,
+          "a value of column " + QuoteForMessage(column.name) + " is outside " + column.type.ToString()};
+}
+
 std::string TabletTarget::TemporaryPath(size_t number) const {
   const int64_t id = first_tablet_id + static_cast<int64_t>(number);
   return directory + "/" + kTemporaryPrefix + (load.empty() ? "" : load + "-") + std::to_string(id);
@@ -322,16 +330,8 @@ Status TabletCutter::WriteTablet(TabletJob* job) {
   identity.table_id = target_.table_id;
   identity.tablet_id = target_.first_tablet_id + static_cast<int64_t>(job->number);
   identity.rows = job->rows;
-  for (size_t c = 0; c < job->chunks.size(); ++c) {
-    const ColumnSchema& column = schema_.columns[c];
-    const ChunkDescriptor& d = job->chunks[c].descriptor;
-    if (column.type.storage() == StorageClass::kText || d.min > d.max) continue;
-    // Readers of the file would refuse it.
-    if (const StoredRange range = StoredRangeOf(column.type); d.min < range.least || d.max > range.greatest) {
-      return {ErrorCode::kInternal,
-              "a value of column " + QuoteForMessage(column.name) + " is outside " + column.type.ToString()};
-    }
-  }
+  for (size_t c = 0; c < job->chunks.size(); ++c)
+    TESSERA_TRY(CheckStored(schema_.columns[c], job->chunks[c].descriptor));
   const std::vector<uint8_t> header = BuildTabletHeader(&job->chunks, &identity);
   const std::string path = target_.TemporaryPath(job->number);
   TESSERA_ASSIGN(const int fd, WriteTabletFile(path, header, job->chunks));

@@ -39,6 +39,9 @@ namespace tessera {
 /// threads and ranks have pieces to share; 2^16 for fewer than 2 M rows.
 uint32_t ChooseTabletRows(uint64_t table_rows);
 
+/// Readers of the file would refuse a value outside of the column's type.
+Status CheckStored(const ColumnSchema& column, const ChunkDescriptor& chunk);
+
 /// Where new tablets go, and what the catalog will know them by.
 struct TabletTarget {
   std::string directory;

@@ -15,6 +15,7 @@
 #include <optional>
 
 #include "base/status.h"
+#include "tablet/catalog/live_tablet.h"
 #include "tablet/catalog/schema.h"
 #include "tablet/database.h"
 #include "tablet/load/copy_options.h"
@@ -263,6 +264,27 @@ Status Together(Database* database, const std::string& table, int64_t first, boo
   return status;
 }
 
+/// Every third row gets another value.
+Status Update(Database* database, const std::string& table, int64_t first) {
+  TESSERA_ASSIGN(const std::unique_ptr<TableWriter> writer, database->Write(table));
+  TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> snapshot, database->Read());
+  const std::shared_ptr<const TableInfo> info = snapshot->Find(table);
+  RowBatch batch;
+  batch.columns.resize(1);
+  batch.columns[0].type = kInteger;
+  std::vector<int64_t> numbers;
+  for (size_t t = 0; t < info->tablets.size(); ++t) {
+    for (uint32_t row = 0; row < info->tablets[t]->rows(); row += 3) {
+      numbers.push_back((static_cast<int64_t>(t) << kRowNumberBits) + row);
+      batch.columns[0].fixed.push_back(first + row);
+    }
+  }
+  batch.rows = numbers.size();
+  const int column = 0;
+  TESSERA_TRY(writer->Update({&column, 1}, std::move(batch), numbers, 1));
+  return writer->Commit();
+}
+
 Status CreateTable(Database* database, const std::string& name) {
   TableSchema schema;
   schema.name = name;
@@ -356,6 +378,8 @@ class Power {
         CopyFromOptions options;
         options.threads = 2;
         TESSERA_TRY(database->CopyFrom(table, file, options).status());
+      } else if ((*random)() % 3 == 0) {
+        TESSERA_TRY(Update(database.get(), table, -1000 * i));
       } else {
         TESSERA_TRY(Insert(database.get(), table, 1000 * i, rows));
       }

@@ -493,6 +493,24 @@ void UseParts(CodedParts parts, SlotEncoding* b, TabletEncoding* out) {
 
 /// Fills a slot from its chunk. Text that is read as values also gets a map: to identifiers of the pool, or to the
 /// values of the slot's dictionary section.
+namespace {
+
+/// Entries have the numbers from `first` on in place of identifiers.
+void HandOnEntries(const Chunk& chunk, int64_t first, bool on_host, SlotEncoding* b) {
+  b->base = static_cast<uint64_t>(first);
+  b->base_high = 0;
+  const bool plain = chunk.encoding == Encoding::kPlain;
+  if (plain && on_host) {
+    b->texts = TextForm::kLate;
+    return;
+  }
+  b->decode = Decode::kFrame;
+  b->row_codes = plain;
+  if (plain) b->width = 4;
+}
+
+}  // namespace
+
 Status SectionEncoder::EncodeSlot(size_t number, const TabletEncoding* like, const LoopRunner& loop,
                                   TabletEncoding* out) const {
   const Slot& slot = section_.slots[number];
@@ -529,11 +547,7 @@ Status SectionEncoder::EncodeSlot(size_t number, const TabletEncoding* like, con
                                                     : Decode::kMap;
   if (!slots_[number].value || b->all_null) return Status::Ok();
   if (late_ != nullptr && (*handed_on_)[number] && chunk.entries >= LateTexts::kLeastEntries) {
-    b->decode = Decode::kFrame;
-    b->base = static_cast<uint64_t>(late_->Add(out->chunks[number]));
-    b->base_high = 0;
-    b->row_codes = chunk.encoding == Encoding::kPlain;
-    if (b->row_codes) b->width = 4;
+    HandOnEntries(chunk, late_->Add(out->chunks[number]), lazy_, b);
     return Status::Ok();
   }
   if (lazy_ && chunk.entries > kLazyEntries) {

@@ -80,7 +80,7 @@ class SectionEncoder {
     most_text_bytes_ = most_bytes;
   }
 
-  /// Slots whose texts a device only hands on: large chunks get numbers of `late` in place of identifiers. Both must
+  /// Slots whose texts are only handed on: large chunks get numbers of `late` in place of identifiers. Both must
   /// outlive this.
   void HandOn(const std::vector<bool>* slots, LateTexts* late) {
     handed_on_ = slots;

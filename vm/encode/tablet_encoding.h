@@ -26,6 +26,7 @@ enum class TextForm : uint8_t {
   kMap,       ///< in the map
   kLazyMap,   ///< the map holds 1 + identifier, or 0 for an entry that was not needed yet
   kEntries,   ///< the text itself is in the chunk; the value only says which (TileMachine::Text)
+  kLate,      ///< kMapRow on the host: `base` and the row are a number of LateTexts
   kComputed,  ///< the slot's dictionary section is run for the rows that are needed
 };
 

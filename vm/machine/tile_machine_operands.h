@@ -31,6 +31,11 @@ int64_t TileMachine::AskMap(int slot, uint64_t entry) {
   return id;
 }
 
+/// What stands for the text of a row, of which the next ones follow: kMapRow, kEntries or kLate.
+inline int64_t ValueOfRow(const SlotEncoding& b, size_t slot, uint32_t row) {
+  return b.texts == TextForm::kLate ? static_cast<int64_t>(b.base + row) : TileMachine::EntryValue(slot, row);
+}
+
 TileMachine::Source<int64_t> TileMachine::FetchSlot(int slot, int scratch) {
   const SlotEncoding& b = tablet_->slots[static_cast<size_t>(slot)];
   Scratch& s = scratch_[scratch];
@@ -101,8 +106,8 @@ TileMachine::Source<int64_t> TileMachine::FetchSlot(int slot, int scratch) {
       break;
     }
     case Decode::kMapRow:
-      if (b.texts == TextForm::kEntries) {
-        const int64_t first = EntryValue(static_cast<size_t>(slot), first_);
+      if (b.texts == TextForm::kEntries || b.texts == TextForm::kLate) {
+        const int64_t first = ValueOfRow(b, static_cast<size_t>(slot), first_);
         ForLive([&](int i) { s.narrow[i] = first + i; });
         break;
       }

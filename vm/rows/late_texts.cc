@@ -203,6 +203,26 @@ std::pair<const Chunk*, uint32_t> LateTexts::Find(int64_t number) const {
   return {entry < chunk->entries ? chunk.get() : nullptr, static_cast<uint32_t>(entry)};
 }
 
+void LateTexts::Read(const StringPool& strings, std::span<const int64_t> values, std::string_view* out) const {
+  // (Mostly all are of one chunk.)
+  int64_t first = 0, end = 0;
+  const Chunk* chunk = nullptr;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const int64_t value = values[i];
+    if (value < kFirst || chunks_.empty()) {
+      out[i] = strings.Get(value);
+      continue;
+    }
+    if (value < first || value >= end) {
+      const auto at = std::prev(chunks_.upper_bound(value));
+      first = at->first;
+      chunk = at->second.get();
+      end = first + chunk->entries;
+    }
+    out[i] = value < end ? chunk->Entry(static_cast<uint32_t>(value - first)) : std::string_view();
+  }
+}
+
 Status LateTexts::Resolve(StringPool* strings, ThreadPool* pool, std::span<int64_t> values) const {
   if (next_ == kFirst) return Status::Ok();
   constexpr size_t kPart = 512;  // a text takes a microsecond, if no cache has it

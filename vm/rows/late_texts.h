@@ -1,6 +1,7 @@
-// Texts that a device only hands on: it has numbers in their place that stand for entries of chunks, and the texts are
-// read when rows have come to the host. So a query that shows a hundred names does not look at a million. Private to the
-// interpreters (vm/ and kernels/).
+// Texts that a section only hands on: it has numbers in their place that stand for entries of chunks, and the texts are
+// read when rows have come to the host. So a query that shows a hundred names does not look at a million; and where the host
+// streams rows to the consumer, they get no identifiers at all: threads would wait for each other at the pool. Private to
+// the interpreters (vm/ and kernels/).
 //
 // Start at: FindHandedOn, LateTexts.
 #pragma once
@@ -10,6 +11,7 @@
 #include <map>
 #include <mutex>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -56,6 +58,8 @@ class LateTexts {
   Status Resolve(StringPool* strings, ThreadPool* pool, RowSet* rows) const;
   /// The same for one column.
   Status Resolve(StringPool* strings, ThreadPool* pool, std::span<int64_t> values) const;
+  /// The texts of numbers and identifiers alike: out[i] is that of values[i]. REQUIRES: nobody calls Add().
+  void Read(const StringPool& strings, std::span<const int64_t> values, std::string_view* out) const;
 
  private:
   /// The chunk and its entry; nullptr for what is the number of none, which a NULL may have.

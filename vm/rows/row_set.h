@@ -22,7 +22,9 @@ class ThreadPool;
 
 namespace tessera::vm {
 
-/// Rows in the machine's form, as sections make them. Text is identifiers of the query's pool.
+class LateTexts;
+
+/// Rows in the machine's form, as sections make them. Text is identifiers of the query's pool, or numbers of late texts.
 struct RowColumn {
   SqlType type;
   std::vector<int64_t> low;   ///< the value, the double's bits, the identifier; kWide: the low half
@@ -70,10 +72,10 @@ void RepeatRows(int column, RowSet* rows);
 RowSet InUnitOrder(const Section& section, std::vector<Shipment> shipments);
 /// Adds a column that holds the number of each row's unit.
 void AppendUnitColumn(Shipment* shipment);
-/// Decodes rows [first, first + count) of the first `columns.size()` columns to the result's types. Uses the threads of
-/// `pool`, if not nullptr, for many texts. Errors: as ThreadPool::Run.
+/// Decodes rows [first, first + count) of the first `columns.size()` columns to the result's types. `late`: of texts
+/// that got no identifiers. Uses the threads of `pool`, if not nullptr, for many texts. Errors: as ThreadPool::Run.
 Result<RowBatch> DecodeRows(const RowSet& rows, const std::vector<ResultColumn>& columns, size_t first, size_t count,
-                            const StringPool& strings, ThreadPool* pool);
+                            const StringPool& strings, const LateTexts& late, ThreadPool* pool);
 
 /// One step of the hash of a key: a multiplication and a shift per word spread the low bits upward and back.
 inline uint64_t HashWord(uint64_t hash, int64_t word) {

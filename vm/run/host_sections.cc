@@ -105,6 +105,14 @@ Status HostSections::Stream(int number, RowStream* stream, SectionStatistics* st
   TESSERA_TRY(MakeJoins(number));
   Scan scan;
   TESSERA_TRY(PrepareScan(&state_, number, &scan));
+  // Texts go to the consumer as they lie in the chunks.
+  HandedOn late;
+  if (scan.encoder != nullptr && state_.section(number).fold == Section::Fold::kNone) {
+    late = FindHandedOn(state_.program, state_.traits, [&](int table, int column) {
+      return VarietyOf(*state_.tables[static_cast<size_t>(table)], column);
+    });
+    scan.encoder->HandOn(&late.slots[static_cast<size_t>(number)], &state_.late_texts);
+  }
   Status status = StreamRound(&state_, &scan, stream);
   while (status.ok() && !stream->full() && CutNextOfSeries(&state_, &scan))
     status = StreamRound(&state_, &scan, stream);

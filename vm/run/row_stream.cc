@@ -44,8 +44,9 @@ Status RowStream::Forward(const RowSet& rows, size_t first, size_t count) {
   const auto start = Clock::now();
   for (size_t at = 0; at < count; at += batch_rows_) {
     if (state_.IsCancelled()) return Cancelled();
-    TESSERA_ASSIGN(RowBatch batch, DecodeRows(rows, state_.program.columns, first + at,
-                                              std::min(batch_rows_, count - at), state_.strings, state_.pool));
+    TESSERA_ASSIGN(RowBatch batch,
+                   DecodeRows(rows, state_.program.columns, first + at, std::min(batch_rows_, count - at),
+                              state_.strings, state_.late_texts, state_.pool));
     TESSERA_TRY(consume_(std::move(batch)));
   }
   milliseconds_ += MillisecondsSince(start);
