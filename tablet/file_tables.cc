@@ -135,7 +135,7 @@ Result<std::vector<FileIdentity>> FileTables::FindFiles(const FileSpec& spec) {
     const bool spooled = real != path;
     Result<FileIdentity> file = IdentifyFile(real);
     if (!file.ok() && !spooled && paths.size() == 1) {
-      return Status(file.status().code(), file.status().message(),
+      return Status(file.status().kind(), file.status().message(),
                     "FROM takes the name of a file that this program can read, or of a table without quotes.");
     }
     if (!file.ok()) return file.status();

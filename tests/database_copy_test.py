@@ -46,12 +46,25 @@ CREATE TABLE nothing (x TEXT NOT NULL);
 CREATE TABLE many (k INTEGER, v TEXT) WITH (tablet_rows = 64, distribute_by = k);
 INSERT INTO many SELECT i, 'text ' || i FROM generate_series(1, 1000) s(i);
 DELETE FROM many WHERE k % 3 = 0;
+CREATE TABLE a_child (k INTEGER UNIQUE REFERENCES every ON DELETE CASCADE, v TEXT, z INTEGER);
+CREATE TABLE z_child (k INTEGER PRIMARY KEY REFERENCES a_child (k) ON DELETE CASCADE);
+ALTER TABLE a_child ADD CONSTRAINT in_a_circle FOREIGN KEY (z) REFERENCES z_child (k) ON DELETE SET NULL;
+INSERT INTO a_child VALUES (1, 'one', NULL), (2, 'two', NULL), (3, 'three', NULL);
+INSERT INTO z_child VALUES (1), (3);
+UPDATE a_child SET z = 3 WHERE k > 1;
+ALTER TABLE a_child ADD COLUMN constant TEXT DEFAULT 'same';
+UPDATE a_child SET v = v || '!' WHERE k < 3;
+ALTER TABLE z_child ADD COLUMN nothing INTEGER;
+CREATE MATERIALIZED VIEW a_sum AS SELECT z, count(*) AS n FROM a_child GROUP BY z;
+CREATE MATERIALIZED VIEW not_filled AS SELECT k FROM a_child WITH NO DATA;
 CREATE MACRO twice(x) AS x * 2;
 CREATE VIEW z_view AS SELECT i FROM every;
 CREATE VIEW a_view AS SELECT twice(i) AS j FROM z_view;
 CREATE MACRO first_rows(n) AS TABLE SELECT * FROM every JOIN a_view ON j = 2 * i WHERE i <= n;
 """
-QUERIES = ["SELECT * FROM every ORDER BY i", 'SELECT * FROM "Odd name/..\\x" ORDER BY k', 'SELECT * FROM "odd NAME/..\\x"',
+QUERIES = ["SELECT * FROM a_child ORDER BY k", "SELECT * FROM z_child ORDER BY k", "SELECT * FROM a_sum ORDER BY z",
+           "SELECT conname FROM pg_constraint WHERE contype = 'f' ORDER BY conname",
+           "SELECT * FROM every ORDER BY i", 'SELECT * FROM "Odd name/..\\x" ORDER BY k', 'SELECT * FROM "odd NAME/..\\x"',
            "SELECT x, x IS NULL AS no, count(*) FROM one GROUP BY x, no ORDER BY x, no", "SELECT count(*) FROM nothing",
            "SELECT count(*), sum(k), min(v) FROM many", "SELECT * FROM a_view ORDER BY j",
            "SELECT * FROM first_rows(2) ORDER BY i"]
@@ -89,7 +102,7 @@ def test_what_is_exported_is_imported():
     run("d", "-f", "/dev/stdin", input=SCHEMA)
     before = answers("d")
     check(run("d", "-c", "SET timezone = 'America/New_York'; EXPORT DATABASE 'out'").stderr == "", "no message")
-    check(len(os.listdir("out")) == 2 + 6, os.listdir("out"))
+    check(len(os.listdir("out")) == 2 + 8, os.listdir("out"))
     run("e", "-c", "IMPORT DATABASE 'out'")
     check(answers("e") == before, answers("e"), before)
     # What is written of that is the same, but for the names of the files.

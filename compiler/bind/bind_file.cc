@@ -114,7 +114,7 @@ class FileArguments {
     if (cast == nullptr || !cast->Is(Tag::kTypeCast)) return SqlError("\"" + text + "\" is no type", position);
     const ParseNode* const type = cast->Get(Field::k_typeName);
     Result<SqlType> bound = ExpressionBinder(&context_, nullptr, Clause::kLimit).BindType(*type, position);
-    if (!bound.ok()) return Status(bound.status().code(), bound.status().message(), bound.status().hint(), position);
+    if (!bound.ok()) return Status(bound.status().kind(), bound.status().message(), bound.status().hint(), position);
     return bound;
   }
   /// ['INTEGER', ...], or pairs where `named`: {'a': 'INTEGER', ...}.
@@ -233,7 +233,7 @@ Status FromBinder::BindFile(const ParseNode& item, const ParseNode& call, const 
   Result<std::shared_ptr<const TableInfo>> table = files->Find(spec);
   if (!table.ok()) {
     const Status& error = table.status();
-    return {error.code(), error.message(), error.hint(), position};
+    return {error.kind(), error.message(), error.hint(), position};
   }
   Relation relation = StoredTable(*std::move(table));
   relation.alias = is_plain ? StemOf(spec.patterns[0]) : name;

@@ -120,8 +120,9 @@ Rows ReferentialConstraints(const Snapshot& snapshot) {
   Rows rows;
   for (const CatalogConstraint& c : CatalogConstraintsOf(snapshot)) {
     if (c.foreign == nullptr) continue;
-    rows.push_back({Database(), Schema(), CatalogText(c.name), Database(), Schema(), CatalogText(c.referenced_key),
-                    CatalogText("NONE"), CatalogText(std::string(ActionText(c.foreign->on_update))),
+    rows.push_back({Database(), CatalogText(kTheSchema), CatalogText(c.name), Database(), CatalogText(kTheSchema),
+                    CatalogText(c.referenced_key), CatalogText("NONE"),
+                    CatalogText(std::string(ActionText(c.foreign->on_update))),
                     CatalogText(std::string(ActionText(c.foreign->on_delete)))});
   }
   return rows;

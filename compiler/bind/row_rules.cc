@@ -167,7 +167,7 @@ struct Rules {
       for (const Check& check : checks) {
         Result<Value> value = Compute(*check.condition, *batch, row);
         if (!value.ok()) {
-          return {value.status().code(),
+          return {value.status().kind(),
                   value.status().message() + ": check constraint \"" + check.name + "\"" + place(row)};
         }
         if (value->null || value->i64 != 0) continue;

@@ -263,7 +263,7 @@ Status CommitLog::Append(std::string_view record, int timeout_ms) {
     const bool undone = WriteZeros(file_.get(), end_, end_ + kPage) == 0 && (!written || fdatasync(file_.get()) == 0);
     const Status status = IoError(written ? "cannot sync" : "cannot write", path_, error);
     if (undone) return status;
-    return {status.code(), status.message(), "The change may have been made or not: look before you repeat it."};
+    return {status.kind(), status.message(), "The change may have been made or not: look before you repeat it."};
   }
   record_offset_ = end_ + sizeof header;
   end_ += buffer_.size();

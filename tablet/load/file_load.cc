@@ -159,7 +159,7 @@ class FileLoad {
   Status Located(const FileError& error, const std::string& path) const {
     std::string where = QuoteForMessage(path) + ", line " + std::to_string(line_ + error.line);
     if (!error.column.empty()) where += ", column \"" + error.column + "\"";
-    return {error.code, where + ": " + error.message, error.hint};
+    return {error.kind, where + ": " + error.message, error.hint};
   }
 
   void Stop(const Status& status) {
