@@ -36,8 +36,8 @@
 #include "mpi/transport.h"
 #include "tablet/catalog/live_tablet.h"
 #include "tablet/files/file_names.h"
-#include "vm/shares/tablet_shares.h"
 #include "tablet/files/tablet_of_files.h"
+#include "vm/shares/tablet_shares.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>

@@ -234,6 +234,16 @@ Status BindOther(std::string_view tag, std::string_view sql, Statement* out) {
   return {};
 }
 
+Status BindDrop(const ParseNode& drop, int position, const Dialect& dialect, const Snapshot& snapshot, Statement* out) {
+  if (!dialect.macro.name.empty()) return BindDropMacro(dialect, drop, position, snapshot, out);
+  const std::string_view type = drop.Text(Field::k_removeType);
+  if (type == "OBJECT_TYPE") return BindDropType(drop, position, snapshot, out);
+  if (type == "OBJECT_INDEX") return BindDropIndex(drop, position, snapshot, out);
+  if (type == "OBJECT_MATVIEW") return BindDropMaterialized(drop, snapshot, out);
+  if (type == "OBJECT_VIEW") return BindDropView(drop, snapshot, out);
+  return BindDropTable(drop, position, snapshot, out);
+}
+
 Status BindStatement(const ParseNode& node, std::string_view sql, const Dialect& dialect, const Snapshot& snapshot,
                      Statement* out);
 
@@ -294,12 +304,7 @@ Status BindStatement(const ParseNode& node, std::string_view sql, const Dialect&
     case Tag::kRefreshMatViewStmt:
       return BindRefresh(node, FirstWord(sql), snapshot, out);
     case Tag::kDropStmt:
-      if (!dialect.macro.name.empty()) return BindDropMacro(dialect, node, FirstWord(sql), snapshot, out);
-      if (node.Text(Field::k_removeType) == "OBJECT_TYPE") return BindDropType(node, FirstWord(sql), snapshot, out);
-      if (node.Text(Field::k_removeType) == "OBJECT_INDEX") return BindDropIndex(node, FirstWord(sql), snapshot, out);
-      if (node.Text(Field::k_removeType) == "OBJECT_MATVIEW") return BindDropMaterialized(node, snapshot, out);
-      if (node.Text(Field::k_removeType) == "OBJECT_VIEW") return BindDropView(node, snapshot, out);
-      return BindDropTable(node, FirstWord(sql), snapshot, out);
+      return BindDrop(node, FirstWord(sql), dialect, snapshot, out);
     case Tag::kViewStmt:
       return BindCreateView(node, sql, dialect, snapshot, out);
     case Tag::kVacuumStmt:

@@ -208,6 +208,23 @@ Result<std::shared_ptr<const TableInfo>> CopiedTable(const ParseNode& relation, 
   return table;
 }
 
+/// The columns of a list, which stands in `sql` from `after` on.
+Status BindCopiedColumns(const ParseNode& list, const TableInfo& table, bool is_from, std::string_view sql, int after,
+                         std::vector<int>* columns) {
+  for (const ParseNode& n : list) {
+    const std::string_view name = n.Text(Field::k_sval);
+    const int at = FindKeyword(sql, after, name);
+    TESSERA_ASSIGN(const int column, FindTableColumn(table, name, at));
+    if (std::find(columns->begin(), columns->end(), column) != columns->end())
+      return SqlError(ErrorKind::kDuplicateColumn, "column \"" + std::string(name) + "\" specified more than once", at);
+    if (is_from && table.schema.columns[static_cast<size_t>(column)].generated_text)
+      return SqlError(ErrorKind::kGeneratedAlways, "column \"" + std::string(name) + "\" is a generated column", at,
+                      "COPY computes it.");
+    columns->push_back(column);
+  }
+  return {};
+}
+
 }  // namespace
 
 Status BindCopy(const ParseNode& copy, std::string_view sql, const Dialect& dialect, const Snapshot& snapshot,
@@ -235,20 +252,9 @@ Status BindCopy(const ParseNode& copy, std::string_view sql, const Dialect& dial
     TESSERA_ASSIGN(out->target, CopiedTable(*relation, is_from, snapshot));
     out->table = out->target->schema.name;
     if (const ParseNode* list = copy.Get(Field::k_attlist)) {
-      for (const ParseNode& n : *list) {
-        const std::string_view name = n.Text(Field::k_sval);
-        // The tree has no positions of the names: take the first such word after the table.
-        const int at = FindKeyword(sql, relation->location() + static_cast<int>(BaseName(out->table).size()), name);
-        TESSERA_ASSIGN(const int column, FindTableColumn(*out->target, name, at));
-        if (std::find(columns.begin(), columns.end(), column) != columns.end()) {
-          return SqlError(ErrorKind::kDuplicateColumn, "column \"" + std::string(name) + "\" specified more than once",
-                          at);
-        }
-        if (is_from && out->target->schema.columns[static_cast<size_t>(column)].generated_text)
-          return SqlError(ErrorKind::kGeneratedAlways, "column \"" + std::string(name) + "\" is a generated column", at,
-                          "COPY computes it.");
-        columns.push_back(column);
-      }
+      // The tree has no positions of the names: take the first such words after the table.
+      const int after = relation->location() + static_cast<int>(BaseName(out->table).size());
+      TESSERA_TRY(BindCopiedColumns(*list, *out->target, is_from, sql, after, &columns));
     } else {
       columns = StoredColumns(out->target->schema);
     }

@@ -21,8 +21,8 @@
 #include <vector>
 
 #include "tablet/catalog/database_directory.h"
-#include "tablet/load/compaction.h"
 #include "tablet/load/column_update.h"
+#include "tablet/load/compaction.h"
 #include "tablet/load/tablet_cutter.h"
 
 namespace tessera {
