@@ -276,7 +276,7 @@ class Session::Impl {
   /// A statement that is no query.
   Status RunCompiled(std::string_view sql, Compiled compiled, std::shared_ptr<const Snapshot> snapshot,
                      ResultWriter* out) {
-    if (!Changes(compiled.statement)) return RunBound(sql, compiled, snapshot, out);
+    if (!Changes(compiled.statement)) return RunBound(sql, &compiled, snapshot, out);
     TESSERA_ASSIGN(std::shared_ptr<const Snapshot> now, BeginChange(&state_, &compiled.statement, snapshot));
     const bool alone = !state_.transaction.is_open && TouchesForeignKeys(compiled.statement, *snapshot);
     if (alone) {
@@ -294,22 +294,22 @@ class Session::Impl {
         options.run_query = [&](const std::string& query) { return FirstColumn(&state_, query, *snapshot); };
         TESSERA_ASSIGN(compiled, CompileStatement(&state_, sql, options, &snapshot));
       }
-      if (!alone && !TouchesForeignKeys(compiled.statement, *snapshot)) return RunBound(sql, compiled, snapshot, out);
+      if (!alone && !TouchesForeignKeys(compiled.statement, *snapshot)) return RunBound(sql, &compiled, snapshot, out);
       return ChangeWithForeignKeys(&state_, compiled.statement, snapshot, alone, out,
-                                   [&](ResultWriter* to) { return RunBound(sql, compiled, snapshot, to); });
+                                   [&](ResultWriter* to) { return RunBound(sql, &compiled, snapshot, to); });
     });
     if (state_.database->InTransaction() && alone) state_.database->RollBackTransaction();
     return status;
   }
 
-  Status RunBound(std::string_view sql, Compiled& compiled, const std::shared_ptr<const Snapshot>& snapshot,
+  Status RunBound(std::string_view sql, Compiled* compiled, const std::shared_ptr<const Snapshot>& snapshot,
                   ResultWriter* out) {
     state_.transaction.has_read = true;
-    const Statement& s = compiled.statement;
-    if (s.explain) return Explain(&state_, sql, &compiled, snapshot, out);
-    if (s.kind == Statement::Kind::kAlterTable) return Alter(&state_, sql, compiled, snapshot, out);
-    return ChangesRows(s) ? Change(&state_, sql, &compiled, snapshot, out)
-                          : RunStatement(&state_, compiled, *snapshot, out);
+    const Statement& s = compiled->statement;
+    if (s.explain) return Explain(&state_, sql, compiled, snapshot, out);
+    if (s.kind == Statement::Kind::kAlterTable) return Alter(&state_, sql, *compiled, snapshot, out);
+    return ChangesRows(s) ? Change(&state_, sql, compiled, snapshot, out)
+                          : RunStatement(&state_, *compiled, *snapshot, out);
   }
 
   SessionState state_;
