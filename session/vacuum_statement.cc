@@ -29,6 +29,8 @@ Status VacuumTable(SessionState* state, const std::string& name) {
   TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> now, state->Read());
   const std::shared_ptr<const TableInfo> table = now->Find(name);
   if (table == nullptr) return {ErrorCode::kInternal, "a table changed under its lock"};
+  // (It has no rows, and may not be read.)
+  if (table->schema.materialized && !table->schema.materialized->populated) return Status::Ok();
   TESSERA_ASSIGN(const std::unique_ptr<TableWriter> writer, alteration->Rewrite(table->schema));
   TESSERA_ASSIGN(const Compiled rows, Compile("SELECT * FROM " + SpelledName(name), *now, PlanOptionsOf(*state)));
   uint64_t written = 0;
