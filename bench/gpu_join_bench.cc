@@ -93,7 +93,7 @@ uint32_t DenseKey(uint64_t row, uint64_t rows) {
   return static_cast<uint32_t>(row);
 }
 /// Dense key in a row of the fact table.
-uint32_t ForeignKey(uint64_t row, uint64_t dimension_rows) {
+uint32_t DimensionKey(uint64_t row, uint64_t dimension_rows) {
   return static_cast<uint32_t>((Mix(row) >> 32) * dimension_rows >> 32);
 }
 uint32_t SparseKey(uint32_t dense) { return static_cast<uint32_t>(Permute(dense, kSparseBits)); }
@@ -376,7 +376,7 @@ int main(int argc, char** argv) {
   struct alignas(128) ThreadAnswers : Answers {};
   std::vector<ThreadAnswers> answers(cores);
   auto fill_fact = [&](BenchTablet* tablet, uint32_t at, uint64_t row, unsigned thread) {
-    const uint32_t key = ForeignKey(row, build_rows);
+    const uint32_t key = DimensionKey(row, build_rows);
     tablet->Set(kDense, at, key);
     tablet->Set(kSparse, at, SparseKey(key));
     for (uint32_t half = 0; half <= (key & 1); ++half) {
