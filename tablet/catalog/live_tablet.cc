@@ -32,6 +32,7 @@ Chunk ChunkOfNumbers(uint32_t rows, int64_t first) {
   c.encoding = Encoding::kFrame;
   c.width = sizeof(uint32_t);
   c.codes = CodesOfNumbers();
+  c.codes_are_rows = true;
   // (The padding behind the last row holds numbers, too: no row reads them.)
   c.codes_bytes = AlignToStream(uint64_t{rows} * c.width);
   c.encoded_bytes = c.codes_bytes;
@@ -56,8 +57,8 @@ std::vector<int> LiveTablet::StoredOf(const std::vector<int>& columns) const {
   return stored;
 }
 
-ChunkPointer LiveTablet::Made(int column) const {
-  if (column == columns_ && live_ != nullptr) return {live_, &live_->chunk()};
+ChunkPointer LiveTablet::Made(int column, bool packed) const {
+  if (column == columns_ && live_ != nullptr) return {live_, packed ? &live_->packed_chunk() : &live_->chunk()};
   if (column > columns_) return std::make_shared<const tessera::Chunk>(ChunkOfNumbers(rows(), first_number_));
   auto all = std::make_shared<tessera::Chunk>();
   all->type = SqlType::Of(TypeId::kBoolean);

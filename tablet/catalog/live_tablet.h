@@ -29,19 +29,19 @@ class LiveTablet final : public Tablet {
   uint64_t weight() const override { return of_->weight(); }
   const LiveRows* live() const override { return live_.get(); }
   std::shared_ptr<const Tablet> unmarked() const override { return of_; }
-  Result<ChunkPointer> Chunk(int column) const override { return IsStored(column) ? of_->Chunk(column) : Made(column); }
+  Result<ChunkPointer> Chunk(int column) const override { return IsStored(column) ? of_->Chunk(column) : Made(column, false); }
   Result<ChunkPointer> PackedChunk(int column) const override {
-    return IsStored(column) ? of_->PackedChunk(column) : Made(column);
+    return IsStored(column) ? of_->PackedChunk(column) : Made(column, true);
   }
   Result<ChunkPointer> ChunkForTiles(int column) const override {
-    return IsStored(column) ? of_->ChunkForTiles(column) : Made(column);
+    return IsStored(column) ? of_->ChunkForTiles(column) : Made(column, true);
   }
   bool AreCodesChecked(int column) const override { return !IsStored(column) || of_->AreCodesChecked(column); }
   void NoteCodesChecked(int column) const override {
     if (IsStored(column)) of_->NoteCodesChecked(column);
   }
   Result<ChunkPointer> Describe(int column) const override {
-    return IsStored(column) ? of_->Describe(column) : Made(column);
+    return IsStored(column) ? of_->Describe(column) : Made(column, true);
   }
   uint64_t Expect(const std::vector<int>& columns, bool again) const override {
     return of_->Expect(StoredOf(columns), again);
@@ -61,7 +61,7 @@ class LiveTablet final : public Tablet {
  private:
   bool IsStored(int column) const { return column < columns_; }
   std::vector<int> StoredOf(const std::vector<int>& columns) const;
-  ChunkPointer Made(int column) const;
+  ChunkPointer Made(int column, bool packed) const;
 
   const std::shared_ptr<const Tablet> of_;
   const int columns_;

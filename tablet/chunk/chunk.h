@@ -36,6 +36,7 @@ struct alignas(64) Chunk {
   uint8_t width =
       0;  ///< bytes a code: 1, 2, 4 or 8; 16 for DECIMAL of 19+ digits where 64-bit codes cannot; 0 without stream
   bool has_nulls = false;
+  bool codes_are_rows = false;  ///< the code of a row is its number in the tablet
   bool packed_entries = false;  ///< entries or NULL bytes are packed, and what points to them is not to be read
   PackedPart packed_part = PackedPart::kAll;
   uint32_t rows = 0;

@@ -32,15 +32,19 @@ class LiveRows {
 
   /// Of the words.
   uint64_t checksum() const { return checksum_; }
-  /// One byte a row, 1 for a live one; made when it is first asked for, and kept.
+  /// Whether a row is live, as a column of BOOLEAN: its codes packed, one bit each.
+  const Chunk& packed_chunk() const { return packed_chunk_; }
+  /// ... and with a byte each; made when it is first asked for, and kept.
   const Chunk& chunk() const;
 
-  /// The words, little endian, as a zstd frame.
-  std::string Pack() const;
-  /// nullptr if the bytes are not what Pack() makes for a tablet of `rows` rows of which some but not all are deleted.
+  /// The words, little endian, as a zstd frame; made when it is first asked for, and kept.
+  const std::string& packed() const;
+  /// nullptr if the bytes are not what packed() is for a tablet of `rows` rows of which some but not all are deleted.
   static std::shared_ptr<const LiveRows> Unpack(uint32_t rows, std::string_view packed);
 
  private:
+  void MakePacked();
+
   struct alignas(128) Line {
     uint8_t bytes[128];
   };
@@ -49,6 +53,11 @@ class LiveRows {
   const std::vector<uint64_t> deleted_;
   const uint64_t checksum_;
   uint32_t deleted_rows_ = 0;
+  std::vector<uint64_t>
+      packed_;  ///< the packed stream: PackedHeader, PackedNode, and the words with the bits of live rows
+  Chunk packed_chunk_;
+  mutable std::once_flag packed_once_;
+  mutable std::string frame_;
   mutable std::once_flag made_;
   mutable std::vector<Line> codes_;
   mutable Chunk chunk_;

@@ -539,6 +539,8 @@ Status SectionEncoder::EncodeSlot(size_t number, const TabletEncoding* like, con
       }
     } else {
       b->decode = single ? Decode::kReal : floats ? Decode::kFloat : Decode::kFrame;
+      // (Of no slot that a host reads: it has the codes in memory.)
+      b->row_codes = chunk.codes_are_rows && leave_packed_;
     }
     return Status::Ok();
   }
