@@ -174,7 +174,7 @@ Result<TablesMessage> TableTeller::Describe(const vm::Program& program, const Sn
     for (const auto& tablet : table.tablets) {
       const TabletIdentity* const identity = IdentityOf(*tablet);
       if (identity == nullptr) return Status(ErrorCode::kInternal, "a tablet of table \"" + ref.name + "\" is no file");
-      if (tablet->live() != nullptr) message.deleted.push_back({message.tablets.size(), tablet->live()->Pack()});
+      if (tablet->live() != nullptr) message.deleted.push_back({message.tablets.size(), tablet->live()->packed()});
       if (const TabletOfFiles* const files = FilesOf(*tablet))
         message.layouts.push_back({message.tablets.size(), files->layout()});
       message.tablets.push_back(*identity);

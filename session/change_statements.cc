@@ -69,9 +69,9 @@ class Changes {
     std::vector<int64_t> numbers = std::move(batch.columns.back().fixed);
     batch.columns.pop_back();
     if (!statement_.set_columns.empty()) return Update(std::move(batch), std::move(numbers));
-    TESSERA_TRY(writer_.Delete(numbers, &fresh_));
-    const auto fresh = static_cast<uint64_t>(std::ranges::count(fresh_, true));
-    if (!batch.columns.empty() && fresh > 0) {
+    const bool values = !batch.columns.empty();
+    TESSERA_ASSIGN(const uint64_t fresh, writer_.Delete(numbers, values ? &fresh_ : nullptr));
+    if (values && fresh > 0) {
       if (fresh < batch.rows) KeepRows(fresh_, &batch);
       if (statement_.kind == Statement::Kind::kUpdate) {
         KeepNumbers(fresh_, &numbers);
@@ -98,7 +98,7 @@ class Changes {
     const auto goes = [](const MergeAction& a) {
       return a.kind == MergeAction::Kind::kUpdate || a.kind == MergeAction::Kind::kDelete;
     };
-    if (std::ranges::any_of(statement_.merge_actions, goes)) TESSERA_TRY(writer_.Delete(gone, &fresh_));
+    if (std::ranges::any_of(statement_.merge_actions, goes)) TESSERA_TRY(writer_.Delete(gone, &fresh_).status());
     if (std::ranges::count(fresh_, false) > 0) {
       return SqlError(ErrorKind::kCardinality, "MERGE command cannot affect row a second time", -1,
                       "Ensure that not more than one source row matches any one target row.");

@@ -34,7 +34,7 @@ class ConflictRows {
     TESSERA_TRY(Decide());
     if (std::ranges::count(matched_, true) > 0) {
       // Rows that go are named before the first that comes.
-      TESSERA_TRY(writer_.Delete(replaced_, &fresh_));
+      TESSERA_TRY(writer_.Delete(replaced_, &fresh_).status());
       if (conflict_.updates != nullptr) TESSERA_TRY(Update(with));
     }
     TESSERA_TRY(Insert());
@@ -125,7 +125,7 @@ class ConflictRows {
       batch.columns.pop_back();
       const std::vector<int64_t> order = std::move(batch.columns.back().fixed);
       batch.columns.pop_back();
-      TESSERA_TRY(writer_.Delete(rows, &fresh_));
+      TESSERA_TRY(writer_.Delete(rows, &fresh_).status());
       if (std::ranges::count(fresh_, false) > 0) return Twice();
       if (conflict_.rules) TESSERA_TRY(conflict_.rules(&batch, changed_ + 1));
       if (state_.updated_keys != nullptr)

@@ -108,8 +108,7 @@ class Compaction : public ::testing::Test {
         if (std::ranges::count(places, place++) > 0) numbers.push_back(static_cast<int64_t>(t) << kRowNumberBits | row);
       }
     }
-    std::vector<bool> fresh;
-    if (!numbers.empty()) TESSERA_TRY(writer->Delete(numbers, &fresh));
+    if (!numbers.empty()) TESSERA_TRY(writer->Delete(numbers, nullptr).status());
     RowBatch batch;
     batch.columns.resize(2);
     batch.columns[0].type = SqlType::Of(TypeId::kInteger);

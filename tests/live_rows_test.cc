@@ -12,6 +12,7 @@
 #include "tablet/catalog/table_info.h"
 #include "tablet/chunk/chunk.h"
 #include "tablet/chunk/chunk_decoder.h"
+#include "tablet/chunk/packed_chunk.h"
 #include "tablet/database.h"
 #include "tablet/load/table_writer.h"
 #include "tablet/values/row_batch.h"
@@ -31,7 +32,7 @@ TEST(LiveRows, AreTheSameAfterPacking) {
     for (const std::vector<uint32_t>& deleted : {std::vector<uint32_t>{0}, {rows - 1}, {0, rows / 2, rows - 1}}) {
       if (deleted.size() >= rows) continue;
       const LiveRows live(rows, Words(rows, deleted));
-      const auto same = LiveRows::Unpack(rows, live.Pack());
+      const auto same = LiveRows::Unpack(rows, live.packed());
       ASSERT_NE(same, nullptr) << rows;
       EXPECT_EQ(same->words(), live.words());
       EXPECT_EQ(same->checksum(), live.checksum());
@@ -41,15 +42,15 @@ TEST(LiveRows, AreTheSameAfterPacking) {
 }
 
 TEST(LiveRows, OtherBytesAreRefused) {
-  const std::string packed = LiveRows(100, Words(100, {7, 99})).Pack();
+  const std::string packed = LiveRows(100, Words(100, {7, 99})).packed();
   EXPECT_EQ(LiveRows::Unpack(100, packed.substr(0, packed.size() - 1)), nullptr);
   EXPECT_EQ(LiveRows::Unpack(100, ""), nullptr);
   EXPECT_EQ(LiveRows::Unpack(99, packed), nullptr) << "a row beyond the end";
   EXPECT_EQ(LiveRows::Unpack(200, packed), nullptr) << "too few words";
-  EXPECT_EQ(LiveRows::Unpack(100, LiveRows(100, Words(100, {})).Pack()), nullptr) << "nothing is deleted";
+  EXPECT_EQ(LiveRows::Unpack(100, LiveRows(100, Words(100, {})).packed()), nullptr) << "nothing is deleted";
   std::vector<uint32_t> all(100);
   std::iota(all.begin(), all.end(), 0);
-  EXPECT_EQ(LiveRows::Unpack(100, LiveRows(100, Words(100, all)).Pack()), nullptr) << "all is deleted";
+  EXPECT_EQ(LiveRows::Unpack(100, LiveRows(100, Words(100, all)).packed()), nullptr) << "all is deleted";
 }
 
 TEST(LiveRows, AreAColumn) {
@@ -104,8 +105,7 @@ class DeletedRows : public ::testing::Test {
   /// Deletes the rows that have these numbers and adds the keys from `first` to `end`, in one commit.
   Status Change(const std::vector<int64_t>& rows, int64_t first, int64_t end, std::vector<bool>* fresh) {
     TESSERA_ASSIGN(const std::unique_ptr<TableWriter> writer, database_->Write("t"));
-    std::vector<bool> ignored;
-    if (!rows.empty()) TESSERA_TRY(writer->Delete(rows, fresh != nullptr ? fresh : &ignored));
+    if (!rows.empty()) TESSERA_TRY(writer->Delete(rows, fresh).status());
     if (first < end) TESSERA_TRY(writer->Append(Keys(first, end), 1));
     return writer->Commit();
   }
@@ -153,6 +153,33 @@ TEST_F(DeletedRows, AreKept) {
   EXPECT_EQ(LiveKeys(*Table()), Range(0, 25, {3, 4, 24}));
 }
 
+TEST_F(DeletedRows, MayBeManyAtOnce) {
+  TableSchema schema = Table()->schema;
+  schema.tablet_rows = 100'000;
+  ASSERT_TRUE(database_->ReplaceTable(schema).ok());
+  ASSERT_TRUE(Insert(0, 400'000).ok());
+  // Two of three rows of the first tablet and the third, some twice, in no order; none of the others.
+  std::vector<int64_t> rows, kept = Range(0, 400'000);
+  for (const int64_t tablet : {2, 0}) {
+    for (int64_t row = 0; row < 100'000; ++row) {
+      if (row % 3 != 0) rows.push_back(Number(tablet, 99'999 - row));
+      if (row % 3 == 1) rows.push_back(Number(tablet, 99'999 - row));
+    }
+  }
+  std::erase_if(kept, [](int64_t k) { return k / 100'000 % 2 == 0 && (99'999 - k % 100'000) % 3 != 0; });
+  {
+    const std::unique_ptr<TableWriter> writer = std::move(*database_->Write("t"));
+    EXPECT_EQ(*writer->Delete(rows, nullptr), 2u * 66'666);
+    EXPECT_EQ(*writer->Delete(rows, nullptr), 0u);
+    ASSERT_TRUE(writer->Commit().ok());
+  }
+  EXPECT_EQ(LiveKeys(*Table()), kept);
+  Open();
+  EXPECT_EQ(LiveKeys(*Table()), kept);
+  rows.push_back(Number(3, 100'000));
+  EXPECT_EQ((*database_->Write("t"))->Delete(rows, nullptr).status().code(), ErrorCode::kInternal);
+}
+
 TEST_F(DeletedRows, LeaveTheirKeys) {
   ASSERT_TRUE(Change({Number(0, 3), Number(1, 0)}, 0, 0, nullptr).ok());
   EXPECT_EQ(Insert(4, 5).code(), ErrorCode::kConstraint);
@@ -195,10 +222,33 @@ TEST_F(DeletedRows, AreThereWithoutACommit) {
     Result<std::unique_ptr<TableWriter>> writer = database_->Write("t");
     std::vector<bool> fresh;
     ASSERT_TRUE((*writer)->Delete(std::vector<int64_t>{Number(0, 1)}, &fresh).ok());
-    EXPECT_EQ((*writer)->Delete(std::vector<int64_t>{Number(2, 5)}, &fresh).code(), ErrorCode::kInternal);
+    EXPECT_EQ((*writer)->Delete(std::vector<int64_t>{Number(2, 5)}, &fresh).status().code(), ErrorCode::kInternal);
     EXPECT_FALSE((*writer)->Commit().ok());
   }
   EXPECT_EQ(LiveKeys(*Table()), Range(0, 25));
+}
+
+TEST(LiveRows, AreABitOrAByteEach) {
+  for (const uint32_t rows : {1u, 63u, 64u, 65u, 1000u, 4096u}) {
+    std::vector<uint64_t> deleted((rows + 63) / 64);
+    for (uint32_t row = 0; row < rows; row += 3) deleted[row / 64] |= uint64_t{1} << row % 64;
+    const LiveRows live(rows, deleted);
+    const Chunk& bytes = live.chunk();
+    const Chunk& bits = live.packed_chunk();
+    EXPECT_EQ(bits.max, rows == 1 ? 0 : 1);
+    if (rows == 1) continue;
+    const std::unique_ptr<const PackedReader> reader = OpenPackedCodes(bits, true);
+    ASSERT_NE(reader, nullptr);
+    EXPECT_TRUE(ArePlainBits(bits));
+    std::vector<uint8_t> unpacked(rows);
+    PackedTree tree;
+    ASSERT_EQ(ParsePackedCodes(bits, &tree), nullptr);
+    ASSERT_EQ(UnpackStream(bits.packed_codes, tree, 1, nullptr, unpacked.data()), nullptr);
+    for (uint32_t row = 0; row < rows; ++row) {
+      ASSERT_EQ(bytes.codes[row], row % 3 == 0 ? 0 : 1) << row;
+      ASSERT_EQ(unpacked[row], bytes.codes[row]) << row;
+    }
+  }
 }
 
 TEST_F(DeletedRows, HaveNumbers) {

@@ -70,7 +70,7 @@ const Query& TheQuery() {
       m.types = {numbers.type, texts.type};
       m.encoded_bytes = {80, 40};
       m.distinct = {10, 7};
-      m.deleted = {{1, LiveRows(4, {5}).Pack()}};
+      m.deleted = {{1, LiveRows(4, {5}).packed()}};
       m.rows -= 2;
       for (const uint32_t rows : {4u, 4u, 2u}) {
         TabletIdentity& tablet = m.tablets.emplace_back();

@@ -593,7 +593,7 @@ Status Catalog::WriteDeletedRows(const TableRecord& before, const TableRecord& a
       TESSERA_TRY(RaiseVersion(kVersionWithDeletedRows));
     }
     Statement insert(this, "INSERT OR REPLACE INTO deleted_rows VALUES (?, ?)");
-    const std::string packed = tablet.live->Pack();
+    const std::string& packed = tablet.live->packed();
     TESSERA_TRY(insert.Bind(tablet.id).BindBlob(packed).Run());
   }
   for (const auto& [tablet, live] : old) {  // these tablets are gone

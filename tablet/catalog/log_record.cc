@@ -134,7 +134,7 @@ std::string EncodeChange(const TableRecord& before, const TableRecord& after, co
   out.Add(uint64_t{marked.size()});
   for (const size_t t : marked) {
     out.Add(uint64_t{t});
-    out.Add(std::string_view(after.tablets[t].live->Pack()));
+    out.Add(std::string_view(after.tablets[t].live->packed()));
   }
   out.Add(uint64_t{files.size()});
   for (const NewFile& file : files) {

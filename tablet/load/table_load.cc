@@ -4,10 +4,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <thread>
 #include <utility>
 
+#include "base/thread_pool.h"
 #include "tablet/catalog/live_tablet.h"
 #include "tablet/catalog/references.h"
 #include "tablet/chunk/chunk_decoder.h"
@@ -20,6 +23,22 @@ namespace {
 /// A tablet with more times as many rows as come after it is not written anew. So a row is written anew some dozens of times
 /// while INSERTs of one row fill a tablet, and no more than some six small tablets wait for that.
 constexpr uint64_t kTimesAsMany = 8;
+/// Threads that start are worth their while from that many rows on.
+constexpr uint64_t kRowsOfOneThread = 1u << 16;
+constexpr unsigned kGreatestThreads = 8;
+
+/// Which row of which tablet a number of NumberRows is.
+struct RowPlace {
+  static constexpr size_t kNone = SIZE_MAX;  ///< as `tablet`: the table has no such row
+  size_t tablet;
+  uint64_t row;
+};
+RowPlace PlaceOf(int64_t number, const TableRecord& table) {
+  const auto tablet = static_cast<size_t>(number >> kRowNumberBits);
+  const auto row = static_cast<uint64_t>(number & ((int64_t{1} << kRowNumberBits) - 1));
+  if (number < 0 || tablet >= table.tablets.size() || row >= table.tablets[tablet].rows) return {RowPlace::kNone, 0};
+  return {tablet, row};
+}
 
 }  // namespace
 
@@ -164,6 +183,7 @@ std::shared_ptr<const Tablet> TableLoad::FileOf(const TableRecord& table, const 
 std::shared_ptr<const LiveRows> TableLoad::LiveOf(size_t tablet) const {
   const TabletRecord& record = table_->tablets[tablet];
   if (deleted_[tablet].empty()) return record.live;
+  if (!marks_.empty()) return marks_[tablet];
   return std::make_shared<const LiveRows>(record.rows, deleted_[tablet]);
 }
 
@@ -214,25 +234,105 @@ Status TableLoad::DropEmptied() {
   return {};
 }
 
-Status TableLoad::Delete(std::span<const int64_t> rows, std::vector<bool>* fresh) {
+Result<uint64_t> TableLoad::Delete(std::span<const int64_t> rows, std::vector<bool>* fresh) {
   // (Rows are cut before it is known whether the table is written anew as a whole.)
   if (!std::exchange(deletes_, true) && tablet_rows_ == 0) tablet_rows_ = tablet_rows_before_;
-  fresh->assign(rows.size(), false);
-  for (size_t i = 0; i < rows.size(); ++i) {
-    const auto tablet = static_cast<size_t>(rows[i] >> kRowNumberBits);
-    const auto row = static_cast<uint32_t>(rows[i] & ((int64_t{1} << kRowNumberBits) - 1));
-    if (rows[i] < 0 || tablet >= deleted_.size() || row >= table_->tablets[tablet].rows)
-      return {ErrorCode::kInternal, "row " + std::to_string(rows[i]) + " is deleted, but the table has none"};
-    std::vector<uint64_t>& words = deleted_[tablet];
-    const TabletRecord& record = table_->tablets[tablet];
-    if (words.empty() && record.live != nullptr) words = record.live->words();
-    words.resize((uint64_t{record.rows} + 63) / 64);
-    const uint64_t bit = uint64_t{1} << row % 64;
-    (*fresh)[i] = (words[row / 64] & bit) == 0;
-    words[row / 64] |= bit;
-    rows_deleted_ += (*fresh)[i] ? 1 : 0;
+  uint64_t deleted = 0, others = 0;
+  if (fresh == nullptr && rows.size() > kRowsOfOneThread) {
+    TESSERA_TRY(DeleteMany(rows, &deleted, &others));
+  } else {
+    if (fresh != nullptr) fresh->assign(rows.size(), false);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const RowPlace place = PlaceOf(rows[i], *table_);
+      if (place.tablet == RowPlace::kNone) {
+        ++others;
+        continue;
+      }
+      uint64_t* const word = &(*DeletedOf(place.tablet))[place.row / 64];
+      const uint64_t bit = uint64_t{1} << place.row % 64;
+      if (fresh != nullptr) (*fresh)[i] = (*word & bit) == 0;
+      deleted += (*word & bit) == 0 ? 1 : 0;
+      *word |= bit;
+    }
   }
+  rows_deleted_ += deleted;
+  if (others > 0) return Status(ErrorCode::kInternal, "rows are deleted that the table does not have");
+  return deleted;
+}
+
+Status TableLoad::DeleteMany(std::span<const int64_t> rows, uint64_t* deleted, uint64_t* others) {
+  ThreadPool* const pool = PoolFor(rows.size());
+  const size_t stretches = (rows.size() + kRowsOfOneThread - 1) / kRowsOfOneThread;
+  std::vector<uint64_t*> words(deleted_.size());
+  std::vector<uint8_t> was_marked(deleted_.size()), is_marked(deleted_.size());
+  TESSERA_TRY(ForEach(pool, deleted_.size(), [&](size_t tablet) -> Status {
+    was_marked[tablet] = deleted_[tablet].empty() ? 0 : 1;
+    words[tablet] = DeletedOf(tablet)->data();
+    return {};
+  }));
+  std::atomic<uint64_t> fresh{0}, none{0};
+  TESSERA_TRY(ForEach(pool, stretches, [&](size_t stretch) -> Status {
+    uint64_t mine = 0, unknown = 0;
+    for (const int64_t number :
+         rows.subspan(stretch * kRowsOfOneThread)
+             .first(std::min<size_t>(kRowsOfOneThread, rows.size() - stretch * kRowsOfOneThread))) {
+      const RowPlace place = PlaceOf(number, *table_);
+      if (place.tablet == RowPlace::kNone) {
+        ++unknown;
+        continue;
+      }
+      const uint64_t bit = uint64_t{1} << place.row % 64;
+      const std::atomic_ref<uint64_t> word(words[place.tablet][place.row / 64]);
+      if ((word.fetch_or(bit, std::memory_order_relaxed) & bit) != 0) continue;
+      ++mine;
+      const std::atomic_ref<uint8_t> marked(is_marked[place.tablet]);
+      if (marked.load(std::memory_order_relaxed) == 0) marked.store(1, std::memory_order_relaxed);
+    }
+    fresh += mine;
+    none += unknown;
+    return {};
+  }));
+  for (size_t t = 0; t < deleted_.size(); ++t) {
+    if (was_marked[t] == 0 && is_marked[t] == 0) deleted_[t].clear();
+  }
+  *deleted = fresh;
+  *others = none;
   return {};
+}
+
+Status TableLoad::MakeMarks() {
+  std::vector<size_t> marked;
+  for (size_t t = 0; t < deleted_.size(); ++t) {
+    if (!deleted_[t].empty()) marked.push_back(t);
+  }
+  if (marked.empty()) return {};
+  std::vector<std::shared_ptr<const LiveRows>> marks(deleted_.size());
+  TESSERA_TRY(
+      ForEach(PoolFor(uint64_t{marked.size()} * tablet_rows_before_ / 64), marked.size(), [&](size_t i) -> Status {
+        const size_t t = marked[i];
+        auto live = std::make_shared<const LiveRows>(table_->tablets[t].rows, deleted_[t]);
+        (void)live->packed();  // (The catalog asks for them one after the other.)
+        marks[t] = std::move(live);
+        return {};
+      }));
+  marks_ = std::move(marks);
+  return {};
+}
+
+ThreadPool* TableLoad::PoolFor(uint64_t rows) {
+  if (rows <= kRowsOfOneThread) return nullptr;
+  if (pool_ == nullptr)
+    pool_ = std::make_unique<ThreadPool>(
+        static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, kGreatestThreads)));
+  return pool_.get();
+}
+
+std::vector<uint64_t>* TableLoad::DeletedOf(size_t tablet) {
+  std::vector<uint64_t>* const words = &deleted_[tablet];
+  const TabletRecord& record = table_->tablets[tablet];
+  if (words->empty() && record.live != nullptr) *words = record.live->words();
+  words->resize((uint64_t{record.rows} + 63) / 64);
+  return words;
 }
 
 Status TableLoad::Add(RowBatch batch) {
@@ -259,8 +359,7 @@ Status TableLoad::SettleUpdate() {
   TESSERA_ASSIGN(writes_columns_, update_->WritesColumns(last_is_short_ ? table_->tablets.back().file_bytes : 0));
   if (writes_columns_) return {};
   return update_->ForRows([&](RowBatch rows, const std::vector<int64_t>& numbers) -> Status {
-    std::vector<bool> fresh;
-    TESSERA_TRY(Delete(numbers, &fresh));
+    TESSERA_TRY(Delete(numbers, nullptr).status());
     return Add(std::move(rows));
   });
 }
@@ -398,6 +497,7 @@ Status TableLoad::Commit() {
     TESSERA_TRY(Finish(to_log));
     TESSERA_TRY(NameAdopted());
   }
+  TESSERA_TRY(MakeMarks());
   TESSERA_TRY(DropEmptied());
   TESSERA_TRY(Compact(to_log));
   std::vector<std::string> sketches;

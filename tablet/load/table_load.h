@@ -27,6 +27,8 @@
 
 namespace tessera {
 
+class ThreadPool;
+
 class TableLoad final : public TabletCutter {
  public:
   /// Takes the writer lock. Errors: kSql if there is no such table; kBusy. `cancel` may be nullptr.
@@ -47,7 +49,7 @@ class TableLoad final : public TabletCutter {
 
   Status Add(RowBatch batch) override;
   /// As TableWriter::Delete. Before EndOfRows(); with rows to be added, before the first of them is.
-  Status Delete(std::span<const int64_t> rows, std::vector<bool>* fresh);
+  Result<uint64_t> Delete(std::span<const int64_t> rows, std::vector<bool>* fresh);
   /// As TableWriter::Update. Nothing else may be done with the load.
   Status Update(std::span<const int> columns, RowBatch values, std::span<const int64_t> rows);
   /// After the last Update(): decides how the rows are changed. Before EndOfRows().
@@ -80,6 +82,14 @@ class TableLoad final : public TabletCutter {
   Status TakeLast(uint64_t rows);
   Status TakeShortTablets();
   Status TakeBack(size_t tablet);
+  /// The bits of a tablet's deleted rows, as they are to be.
+  std::vector<uint64_t>* DeletedOf(size_t tablet);
+  /// Delete() of many rows by several threads. `*others`: rows that the table does not have.
+  Status DeleteMany(std::span<const int64_t> rows, uint64_t* deleted, uint64_t* others);
+  /// After the last Delete(): what LiveOf() gives from then on is made, by several threads if it is much.
+  Status MakeMarks();
+  /// nullptr: this thread is enough for the marks of so many rows.
+  ThreadPool* PoolFor(uint64_t rows);
   Result<RowBatch> LiveRowsIn(size_t tablet, const Tablet& file) const;
   /// Tablets all of whose rows have been deleted do not stay.
   Status DropEmptied();
@@ -111,6 +121,8 @@ class TableLoad final : public TabletCutter {
   bool deletes_ = false;
   uint64_t rows_deleted_ = 0;
   std::vector<std::vector<uint64_t>> deleted_;             ///< by tablet, as of LiveRows; empty: as in the record
+  std::vector<std::shared_ptr<const LiveRows>> marks_;     ///< ... of the tablets that have some, after MakeMarks()
+  std::unique_ptr<ThreadPool> pool_;                       ///< nullptr: none was needed
   std::unique_ptr<ColumnUpdate> update_;                   ///< nullptr: none
   bool writes_columns_ = false;                            ///< ... by its columns
   bool last_is_short_ = false;                             ///< of a table that is not distributed

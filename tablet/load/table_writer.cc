@@ -37,10 +37,12 @@ class LoadWriter final : public TableWriter {
     return {};
   }
 
-  Status Delete(std::span<const int64_t> rows, std::vector<bool>* fresh) override {
+  Result<uint64_t> Delete(std::span<const int64_t> rows, std::vector<bool>* fresh) override {
     TESSERA_TRY(failure_);
-    if (committed_) return {ErrorCode::kInternal, "rows are deleted after Commit()"};
-    return failure_ = load_->Delete(rows, fresh);
+    if (committed_) return Status(ErrorCode::kInternal, "rows are deleted after Commit()");
+    Result<uint64_t> deleted = load_->Delete(rows, fresh);
+    failure_ = deleted.status();
+    return deleted;
   }
 
   Status Update(std::span<const int> columns, RowBatch values, std::span<const int64_t> rows,

@@ -27,8 +27,9 @@ class TableWriter {
   /// first row, as "row n".
   virtual Status Append(RowBatch batch, uint64_t first_row) = 0;
   /// Deletes rows by their numbers in the table as Database::Read() has it while this lives (NumberRows of live_tablet.h).
-  /// `*fresh`: by number, whether the row was there until now: it may have been deleted by an earlier call, or stand twice.
-  virtual Status Delete(std::span<const int64_t> rows, std::vector<bool>* fresh) = 0;
+  /// Returns how many were there until now: a row may have been deleted by an earlier call, or stand twice. `*fresh`: by
+  /// number, whether it was; nullptr: that is not asked.
+  virtual Result<uint64_t> Delete(std::span<const int64_t> rows, std::vector<bool>* fresh) = 0;
   /// The rows of these numbers get other values in `columns`, ascending, none of which is in a key, and the same in each call;
   /// what they have in others is kept. Their places may stay, or not. `first_row`: as above. REQUIRES: no row comes twice;
   /// nothing but Update() is called before Commit().

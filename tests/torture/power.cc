@@ -249,8 +249,7 @@ Status Delete(Database* database, const std::string& table, uint64_t which) {
   if (info->tablets.empty()) return {};
   TESSERA_ASSIGN(const std::unique_ptr<TableWriter> writer, database->Write(table));
   const auto row = static_cast<int64_t>(which % info->tablets[0]->rows());
-  std::vector<bool> fresh;
-  TESSERA_TRY(writer->Delete(std::vector<int64_t>{0, row}, &fresh));
+  TESSERA_TRY(writer->Delete(std::vector<int64_t>{0, row}, nullptr).status());
   return writer->Commit();
 }
 
