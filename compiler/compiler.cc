@@ -60,15 +60,72 @@ Status Translate(Query* query, const Snapshot& snapshot, const PlanOptions& opti
   return {};
 }
 
+/// Whether binding failed because a place takes constants only, as the percentage of TABLESAMPLE, and there is no value yet.
+/// With one it is bound as the value stands, and so are the parameters after it: then all have got a place in the types.
+bool LacksConstant(const Status& error, std::string_view sql, Parameters* parameters) {
+  const bool at_parameter = std::ranges::count(parameters->places, error.position()) > 0;
+  const size_t count = ParameterCount(sql);
+  if (!at_parameter || parameters->inconsistent || count > kMostParameters) return false;
+  parameters->types.resize(std::max(parameters->types.size(), count));
+  return true;
+}
+
+Parameters WithoutValues(std::vector<SqlType> declared) {
+  Parameters parameters;
+  parameters.types = std::move(declared);
+  parameters.positions.resize(parameters.types.size(), -1);
+  return parameters;
+}
+
+/// Whether what it returns and takes is known by binding it; of others nothing is, and they may name what is not there yet.
+bool IsBoundEarly(Tag tag) {
+  constexpr Tag kBound[] = {Tag::kSelectStmt,       Tag::kInsertStmt,  Tag::kDeleteStmt,
+                            Tag::kUpdateStmt,       Tag::kMergeStmt,   Tag::kCreateTableAsStmt,
+                            Tag::kVariableShowStmt, Tag::kExplainStmt, Tag::kExecuteStmt};
+  return std::ranges::find(kBound, tag) != std::end(kBound);
+}
+
 }  // namespace
+
+Result<Statement> BindWithoutValues(std::string_view sql, const Snapshot& snapshot, const PlanOptions& options,
+                                    std::vector<SqlType>* types) {
+  TESSERA_ASSIGN(ParsedStatement parsed, Parse(sql, options.run_query));
+  Tell(snapshot, options, &parsed.dialect);
+  Statement nothing;
+  nothing.kind = Statement::Kind::kNotice;
+  if (!IsBoundEarly(parsed.statement->tag())) {
+    types->resize(ParameterCount(sql));
+    return nothing;
+  }
+  Parameters parameters = WithoutValues(std::move(*types));
+  parsed.dialect.parameters = &parameters;
+  Result<Statement> bound = Bind(parsed, sql, snapshot);
+  const bool lacks_constant = !bound.ok() && LacksConstant(bound.status(), sql, &parameters);
+  *types = std::move(parameters.types);
+  if (!lacks_constant) return bound;
+  // The columns do not depend on the values, so any that such places take will do.
+  for (const bool null : {true, false}) {
+    std::vector<Value> values;
+    for (const SqlType& type : *types) {
+      Value& value = values.emplace_back(Value::Null(type));
+      if (null || !(type.id == TypeId::kNull || type.id == TypeId::kText || type.IsNumeric())) continue;
+      value.type = SqlType::Of(TypeId::kNull);
+      value.null = false;
+      value.text = "1";
+    }
+    Parameters with_values{&values};
+    parsed.dialect.parameters = &with_values;
+    bound = Bind(parsed, sql, snapshot);
+    if (bound.ok()) break;
+  }
+  return bound;
+}
 
 Result<std::vector<SqlType>> ParameterTypes(std::string_view sql, const Snapshot& snapshot, const PlanOptions& options,
                                             std::vector<SqlType> declared) {
   TESSERA_ASSIGN(ParsedStatement parsed, Parse(sql, options.run_query));
   Tell(snapshot, options, &parsed.dialect);
-  Parameters parameters;
-  parameters.types = std::move(declared);
-  parameters.positions.resize(parameters.types.size(), -1);
+  Parameters parameters = WithoutValues(std::move(declared));
   parsed.dialect.parameters = &parameters;
   const Tag tag = parsed.statement->tag();
   const bool runs_plan =
@@ -79,12 +136,7 @@ Result<std::vector<SqlType>> ParameterTypes(std::string_view sql, const Snapshot
   }
   const Status bound = Bind(parsed, sql, snapshot).status();
   if (!bound.ok()) {
-    // A place that takes constants only, as the percentage of TABLESAMPLE, says so, because there is no value yet. With one it
-    // is bound as the value stands, and so are the parameters after it.
-    const bool at_parameter = std::ranges::count(parameters.places, bound.position()) > 0;
-    const size_t count = ParameterCount(sql);
-    if (!at_parameter || parameters.inconsistent || count > kMostParameters) return bound;
-    parameters.types.resize(std::max(parameters.types.size(), count));
+    if (!LacksConstant(bound, sql, &parameters)) return bound;
     return std::move(parameters.types);
   }
   TESSERA_TRY(CheckParameters(parameters));

@@ -53,6 +53,11 @@ struct Compiled {
 Result<Compiled> Compile(std::string_view sql, const Snapshot& snapshot, const PlanOptions& options = {},
                          RandomState* random = nullptr);
 
+/// The statement bound and no more, without values for its parameters: what it returns is known. `types`: those that were
+/// declared (kNull: not), then of all parameters (kNull: it cannot be told from where the parameter stands). A statement that
+/// runs no query is only parsed, and comes back as kNotice. Errors: those of parsing and binding it.
+Result<Statement> BindWithoutValues(std::string_view sql, const Snapshot& snapshot, const PlanOptions& options,
+                                    std::vector<SqlType>* types);
 /// The types of the parameters $1, $2 and so on of a statement that is to be prepared; kNull in `declared`: it was not
 /// declared, or that of the value. Errors: those of binding the statement; it is another than SELECT, INSERT, UPDATE and DELETE; a type cannot be
 /// told from where the parameter stands.

@@ -97,6 +97,38 @@ class Session::Impl {
 
   /// `parameters`: nullptr if the statement may have none.
   Status Execute(std::string_view sql, const std::vector<Value>* parameters, ResultWriter* out) {
+    return Guarded(parameters, [&] { return Run(sql, out); });
+  }
+
+  Result<StatementDescription> Describe(std::string_view sql, std::vector<SqlType> declared) {
+    StatementDescription description;
+    const auto describe = [&]() -> Status {
+      TESSERA_TRY(TellRanks());
+      TESSERA_ASSIGN(description, DescribeStatement(&state_, sql, std::move(declared)));
+      return Status::Ok();
+    };
+    const Status status = Guarded(nullptr, [&] {
+      Status described = Caught(describe);
+      if (!described.ok()) state_.transaction.has_failed = state_.transaction.is_open;
+      return described;
+    });
+    if (!status.ok()) return status;
+    return description;
+  }
+
+  void Cancel() {
+    ++cancels_under_way_;
+    if (running_) state_.cancel = true;
+    --cancels_under_way_;
+  }
+
+  SessionState& state() { return state_; }
+  bool is_new() const { return is_new_; }
+
+ private:
+  /// run() as one statement: it may be cancelled and timed out, is measured, and no exception leaves it.
+  template <class F>
+  Status Guarded(const std::vector<Value>* parameters, const F& run) {
     // A Cancel() that began while the last statement ran must not reach this one: wait until none is under way, then
     // clear the flag. The wait is as long as two instructions of a signal handler.
     while (cancels_under_way_.load() != 0) std::this_thread::yield();
@@ -116,7 +148,7 @@ class Session::Impl {
     if (status.ok()) {
       const InterruptScope interrupt(&state_.cancel);
       try {
-        status = Run(sql, out);
+        status = run();
       } catch (...) {
         status = StatusOfException();
       }
@@ -135,16 +167,6 @@ class Session::Impl {
     return timed_out ? TimedOut() : Cancelled();
   }
 
-  void Cancel() {
-    ++cancels_under_way_;
-    if (running_) state_.cancel = true;
-    --cancels_under_way_;
-  }
-
-  SessionState& state() { return state_; }
-  bool is_new() const { return is_new_; }
-
- private:
   /// Between statements a transaction may last as long as idle_in_transaction_session_timeout says.
   Status WaitIdle() {
     const int64_t timeout = state_.settings.idle_in_transaction_session_timeout;
@@ -429,6 +451,9 @@ Status Session::Execute(std::string_view sql, ResultWriter* out) { return impl_-
 Status Session::Execute(std::string_view sql, std::span<const Value> parameters, ResultWriter* out) {
   const std::vector<Value> values(parameters.begin(), parameters.end());
   return impl_->Execute(sql, &values, out);
+}
+Result<StatementDescription> Session::Describe(std::string_view sql, std::vector<SqlType> declared) {
+  return impl_->Describe(sql, std::move(declared));
 }
 void Session::Cancel() { impl_->Cancel(); }
 void Session::SetProgress(std::function<void(const Progress&)> progress) {

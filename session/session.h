@@ -90,6 +90,14 @@ struct Explanation {
   Analysis analysis;
 };
 
+/// What a statement takes and returns, known before it runs.
+struct StatementDescription {
+  /// Of $1, $2 and so on, or ?; kNull: it cannot be told from where the parameter stands.
+  std::vector<SqlType> parameters;
+  /// None: it returns no rows. EXPLAIN has one of text, the lines that a writer makes of what it is handed.
+  std::vector<vm::ResultColumn> columns;
+};
+
 /// Takes what a statement returns; how that looks is the writer's matter. Calls come in this order, from the thread of
 /// Execute: Begin, Rows*, End, and behind them Done where rows were changed; or only Done; or Text*, and behind it Analyzed for EXPLAIN
 /// (ANALYZE, PROGRAM); or Explained for EXPLAIN, and Text behind it.
@@ -125,6 +133,10 @@ class Session {
   /// `text`: it takes the type of the place where the parameter stands, as a literal in quotes does; the others have their
   /// own. Errors: also a parameter without a value.
   Status Execute(std::string_view sql, std::span<const Value> parameters, ResultWriter* out);
+  /// What the statement takes and returns; it does not run. `declared`: types of its first parameters, kNull where they are to
+  /// be told from their places. An error in a transaction is its end, as one of Execute is. Errors: those of parsing and
+  /// binding the statement.
+  Result<StatementDescription> Describe(std::string_view sql, std::vector<SqlType> declared = {});
   /// Stops the running statement, which then returns kCancelled "canceling statement due to user request".
   /// Async-signal-safe. No effect if none runs.
   void Cancel();

@@ -18,19 +18,20 @@ Status Set(SessionState* state, const std::string& name, const std::string& valu
   return state->ChangeSettings(changed);
 }
 
+std::vector<vm::ResultColumn> ColumnsOfShow(const std::string& name) {
+  const SqlType text = SqlType::Text();
+  if (name == "all") return {{"name", text}, {"setting", text}, {"description", text}};
+  return {{name, text}};
+}
+
 Status Show(SessionState* state, const std::string& name, ResultWriter* out) {
   Settings shown = state->settings;
   // What holds, not that nobody said what.
   shown.threads = state->threads();
   shown.memory_limit = static_cast<int64_t>(std::min<uint64_t>(INT64_MAX, state->memory_limit()));
   const SqlType text = SqlType::Text();
-  std::vector<vm::ResultColumn> columns;
+  const std::vector<vm::ResultColumn> columns = ColumnsOfShow(name);
   RowBatch batch;
-  if (name == "all") {
-    columns = {{"name", text}, {"setting", text}, {"description", text}};
-  } else {
-    columns = {{name, text}};
-  }
   batch.columns.resize(columns.size());
   for (ColumnVector& c : batch.columns) c.type = text;
   if (name == "all") {

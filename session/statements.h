@@ -29,6 +29,15 @@ inline constexpr size_t kTagBytes = 64;
 /// Runs a compiled statement of any kind.
 Status RunStatement(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, ResultWriter* out);
 
+// describe_statement.cc
+/// See Session::Describe.
+Result<StatementDescription> DescribeStatement(SessionState* state, std::string_view sql,
+                                               std::vector<SqlType> declared);
+
+// setting_statements.cc
+/// The columns of SHOW.
+std::vector<vm::ResultColumn> ColumnsOfShow(const std::string& name);
+
 // query_statements.cc
 Status Select(SessionState* state, const vm::Program& program, const Snapshot& snapshot, ResultWriter* out);
 Status Insert(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, ResultWriter* out);

@@ -21,6 +21,7 @@ namespace tessera {
 struct Compiled;
 struct SessionState;
 struct Statement;
+struct TransactionCommand;
 class ResultWriter;
 
 /// Rows of INSERTs of a few rows each, which become tablets together: a tablet a row would take ten times as long.
@@ -48,6 +49,8 @@ struct SessionTransaction {
   WaitingRows waiting;
 };
 
+/// Errors: the transaction has failed before, and `command` (kNone: any other statement) does not end it.
+Status CheckTransaction(SessionState* state, const TransactionCommand& command);
 /// Runs BEGIN, COMMIT, ROLLBACK, SAVEPOINT and their kin: true, and it is done. false: `sql` is another statement. Errors:
 /// the transaction has failed before, and this does not end it.
 Result<bool> RunTransactionCommand(SessionState* state, std::string_view sql, ResultWriter* out);

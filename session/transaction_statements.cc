@@ -183,8 +183,7 @@ Status Store(SessionState* state) {
 
 }  // namespace
 
-Result<bool> RunTransactionCommand(SessionState* state, std::string_view sql, ResultWriter* out) {
-  TESSERA_ASSIGN(const TransactionCommand command, ReadTransactionCommand(sql));
+Status CheckTransaction(SessionState* state, const TransactionCommand& command) {
   SessionTransaction& t = state->transaction;
   const bool ends = command.kind == Kind::kCommit || command.kind == Kind::kRollback;
   if (std::exchange(t.timed_out, false) && command.kind != Kind::kRollback) {
@@ -200,8 +199,14 @@ Result<bool> RunTransactionCommand(SessionState* state, std::string_view sql, Re
         "current transaction is aborted, commands ignored until end of transaction block", -1,
         t.savepoints.empty() ? "Enter ROLLBACK." : "Enter ROLLBACK, or ROLLBACK TO " + t.savepoints.back().name + ".");
   }
+  return Status::Ok();
+}
+
+Result<bool> RunTransactionCommand(SessionState* state, std::string_view sql, ResultWriter* out) {
+  TESSERA_ASSIGN(const TransactionCommand command, ReadTransactionCommand(sql));
+  TESSERA_TRY(CheckTransaction(state, command));
   if (command.kind == Kind::kNone) return false;
-  if (ends) {
+  if (command.kind == Kind::kCommit || command.kind == Kind::kRollback) {
     TESSERA_TRY(End(state, command, out));
   } else {
     TESSERA_TRY(RunCommand(state, command));

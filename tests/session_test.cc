@@ -476,6 +476,80 @@ TEST(Session, CancelStopsALongQuery) {
   EXPECT_EQ(Answer(session.get(), "SELECT count(*) AS n FROM t"), "n\n16384\n");
 }
 
+/// "(INTEGER, TEXT) -> a BIGINT, b DATE", or the error.
+std::string Described(Session* session, const std::string& sql, std::vector<SqlType> declared = {}) {
+  const Result<StatementDescription> d = session->Describe(sql, std::move(declared));
+  if (!d.ok()) return FormatError(d.status(), sql);
+  std::string out, columns;
+  for (const SqlType& type : d->parameters)
+    out += (out.empty() ? "(" : ", ") + (type.id == TypeId::kNull ? "?" : type.ToString());
+  if (!out.empty()) out += ") -> ";
+  for (const vm::ResultColumn& c : d->columns)
+    columns += (columns.empty() ? "" : ", ") + c.name + " " + c.type.ToString();
+  return out + (columns.empty() ? "nothing" : columns);
+}
+
+TEST(Describe, ColumnsAndParametersOfQueries) {
+  const std::unique_ptr<Session> session = Open();
+  Session* const s = session.get();
+  Answer(s, "CREATE TABLE t (a INTEGER PRIMARY KEY, b DECIMAL(8,2), d DATE, s VARCHAR(10))");
+  EXPECT_EQ(Described(s, "SELECT a, b * 2 AS c, s FROM t ORDER BY d"), "a INTEGER, c DECIMAL(18,2), s VARCHAR(10)");
+  EXPECT_EQ(Described(s, "SELECT a FROM t WHERE a = $1 AND s = $2 AND d < $3 LIMIT $4"),
+            "(INTEGER, TEXT, DATE, BIGINT) -> a INTEGER");
+  EXPECT_EQ(Described(s, "SELECT ? + 1.5 AS x, ?::timestamptz AS y"),
+            "(DECIMAL(38,6), TIMESTAMP WITH TIME ZONE) -> x DECIMAL(38,6), y TIMESTAMP WITH TIME ZONE");
+  EXPECT_EQ(Described(s, "SELECT $1 AS x", {SqlType::Of(TypeId::kDate)}), "(DATE) -> x DATE");
+  EXPECT_EQ(Described(s, "VALUES (1, 'x')"), "column1 INTEGER, column2 TEXT");
+  EXPECT_EQ(Described(s, "SELECT b FROM t TABLESAMPLE bernoulli ($1) WHERE a = $2"), "(DOUBLE PRECISION, ?) -> b DECIMAL(8,2)");
+  // It has not run.
+  EXPECT_EQ(Described(s, "SELECT 1 / 0 * a AS x FROM t, (VALUES (1)) v (y)"), "x INTEGER");
+}
+
+TEST(Describe, OtherStatements) {
+  const std::unique_ptr<Session> session = Open();
+  Session* const s = session.get();
+  Answer(s, "CREATE TABLE t (a INTEGER PRIMARY KEY, b DECIMAL(8,2))");
+  EXPECT_EQ(Described(s, "INSERT INTO t VALUES ($1, $2)"), "(INTEGER, DECIMAL(8,2)) -> nothing");
+  EXPECT_EQ(Described(s, "INSERT INTO t VALUES ($1, $2) RETURNING b, a + 1 AS n"),
+            "(INTEGER, DECIMAL(8,2)) -> b DECIMAL(8,2), n INTEGER");
+  EXPECT_EQ(Described(s, "UPDATE t SET b = $2 WHERE a = $1 RETURNING *"),
+            "(INTEGER, DECIMAL(8,2)) -> a INTEGER, b DECIMAL(8,2)");
+  EXPECT_EQ(Described(s, "DELETE FROM t WHERE a < ?"), "(INTEGER) -> nothing");
+  EXPECT_EQ(Described(s, "SHOW threads"), "threads TEXT");
+  EXPECT_EQ(Described(s, "SHOW ALL"), "name TEXT, setting TEXT, description TEXT");
+  EXPECT_EQ(Described(s, "EXPLAIN SELECT a FROM t"), "QUERY PLAN TEXT");
+  for (const char* sql : {"CREATE TABLE t (a INTEGER)", "DROP TABLE nowhere", "SET threads = 1", "BEGIN", "COMMIT",
+                          "VACUUM INTO '/nowhere/x'", "PREPARE p AS SELECT 1", "COPY t FROM STDIN"})
+    EXPECT_EQ(Described(s, sql), "nothing") << sql;
+  EXPECT_EQ(Answer(s, "SELECT count(*) AS n FROM t"), "n\n0\n");
+  Answer(s, "PREPARE p (integer) AS SELECT a, b FROM t WHERE a = $1");
+  EXPECT_EQ(Described(s, "EXECUTE p (1)"), "a INTEGER, b DECIMAL(8,2)");
+}
+
+TEST(Describe, ErrorsEndATransaction) {
+  const std::unique_ptr<Session> session = Open();
+  Session* const s = session.get();
+  EXPECT_EQ(Described(s, "SELECT x FROM nowhere").substr(0, 38), "ERROR:  table \"nowhere\" does not exist");
+  EXPECT_EQ(s->Describe("SELEC 1").status().position(), 0);
+  EXPECT_EQ(Answer(s, "SELECT 1 AS n"), "n\n1\n");
+  Answer(s, "BEGIN");
+  EXPECT_FALSE(s->Describe("SELECT x FROM nowhere").ok());
+  EXPECT_STREQ(s->Describe("SELECT 1").status().sqlstate(), "25P02");
+  EXPECT_EQ(Described(s, "ROLLBACK"), "nothing");
+  Answer(s, "ROLLBACK");
+  EXPECT_EQ(Described(s, "SELECT 1 AS n"), "n INTEGER");
+}
+
+TEST(Describe, WaitsForRowsThatItsColumnsComeFrom) {
+  const std::unique_ptr<Session> session = Open();
+  Session* const s = session.get();
+  Answer(s, "CREATE TABLE t (k TEXT, v INTEGER)");
+  Answer(s, "BEGIN");
+  Answer(s, "INSERT INTO t VALUES ('x', 1), ('y', 2)");
+  EXPECT_EQ(Described(s, "PIVOT t ON k USING sum(v)"), "x BIGINT, y BIGINT");
+  Answer(s, "COMMIT");
+}
+
 /// Takes pairs of integers, up to a number of them.
 class Pairs final : public ResultWriter {
  public:
