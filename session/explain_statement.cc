@@ -49,8 +49,8 @@ std::string ProgramText(SessionState* state, const Compiled& compiled, const Sna
 /// Of the GPU's memory, in bytes a second; 0 if nothing ran on one.
 double BandwidthOf(SessionState* state) {
   for (const vm::SectionStatistics& section : state->statistics.sections) {
-    if (!section.on_gpu || state->gpu.get() == nullptr) continue;
-    Result<double> measured = state->gpu.get()->MeasureBandwidth();  // without it there are no percentages
+    if (!section.on_gpu || state->engine->gpu() == nullptr) continue;
+    Result<double> measured = state->engine->gpu()->MeasureBandwidth();  // without it there are no percentages
     if (measured.ok() && *measured > 0) return *measured;
   }
   return 0;

@@ -56,7 +56,7 @@ bool HasJoinForGpu(const vm::Program& program, const Snapshot& snapshot) {
 bool UseGpu(const SessionState& state, const vm::Program& program, const Snapshot& snapshot) {
   if (state.settings.device == DeviceChoice::kHost) return false;
   if (state.settings.device == DeviceChoice::kGpu) return true;
-  if (state.gpu.failed()) return false;
+  if (state.engine->gpu_failed()) return false;
   for (size_t i = 0; i < program.tables.size(); ++i) {
     const uint64_t rows = TableRows(program, snapshot, static_cast<int32_t>(i));
     if (rows >= static_cast<uint64_t>(state.settings.gpu_min_rows)) return true;
@@ -100,7 +100,7 @@ PlanOptions PlanOptionsOf(const SessionState& state) {
   if (!on_host) out.grid_from_matches = kGpuGridMatches;
   out.caches = [&state] {
     std::vector<CacheReport> caches = {UnpackedReport()};
-    if (state.gpu.get() != nullptr) caches.push_back(state.gpu.get()->Cache());
+    if (const Gpu* const gpu = state.engine->gpu(); gpu != nullptr) caches.push_back(gpu->Cache());
     return caches;
   };
   out.variables = &state.variables;
@@ -125,7 +125,8 @@ PlanOptions PlanOptionsOf(const SessionState& state) {
 Status RunProgram(SessionState* state, const vm::Program& program, const Snapshot& snapshot,
                   const vm::RowConsumer& consume, bool profile, bool alone) {
   if (state->executor == nullptr || state->executor->threads() != state->threads()) {
-    state->executor = std::make_unique<vm::Executor>(state->threads());
+    state->GiveBackExecutor();
+    state->executor = state->engine->TakeExecutor(state->threads());
   }
   vm::RunOptions options;
   options.cancel = &state->cancel;
@@ -137,14 +138,15 @@ Status RunProgram(SessionState* state, const vm::Program& program, const Snapsho
   options.strings = state->strings;
   options.join_partitioning = state->settings.join_partitioning;
   options.decompression = state->settings.decompression;
+  Engine::GpuTurn turn;
   if (UseGpu(*state, program, snapshot)) {
     Status opened = state->OpenGpu();
     if (!opened.ok() && options.gpu_required) return opened;
-    options.gpu = state->gpu.get();
-    if (options.gpu != nullptr) {
-      options.gpu_name = state->gpu.get()->info().name;
-      TESSERA_TRY(state->gpu.get()->SetTransfer(state->settings.transfer,
-                                                static_cast<uint64_t>(state->settings.transfer_piece)));
+    if (Gpu* const gpu = state->engine->gpu(); gpu != nullptr) {
+      TESSERA_ASSIGN(turn, state->engine->WaitForGpu(state->cancel));
+      options.gpu = gpu;
+      options.gpu_name = gpu->info().name;
+      TESSERA_TRY(gpu->SetTransfer(state->settings.transfer, static_cast<uint64_t>(state->settings.transfer_piece)));
     }
   }
   if (state->progress) {

@@ -82,14 +82,15 @@ class Session::Impl {
 
   Status Open(const SessionOptions& options) {
     state_.options = options;
+    state_.engine = options.engine != nullptr ? options.engine : std::make_shared<Engine>();
     SetSpoolOfFiles(&state_);
     const int local_ranks = options.cluster != nullptr ? options.cluster->local_ranks() : 1;
     state_.default_threads = ProcessorsOfRank(local_ranks);
     state_.default_memory_limit = options.memory_limit != 0 ? options.memory_limit : MemoryOfRank(local_ranks);
-    TESSERA_ASSIGN(state_.database, Database::Open(options.directory, options.mode));
+    TESSERA_ASSIGN(state_.database, Database::Open(options.directory, options.mode, state_.engine->files()));
     is_new_ = !IsWritten();
     TESSERA_TRY(TellRanks());
-    Settings settings;
+    Settings settings = state_.engine->IsFirst() ? Settings() : state_.CurrentSettings();
     settings.threads = std::clamp(options.threads, 0, kMaxThreads);
     settings.device = options.device;
     return state_.ChangeSettings(settings);
@@ -154,6 +155,7 @@ class Session::Impl {
       }
     }
     const bool timed_out = timer_.Stop();
+    state_.GiveBackExecutor();
     if (const Status waits = WaitIdle(); status.ok()) status = waits;
     FinishStatistics(&clock);
     state_.timing.total = MillisecondsSince(start);
@@ -483,12 +485,15 @@ Status Session::SetDevice(DeviceChoice device) {
 
 Status Session::DropCaches() {
   DropUnpacked();
-  Gpu* const gpu = impl_->state().gpu.get();
-  return gpu != nullptr ? gpu->DropCache() : Status::Ok();
+  const SessionState& state = impl_->state();
+  Gpu* const gpu = state.engine->gpu();
+  if (gpu == nullptr) return Status::Ok();
+  TESSERA_ASSIGN(const Engine::GpuTurn turn, state.engine->WaitForGpu(state.cancel));
+  return gpu->DropCache();
 }
 
 std::string Session::GpuMemoryDescription() const {
-  const Gpu* const gpu = impl_->state().gpu.get();
+  const Gpu* const gpu = impl_->state().engine->gpu();
   if (gpu == nullptr) return "";
   const GpuMemory m = gpu->memory();
   return fmt::format("{:.1f} MB of columns cached, budget {:.1f} MB", static_cast<double>(m.cached_bytes) / 1e6,
@@ -498,15 +503,15 @@ std::string Session::GpuMemoryDescription() const {
 std::vector<std::string> Session::Devices() {
   SessionState& state = impl_->state();
   Status opened = state.OpenGpu();
-  return {HostText(state.threads()), opened.ok() ? GpuText(*state.gpu.get()) : "no GPU: " + opened.message()};
+  return {HostText(state.threads()), opened.ok() ? GpuText(*state.engine->gpu()) : "no GPU: " + opened.message()};
 }
 
 std::string Session::DeviceDescription() const {
   const SessionState& state = impl_->state();
   const int ranks = state.options.cluster != nullptr ? state.options.cluster->ranks() : 1;
   std::string text = ranks > 1 ? fmt::format("{} ranks; of rank 0: ", ranks) : std::string();
-  if (state.settings.device != DeviceChoice::kHost && state.gpu.get() != nullptr)
-    text += GpuText(*state.gpu.get()) + "; ";
+  if (state.settings.device != DeviceChoice::kHost && state.engine->gpu() != nullptr)
+    text += GpuText(*state.engine->gpu()) + "; ";
   return text + HostText(state.threads());
 }
 

@@ -31,6 +31,7 @@ namespace tessera {
 class ThreadPool;
 
 class Cluster;
+class Engine;
 struct ExplainForm;
 struct PlanNode;
 
@@ -44,9 +45,11 @@ struct SessionOptions {
   std::string directory;  ///< "" for a database that lives until the session ends
   OpenMode mode = OpenMode::kReadWrite;
   DeviceChoice device = DeviceChoice::kAuto;
-  int threads = 0;             ///< 0: as many as the process may use
-  uint64_t memory_limit = 0;   ///< bytes that the process may allocate; 0: 80 % of what it may use
-  uint64_t gpu_memory = 0;     ///< bytes; 0: most of what the device has free
+  int threads = 0;            ///< 0: as many as the process may use
+  uint64_t memory_limit = 0;  ///< bytes that the process may allocate; 0: 80 % of what it may use
+  uint64_t gpu_memory = 0;    ///< bytes; 0: most of what the device has free
+  /// What it shares with other sessions of the process (session/engine.h); nullptr: nothing.
+  std::shared_ptr<Engine> engine;
   Cluster* cluster = nullptr;  ///< this is rank 0 of it; nullptr: one process. It outlives the session.
   bool trace = false;          ///< keep the spans of each statement's phases, on all ranks
   bool scatter = false;        ///< ranks get their tablets from this one, even if they see the directory

@@ -12,7 +12,18 @@
 
 namespace tessera {
 
-Status SessionState::OpenGpu() { return gpu.Open(cluster != nullptr ? cluster->local_rank() : 0, options.gpu_memory); }
+Status SessionState::OpenGpu() {
+  return engine->OpenGpu(cluster != nullptr ? cluster->local_rank() : 0, options.gpu_memory);
+}
+
+Settings SessionState::CurrentSettings() const {
+  Settings current = settings;
+  if (options.engine == nullptr) return current;
+  current.temp_file_limit = static_cast<int64_t>(std::min<uint64_t>(TemporaryLimit(), INT64_MAX));
+  const uint64_t limit = MemoryLimit();
+  current.memory_limit = limit == default_memory_limit || limit > INT64_MAX ? 0 : static_cast<int64_t>(limit);
+  return current;
+}
 
 Result<std::shared_ptr<const Snapshot>> SessionState::Read() {
   TESSERA_ASSIGN(std::shared_ptr<const Snapshot> snapshot, database->Read());

@@ -9,11 +9,12 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
 #include "compiler/query/random_calls.h"
-#include "mpi/rank_gpu.h"
+#include "session/engine.h"
 #include "session/prepared_statements.h"
 #include "session/program_cache.h"
 #include "session/session.h"
@@ -34,7 +35,11 @@ struct SessionState {
   uint64_t memory_limit() const {
     return settings.memory_limit > 0 ? static_cast<uint64_t>(settings.memory_limit) : default_memory_limit;
   }
+  /// Between statements nothing of the engine is taken.
+  void GiveBackExecutor() { engine->GiveBack(std::move(executor)); }
   Status OpenGpu();
+  /// The settings, and those that are the process's as another session may have set them.
+  Settings CurrentSettings() const;
   /// The committed state now, and what is temporary.
   Result<std::shared_ptr<const Snapshot>> Read();
   /// A state of the database, and what is temporary now.
@@ -52,8 +57,8 @@ struct SessionState {
   Settings settings;
   uint64_t default_memory_limit = UINT64_MAX;  ///< bytes
   int default_threads = 1;                     ///< as many as the process may use
-  std::unique_ptr<vm::Executor> executor;      ///< made by the first query, and anew when the number of threads changes
-  RankGpu gpu;                                 ///< opened by the first query that may use it
+  std::shared_ptr<Engine> engine;              ///< of this session or of several
+  std::unique_ptr<vm::Executor> executor;      ///< of the running statement, from its first query on
   std::function<void(const Progress&)> progress;
   std::map<std::string, Value, std::less<>> variables;  ///< of SET VARIABLE
   Views temporary_views;

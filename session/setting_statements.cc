@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/memory_budget.h"
 #include "session/settings.h"
 #include "session/statements.h"
 
@@ -9,7 +10,7 @@ namespace tessera {
 
 Status Set(SessionState* state, const std::string& name, const std::string& value) {
   TESSERA_ASSIGN(const Setting* const setting, FindSetting(name));
-  Settings changed = state->settings;
+  Settings changed = state->CurrentSettings();
   if (value.empty() || value == "default" || value == "DEFAULT") {
     setting->reset(&changed);
   } else {
@@ -25,10 +26,10 @@ std::vector<vm::ResultColumn> ColumnsOfShow(const std::string& name) {
 }
 
 Status Show(SessionState* state, const std::string& name, ResultWriter* out) {
-  Settings shown = state->settings;
+  Settings shown = state->CurrentSettings();
   // What holds, not that nobody said what.
   shown.threads = state->threads();
-  shown.memory_limit = static_cast<int64_t>(std::min<uint64_t>(INT64_MAX, state->memory_limit()));
+  shown.memory_limit = static_cast<int64_t>(std::min<uint64_t>(INT64_MAX, MemoryLimit()));
   const SqlType text = SqlType::Text();
   const std::vector<vm::ResultColumn> columns = ColumnsOfShow(name);
   RowBatch batch;

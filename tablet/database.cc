@@ -265,8 +265,10 @@ Result<std::unique_ptr<Database>> Database::OpenForFiles() {
   return std::unique_ptr<Database>(std::make_unique<DirectoryDatabase>(std::move(opened)));
 }
 
-Result<std::unique_ptr<Database>> Database::Open(const std::string& directory, OpenMode mode) {
+Result<std::unique_ptr<Database>> Database::Open(const std::string& directory, OpenMode mode,
+                                                 std::shared_ptr<SharedFiles> files) {
   TESSERA_ASSIGN(std::shared_ptr<DatabaseDirectory> opened, DatabaseDirectory::Open(directory, mode));
+  opened->ShareFiles(std::move(files));
   return std::unique_ptr<Database>(std::make_unique<DirectoryDatabase>(std::move(opened)));
 }
 

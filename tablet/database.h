@@ -30,12 +30,15 @@
 
 namespace tessera {
 
+class SharedFiles;
+
 class Database {
  public:
   /// Opens the database in `directory`, creating it if it is not there (not in kReadOnly). An empty name makes a
   /// database in a temporary directory that is removed when the object dies. Errors: kIo, kCorrupt (not a database,
-  /// newer version).
-  static Result<std::unique_ptr<Database>> Open(const std::string& directory, OpenMode mode);
+  /// newer version). `files`: those of other objects of this process, too; nullptr: its own.
+  static Result<std::unique_ptr<Database>> Open(const std::string& directory, OpenMode mode,
+                                                std::shared_ptr<SharedFiles> files = nullptr);
   /// One for the temporary tables of a session that has another database, in a directory of its own: their identifiers are
   /// none that the other gives. Errors: kIo, kResource.
   static Result<std::unique_ptr<Database>> OpenForSession();

@@ -3,16 +3,21 @@
 #include "session/session.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <filesystem>
 #include <thread>
+#include <vector>
 
 #include "base/display_width.h"
+#include "base/memory_budget.h"
 #include "compiler/compiler.h"
 #include "kernels/kernels.h"
 #include "mpi/cluster.h"
+#include "session/engine.h"
 #include "session/settings.h"
 #include "shell/result_text.h"
 #include "shell/statistics_text.h"
@@ -618,6 +623,107 @@ TEST(Session, StreamedRowsAreAllThere) {
           << strategy << ": " << sql;
     }
   }
+}
+
+/// Sessions of one engine over one directory, one for each thread.
+class SharedEngine : public testing::Test {
+ protected:
+  SharedEngine() { Answer(Open(2).get(), "CREATE TABLE t (thread INTEGER, x INTEGER) WITH (tablet_rows = 64)"); }
+  ~SharedEngine() override { std::filesystem::remove_all(directory_); }
+
+  std::unique_ptr<Session> Open(int threads) {
+    SessionOptions options;
+    options.directory = directory_;
+    options.device = DeviceChoice::kAuto;
+    options.threads = threads;
+    options.engine = engine_;
+    Result<std::unique_ptr<Session>> session = Session::Open(options);
+    EXPECT_TRUE(session.ok()) << session.status().message();
+    return std::move(*session);
+  }
+
+  const std::string directory_ =
+      (std::filesystem::temp_directory_path() / ("shared_engine_" + std::to_string(getpid()))).string();
+  const std::shared_ptr<Engine> engine_ = std::make_shared<Engine>();
+};
+
+TEST_F(SharedEngine, SessionsReadAndWriteAtOnce) {
+  constexpr int kThreads = 6, kRounds = 12, kRows = 100;
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < kThreads; ++thread) {
+    threads.emplace_back([&, thread] {
+      const std::unique_ptr<Session> session = Open(1 + thread % 3);
+      const auto expect = [&](const std::string& sql, const std::string& answer) {
+        const std::string got = Answer(session.get(), sql);
+        if (got == answer) return;
+        ++wrong;
+        ADD_FAILURE() << sql << "\n" << got << "instead of\n" << answer;
+      };
+      const std::string me = std::to_string(thread);
+      for (int round = 1; round <= kRounds; ++round) {
+        expect("INSERT INTO t SELECT " + me + ", x FROM generate_series(1, " + std::to_string(kRows) + ") s(x)",
+               "INSERT 0 " + std::to_string(kRows));
+        // Its own rows are all there, and of each of the others' changes all or none. (One that is done has a row a round.)
+        const int mine = round * kRows;
+        expect("SELECT count(*) AS n, sum(x) AS s FROM t WHERE thread = " + me,
+               "n,s\n" + std::to_string(mine) + "," + std::to_string(round * kRows * (kRows + 1) / 2) + "\n");
+        expect("SELECT count(*) AS n FROM (SELECT thread FROM t GROUP BY thread HAVING count(*) % " +
+                   std::to_string(kRows) + " NOT IN (0, " + std::to_string(kRounds) + ")) halves",
+               "n\n0\n");
+        expect("SELECT max(n) AS m FROM (SELECT x, count(*) AS n FROM t WHERE thread = " + me + " GROUP BY x) g",
+               "m\n" + std::to_string(round) + "\n");
+      }
+      expect("DELETE FROM t WHERE thread = " + me + " AND x > 1", "DELETE " + std::to_string(kRounds * (kRows - 1)));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(Answer(Open(2).get(), "SELECT thread, count(*) AS n, max(x) AS x FROM t GROUP BY thread ORDER BY thread"),
+            "thread,n,x\n0,12,1\n1,12,1\n2,12,1\n3,12,1\n4,12,1\n5,12,1\n");
+}
+
+TEST_F(SharedEngine, FilesAreOpenOnce) {
+  const std::unique_ptr<Session> one = Open(1), two = Open(1);
+  Answer(one.get(), "INSERT INTO t SELECT 0, x FROM generate_series(1, 100) s(x)");
+  const auto tablet = [](Session* session) { return (*session->Tables())->Find("t")->tablets[0].get(); };
+  EXPECT_EQ(tablet(one.get()), tablet(two.get()));
+  // A change by one is seen by the other, and one of its own engine has its own.
+  Answer(two.get(), "DELETE FROM t WHERE x <= 50");
+  EXPECT_EQ(Answer(one.get(), "SELECT count(*) AS n FROM t"), "n\n50\n");
+}
+
+TEST_F(SharedEngine, LimitsOfTheProcessAreThoseOfAllSessions) {
+  const uint64_t before = MemoryLimit();
+  const std::unique_ptr<Session> one = Open(1), two = Open(1);
+  const std::string shown = Answer(two.get(), "SHOW memory_limit");
+  Answer(one.get(), "SET memory_limit = '1GB'");
+  EXPECT_EQ(Answer(two.get(), "SHOW memory_limit"), "memory_limit\n1073741824\n");
+  // Another setting of another session, and a new one, leave it.
+  Answer(two.get(), "SET lock_timeout = 5000");
+  const std::unique_ptr<Session> three = Open(1);
+  EXPECT_EQ(MemoryLimit(), uint64_t{1} << 30);
+  Answer(two.get(), "RESET memory_limit");
+  EXPECT_EQ(Answer(one.get(), "SHOW memory_limit"), shown);
+  SetMemoryLimit(before);
+}
+
+TEST_F(SharedEngine, GpuTurnsWaitForEachOther) {
+  std::atomic<bool> cancel{false};
+  Result<Engine::GpuTurn> turn = engine_->WaitForGpu(cancel);
+  ASSERT_TRUE(turn.ok());
+  EXPECT_TRUE(engine_->WaitForGpu(cancel).ok());  // the same thread
+  std::thread other([&] {
+    const Result<Engine::GpuTurn> waits = engine_->WaitForGpu(cancel);
+    EXPECT_FALSE(waits.ok());
+    EXPECT_EQ(waits.status().code(), ErrorCode::kCancelled);
+  });
+  cancel = true;
+  other.join();
+  *turn = {};
+  cancel = false;
+  std::thread next([&] { EXPECT_TRUE(engine_->WaitForGpu(cancel).ok()); });
+  next.join();
 }
 
 TEST(Session, GpuThatIsNotThere) {

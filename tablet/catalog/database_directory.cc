@@ -328,7 +328,10 @@ std::shared_ptr<const TableInfo> DatabaseDirectory::MakeInfo(const CatalogConten
     // (DROP COLUMN may have been rolled back.)
     if (known != nullptr && !known->Reads(*of_file))
       replaced_.emplace_back(identity.file(), std::exchange(known, nullptr));
-    if (known == nullptr) known = tessera::OpenTablet(path_, identity, std::move(of_file));
+    if (known == nullptr) {
+      known = shared_files_ != nullptr ? shared_files_->Open(path_, identity, std::move(of_file))
+                                       : tessera::OpenTablet(path_, identity, std::move(of_file));
+    }
     return known;
   };
   std::vector<std::shared_ptr<const LiveRows>> live;

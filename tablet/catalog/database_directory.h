@@ -21,6 +21,7 @@
 #include "tablet/catalog/table_info.h"
 #include "tablet/catalog/temporary_directory.h"
 #include "tablet/files/directory_lock.h"
+#include "tablet/files/shared_files.h"
 #include "tablet/files/tablet.h"
 #include "tablet/files/tablet_file.h"
 #include "tablet/schemes/compression_goal.h"
@@ -47,6 +48,8 @@ class DatabaseDirectory : public std::enable_shared_from_this<DatabaseDirectory>
   std::string FilePath(const std::string& file) const { return path_ + "/" + file; }
   /// False for a temporary database: nobody reads it after a crash, so nothing waits for the disk.
   bool durable() const { return temporary_ == nullptr; }
+  /// Before the first Read(): its files are those of others of this process, too; nullptr: they are not.
+  void ShareFiles(std::shared_ptr<SharedFiles> files) { shared_files_ = std::move(files); }
   void SetLockTimeout(int milliseconds);
   /// Of the tablets that are written from now on.
   void SetCompression(CompressionGoal goal) { compression_ = goal; }
@@ -163,6 +166,7 @@ class DatabaseDirectory : public std::enable_shared_from_this<DatabaseDirectory>
   std::string path_;
   OpenMode mode_ = OpenMode::kReadOnly;
   std::unique_ptr<TemporaryDirectory> temporary_;  ///< nullptr if the user named a directory
+  std::shared_ptr<SharedFiles> shared_files_;      ///< nullptr if it shares none
   std::atomic<int> lock_timeout_ms_{5000};
   std::atomic<CompressionGoal> compression_{CompressionGoal::kBalanced};
 
