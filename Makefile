@@ -111,7 +111,7 @@ CCACHE_CXX := $(CCACHE:%=CCACHE_DEPEND=1 CCACHE_SLOPPINESS=pch_defines,time_macr
 
 KERNEL_FOLDERS := kernels $(wildcard kernels/*/)
 KERNEL_FOLDERS := $(KERNEL_FOLDERS:%/=%)
-FOLDERS := $(shell find base tablet compiler vm session shell data_gen mpi tools -type d) $(KERNEL_FOLDERS)
+FOLDERS := $(shell find base tablet compiler vm session shell capi data_gen mpi tools -type d) $(KERNEL_FOLDERS)
 SOURCES := $(filter-out $(EXCLUDE),$(wildcard $(FOLDERS:%=%/*.cc)))
 ifneq ($(NVCC),)
 SOURCES := $(filter-out kernels/no_gpu.cc,$(SOURCES))
@@ -125,6 +125,8 @@ SOURCES := $(filter-out mpi/transport_mpi.cc,$(SOURCES))
 ifneq ($(MPICXX),)
 MPI_OBJECT := $(B)/tessera_mpi.so
 endif
+# The C interface: not with a sanitizer, whose runtime has to come first in a process.
+SHARED_LIBRARY := $(if $(SANITIZE),,$(B)/libtessera.so)
 TEST_SOURCES := $(filter-out $(EXCLUDE),$(wildcard tests/*.cc))
 TORTURE_SOURCES := $(filter-out $(EXCLUDE) $(if $(NVCC),,$(GPU_TORTURE_SOURCES)),$(wildcard tests/torture/*.cc))
 FUZZ_SOURCES := $(wildcard tests/fuzz/*.cc)
@@ -132,9 +134,9 @@ include bench/bench.mk
 
 # Where hardly anything runs: neither for each row nor for each query of the ledger (tests/ledger). A function of the
 # standard library that cold and hot sources both have may be linked from either.
-HOT := $(addprefix mpi/,mpi_exchange.cc packed_numbers.cc row_traffic.cc) \
+HOT := $(addprefix mpi/,mpi_exchange.cc packed_numbers.cc row_traffic.cc) $(addprefix capi/,arrow_array.cc arrow_values.cc) \
   $(addprefix compiler/bind/bind_,expression.cc function.cc operator.cc type.cc)
-COLD := $(filter-out $(HOT),$(wildcard compiler/bind/bind_*.cc compiler/bind/calls/*.cc session/*.cc shell/*.cc mpi/*.cc tools/*.cc)) \
+COLD := $(filter-out $(HOT),$(wildcard compiler/bind/bind_*.cc compiler/bind/calls/*.cc session/*.cc shell/*.cc capi/*.cc mpi/*.cc tools/*.cc)) \
   $(foreach s,catalog_query co_location conversion_generator copy_binder decorrelate error_format exchange_joins fold_aggregates \
     generate_window grouping_sets hoist key_spans nearest_name partial_aggregate plan plan_text ranked_rows row_rules script \
     split_grouping split_windows statement_option stored_columns type_binder,$(filter compiler/%/$s.cc,$(SOURCES))) \
@@ -171,7 +173,7 @@ include tests/ledger/ledger.mk
         sql-reference ledger ledger-gpu help clean requirements install FORCE
 
 all: programs torture-programs $(LEDGER) $(if $(MISSING_TEST),,tests emulated)  ##build Everything that can be built here, into build/ (the default)
-programs: $(PROGRAMS:%=$(B)/%) $(BENCHES:%=$(B)/%) $(MPI_OBJECT)  ##build The programs, benchmarks included
+programs: $(PROGRAMS:%=$(B)/%) $(BENCHES:%=$(B)/%) $(MPI_OBJECT) $(if $(SHARED_LIBRARY),$(SHARED_LIBRARY) $(B)/capi_example)  ##build The programs, benchmarks included
 tests: $(TESTS:%=$(B)/%)  ##build The unit tests
 torture-programs: $(TORTURES:%=$(B)/%)
 emulated: $(EMULATED)  ##build What tests the kernels without a GPU: linked with tests/cuda_emulator instead of with CUDA
@@ -328,6 +330,24 @@ $(B)/tessera_mpi.so: mpi/transport_mpi.cc mpi/transport.h base/status.h $(B)/cxx
 	@$(call Step,mpi,$@)
 	@$(CXX) $(CPPFLAGS) -DOMPI_SKIP_MPICXX -DMPICH_SKIP_MPICXX $(patsubst -I%,-isystem %,$(shell $(MPICXX) --showme:compile)) \
 	  $(CXXFLAGS) -fPIC -shared -fvisibility=hidden $< -o $@ $(LDFLAGS) $(filter-out -lmpi_cxx,$(shell $(MPICXX) --showme:link))
+
+# The C interface as a shared object that may be loaded into any program: it exports what capi/tessera.map names, and nothing else.
+# Its standard library is its own, because that has to allocate by Tessera's operator new, which the program must not. It stays
+# when it is closed: what it handed out may live on. memory_budget.cc is another one: malloc is the program's.
+SHARED_OBJECTS := $(patsubst %,$(B)/obj/%.o,$(filter capi/%,$(SOURCES))) $(B)/obj/shared/base/memory_budget.cc.o
+# (The archive of RE2 is for programs only. What Tessera calls of it hands over no memory.)
+SHARED_LIBS = $(patsubst -lsqlite3,-l:libsqlite3.a,$(patsubst -lz,-l:libz.a,$(patsubst -l:libre2.a,-lre2,$(filter-out -ledit,$(LIBS))))) -lm
+$(B)/obj/shared/%.cc.o: %.cc $(B)/cxx_flags | requirements
+	@mkdir -p $(@D); $(call Step,c++,$<)
+	@$(CCACHE_CXX) $(CXX) $(CPPFLAGS) -DTESSERA_SHARED_LIBRARY $(LIBRARY_FLAGS) -MMD -MP -c $< -o $@
+$(B)/libtessera.so: $(SHARED_OBJECTS) $(B)/libtessera.a capi/tessera.map $(B)/link_flags
+	@$(call Step,link,$@)
+	@$(CXX) $(LDFLAGS) -shared -Wl,--version-script=capi/tessera.map -Wl,--no-undefined -Wl,-z,nodelete -Wl,-soname,libtessera.so.0 -Wl,-rpath,'$$ORIGIN' \
+	  -static-libstdc++ -static-libgcc -o $@ $(filter %.o %.a,$^) $(SHARED_LIBS)
+	@ln -sf libtessera.so $@.0
+$(B)/capi_example: capi/example.c capi/tessera.h capi/arrow.h $(B)/libtessera.so
+	@$(call Step,cc,$<)
+	@$(CC) -std=c99 -O1 -Wall -Wextra -Wpedantic -Werror -Icapi $< -o $@ -L$(B) -l:libtessera.so -Wl,-rpath,'$$ORIGIN'
 
 # The archive is made anew: an object whose source is gone must not stay in it.
 $(B)/libtessera.a: $(LIBRARY_OBJECTS) $(B)/library_objects

@@ -9,6 +9,8 @@
 // Smaller blocks stay with the process when they are freed. Otherwise each section would get its interpreter state of
 // 200 KB from the system: a query such as SSB q2.1 would have 29 page faults instead of 5. Larger ones stay up to a part
 // of the memory limit (spare_blocks.h).
+//
+// In the shared library of the C interface the operators are those of the library alone, and malloc stays as the program has it.
 
 #include "base/memory_budget.h"
 
@@ -106,10 +108,12 @@ constexpr std::size_t kPage = 4096;
 /// Memory that is left to smaller blocks then: this part of the limit, but no more than kMostLeft.
 constexpr uint64_t kLeftShare = 4, kMostLeft = uint64_t{1} << 30;
 
+#ifndef TESSERA_SHARED_LIBRARY
 /// How many unused bytes may stay at the end of the heap.
 constexpr int kKept = 64 << 20;
 [[maybe_unused]] const bool kept =
     mallopt(M_MMAP_THRESHOLD, static_cast<int>(kLarge)) == 1 && mallopt(M_TRIM_THRESHOLD, kKept) == 1;
+#endif
 
 /// Freed blocks of kLeastSpare and more stay with the process, up to this part of the limit; none do without a limit.
 constexpr uint64_t kSpareShare = 8;

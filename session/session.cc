@@ -102,19 +102,11 @@ class Session::Impl {
   }
 
   Result<StatementDescription> Describe(std::string_view sql, std::vector<SqlType> declared) {
-    StatementDescription description;
-    const auto describe = [&]() -> Status {
-      TESSERA_TRY(TellRanks());
-      TESSERA_ASSIGN(description, DescribeStatement(&state_, sql, std::move(declared)));
-      return Status::Ok();
-    };
-    const Status status = Guarded(nullptr, [&] {
-      Status described = Caught(describe);
-      if (!described.ok()) state_.transaction.has_failed = state_.transaction.is_open;
-      return described;
-    });
-    if (!status.ok()) return status;
-    return description;
+    return BesideExecute<StatementDescription>([&] { return DescribeStatement(&state_, sql, std::move(declared)); });
+  }
+
+  Result<uint64_t> Register(const std::string& name, FileReader* rows) {
+    return BesideExecute<uint64_t>([&] { return RegisterRows(&state_, name, rows); });
   }
 
   void Cancel() {
@@ -127,6 +119,24 @@ class Session::Impl {
   bool is_new() const { return is_new_; }
 
  private:
+  /// What run() gives, as a statement of its own that has no text. An error within a transaction is its end.
+  template <class T, class F>
+  Result<T> BesideExecute(const F& run) {
+    T out{};
+    const auto runs = [&]() -> Status {
+      TESSERA_TRY(TellRanks());
+      TESSERA_ASSIGN(out, run());
+      return Status::Ok();
+    };
+    const Status status = Guarded(nullptr, [&] {
+      Status done = Caught(runs);
+      if (!done.ok()) state_.transaction.has_failed = state_.transaction.is_open;
+      return done;
+    });
+    if (!status.ok()) return status;
+    return out;
+  }
+
   /// run() as one statement: it may be cancelled and timed out, is measured, and no exception leaves it.
   template <class F>
   Status Guarded(const std::vector<Value>* parameters, const F& run) {
@@ -457,6 +467,8 @@ Status Session::Execute(std::string_view sql, std::span<const Value> parameters,
 Result<StatementDescription> Session::Describe(std::string_view sql, std::vector<SqlType> declared) {
   return impl_->Describe(sql, std::move(declared));
 }
+Result<uint64_t> Session::Register(const std::string& name, FileReader* rows) { return impl_->Register(name, rows); }
+bool Session::in_transaction() const { return impl_->state().transaction.is_open; }
 void Session::Cancel() { impl_->Cancel(); }
 void Session::SetProgress(std::function<void(const Progress&)> progress) {
   impl_->state().progress = std::move(progress);

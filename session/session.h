@@ -32,6 +32,7 @@ class ThreadPool;
 
 class Cluster;
 class Engine;
+class FileReader;
 struct ExplainForm;
 struct PlanNode;
 
@@ -140,6 +141,11 @@ class Session {
   /// be told from their places. An error in a transaction is its end, as one of Execute is. Errors: those of parsing and
   /// binding the statement.
   Result<StatementDescription> Describe(std::string_view sql, std::vector<SqlType> declared = {});
+  /// A temporary table of that name with the rows of a reader; it takes the place of one of that name. Returns the number of
+  /// its rows. Errors: those of the reader; the columns are none that a table can have.
+  Result<uint64_t> Register(const std::string& name, FileReader* rows);
+  /// Whether BEGIN came and neither COMMIT nor ROLLBACK; also if the transaction has failed since.
+  bool in_transaction() const;
   /// Stops the running statement, which then returns kCancelled "canceling statement due to user request".
   /// Async-signal-safe. No effect if none runs.
   void Cancel();

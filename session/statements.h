@@ -34,6 +34,10 @@ Status RunStatement(SessionState* state, const Compiled& compiled, const Snapsho
 Result<StatementDescription> DescribeStatement(SessionState* state, std::string_view sql,
                                                std::vector<SqlType> declared);
 
+// register_rows.cc
+/// See Session::Register.
+Result<uint64_t> RegisterRows(SessionState* state, const std::string& name, FileReader* rows);
+
 // setting_statements.cc
 /// The columns of SHOW.
 std::vector<vm::ResultColumn> ColumnsOfShow(const std::string& name);

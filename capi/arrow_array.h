@@ -1,0 +1,23 @@
+// Batches of rows as arrays of Arrow's C data interface.
+//
+// Values that have the same form in Arrow are handed over and not copied: BIGINT, DOUBLE PRECISION, TIMESTAMP, TIME, DECIMAL
+// of more than 18 digits, and the bytes of texts. Others are converted in one pass.
+//
+// Start at: ExportRows. Any thread; arrays are released by any thread.
+#pragma once
+
+#include <vector>
+
+#include "base/status.h"
+#include "capi/arrow.h"
+#include "tablet/values/row_batch.h"
+#include "vm/program/program.h"
+
+namespace tessera {
+
+/// Adds a struct array with the columns of the batch to `out`; more than one where texts are longer than the 2^31 - 1 bytes
+/// that an array has room for. Errors: kOutOfRange, an interval is longer than Arrow's nanoseconds can tell; kLimitExceeded, a single
+/// text is too long.
+Status ExportRows(RowBatch&& batch, const std::vector<vm::ResultColumn>& columns, std::vector<ArrowArray>* out);
+
+}  // namespace tessera

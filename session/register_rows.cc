@@ -1,0 +1,43 @@
+// Rows of the program around the session, as a temporary table: for interfaces that take them.
+
+#include "compiler/parse/transaction_command.h"
+#include "compiler/query/bound_query.h"
+#include "session/statements.h"
+#include "session/temporary_tables.h"
+#include "session/transaction.h"
+#include "tablet/catalog/qualified_name.h"
+#include "tablet/catalog/view.h"
+
+namespace tessera {
+
+Result<uint64_t> RegisterRows(SessionState* state, const std::string& name, FileReader* rows) {
+  TESSERA_TRY(CheckTransaction(state, {}));
+  TESSERA_TRY(StoreWaiting(state));
+  TableSchema schema = rows->schema();
+  schema.name = QualifiedName(kTemporarySchema, name);
+  schema.tablet_rows = static_cast<uint32_t>(state->settings.tablet_rows);
+  if (FindView(state->temporary_views, name) != nullptr) {
+    return SqlError(ErrorKind::kDuplicateTable, "view \"" + name + "\" already exists", -1,
+                    "Register the rows under another name, or DROP VIEW " + name + ".");
+  }
+  // (A transaction that only reads may add rows to temporary tables, as INSERT does, and so it may have these.)
+  Statement insert;
+  insert.kind = Statement::Kind::kInsert;
+  insert.table = schema.name;
+  TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> seen, SnapshotOf(state));
+  TESSERA_TRY(BeginChange(state, &insert, seen).status());
+  TESSERA_ASSIGN(Database* const database, DatabaseOf(state, schema.name));
+  CopyFromOptions options;
+  options.threads = state->threads();
+  options.cancel = &state->cancel;
+  options.zone = state->settings.timezone;
+  if (state->progress) {
+    options.progress = [state, name](uint64_t done, uint64_t all) {
+      state->progress({name.c_str(), done, all, ProgressUnit::kBytes});
+    };
+  }
+  TESSERA_ASSIGN(state->timing.rows, database->LoadNew(schema, true, rows, options));
+  return state->timing.rows;
+}
+
+}  // namespace tessera
