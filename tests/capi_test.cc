@@ -1,0 +1,223 @@
+// The C interface as programs in C use it: what is closed in any order, what is NULL, two threads, cancelling.
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "capi/tessera.h"
+
+namespace {
+
+struct Error : tessera_error {
+  Error() : tessera_error(TESSERA_ERROR_INIT) {}
+  ~Error() { tessera_error_clear(this); }
+};
+
+class CInterface : public testing::Test {
+ protected:
+  CInterface() {
+    tessera_options options = TESSERA_OPTIONS_INIT;
+    options.threads = 2;
+    options.device = "host";
+    EXPECT_EQ(tessera_open(nullptr, &options, &database_, &error_), TESSERA_OK);
+    EXPECT_EQ(tessera_connect(database_, &connection_, &error_), TESSERA_OK);
+  }
+  ~CInterface() override {
+    tessera_disconnect(connection_);
+    tessera_close(database_);
+  }
+
+  /// The values of a stream's first column, which is BIGINT; releases it.
+  static std::vector<int64_t> Numbers(ArrowArrayStream* rows) {
+    std::vector<int64_t> out;
+    ArrowArray batch;
+    while (rows->get_next(rows, &batch) == 0 && batch.release != nullptr) {
+      const auto* values = static_cast<const int64_t*>(batch.children[0]->buffers[1]);
+      out.insert(out.end(), values, values + batch.length);
+      batch.release(&batch);
+    }
+    rows->release(rows);
+    return out;
+  }
+  std::vector<int64_t> Query(const char* sql) {
+    ArrowArrayStream rows;
+    EXPECT_EQ(tessera_query(connection_, sql, &rows, nullptr, &error_), TESSERA_OK) << error_.message;
+    return rows.release != nullptr ? Numbers(&rows) : std::vector<int64_t>();
+  }
+  tessera_statement* Prepare(const char* sql) {
+    tessera_statement* statement = nullptr;
+    EXPECT_EQ(tessera_prepare(connection_, sql, SIZE_MAX, &statement, nullptr, &error_), TESSERA_OK);
+    return statement;
+  }
+
+  Error error_;
+  tessera_database* database_ = nullptr;
+  tessera_connection* connection_ = nullptr;
+};
+
+TEST_F(CInterface, StatementsOfAText) {
+  const char* text = "SELECT 1::bigint; -- one\nSELECT 2::bigint + $1";
+  tessera_statement* statement = nullptr;
+  const char* tail = nullptr;
+  ASSERT_EQ(tessera_prepare(connection_, text, SIZE_MAX, &statement, &tail, &error_), TESSERA_OK);
+  tessera_finalize(statement);
+  ASSERT_EQ(tessera_prepare(connection_, tail, SIZE_MAX, &statement, &tail, &error_), TESSERA_OK);
+  EXPECT_STREQ(tail, "");
+  ASSERT_EQ(tessera_bind_int64(statement, 1, 40, &error_), TESSERA_OK);
+  ArrowArrayStream rows;
+  int64_t count = 0;
+  ASSERT_EQ(tessera_execute(statement, &rows, &count, &error_), TESSERA_OK) << error_.message;
+  EXPECT_EQ(count, -1);
+  EXPECT_EQ(Numbers(&rows), std::vector<int64_t>{42});
+  tessera_finalize(statement);
+  ASSERT_EQ(tessera_prepare(connection_, " -- nothing", SIZE_MAX, &statement, &tail, &error_), TESSERA_OK);
+  EXPECT_EQ(statement, nullptr);
+}
+
+TEST_F(CInterface, ErrorsSayWhere) {
+  ArrowArrayStream rows;
+  EXPECT_EQ(tessera_query(connection_, "SELECT 1; SELECT x FROM nowhere", &rows, nullptr, &error_), TESSERA_ERROR);
+  EXPECT_STREQ(error_.sqlstate, "42P01");
+  EXPECT_EQ(error_.position, 24);
+  EXPECT_NE(std::strstr(error_.message, "nowhere"), nullptr);
+  EXPECT_EQ(rows.release, nullptr);
+  EXPECT_EQ(tessera_query(connection_, "SELECT 1", nullptr, nullptr, nullptr), TESSERA_OK);
+  tessera_options options = TESSERA_OPTIONS_INIT;
+  options.device = "fpga";
+  tessera_database* other = nullptr;
+  EXPECT_EQ(tessera_open(":memory:", &options, &other, &error_), TESSERA_ERROR);
+  EXPECT_STREQ(error_.message, "there is no device \"fpga\"");
+  EXPECT_EQ(other, nullptr);
+}
+
+TEST_F(CInterface, NullIsAnError) {
+  EXPECT_EQ(tessera_query(nullptr, "SELECT 1", nullptr, nullptr, &error_), TESSERA_ERROR);
+  EXPECT_STREQ(error_.message, "the connection is NULL");
+  EXPECT_EQ(tessera_query(connection_, nullptr, nullptr, nullptr, &error_), TESSERA_ERROR);
+  EXPECT_EQ(tessera_execute(nullptr, nullptr, nullptr, &error_), TESSERA_ERROR);
+  EXPECT_EQ(tessera_bind_int64(nullptr, 1, 1, nullptr), TESSERA_ERROR);
+  EXPECT_EQ(tessera_register(connection_, "t", nullptr, nullptr, &error_), TESSERA_ERROR);
+  tessera_close(nullptr);
+  tessera_disconnect(nullptr);
+  tessera_finalize(nullptr);
+  tessera_cancel(nullptr);
+}
+
+TEST_F(CInterface, DescribesWithoutRunning) {
+  EXPECT_TRUE(Query("CREATE TABLE t (a INTEGER, d DECIMAL(8,2))").empty());
+  tessera_statement* const statement = Prepare("INSERT INTO t VALUES ($1, $2) RETURNING d, a");
+  ArrowSchema columns, parameters;
+  ASSERT_EQ(tessera_describe(statement, &columns, &parameters, &error_), TESSERA_OK);
+  ASSERT_EQ(columns.n_children, 2);
+  EXPECT_STREQ(columns.children[0]->name, "d");
+  EXPECT_STREQ(columns.children[0]->format, "d:8,2");
+  ASSERT_EQ(parameters.n_children, 2);
+  EXPECT_STREQ(parameters.children[0]->format, "i");
+  columns.release(&columns);
+  parameters.release(&parameters);
+  tessera_finalize(statement);
+  EXPECT_EQ(Query("SELECT count(*) FROM t"), std::vector<int64_t>{0});
+}
+
+TEST_F(CInterface, WhatIsOpenOutlivesWhatIsClosed) {
+  tessera_statement* const statement = Prepare("SELECT n::bigint FROM generate_series(1, 3) s (n) ORDER BY 1");
+  tessera_disconnect(connection_);
+  tessera_close(database_);
+  connection_ = nullptr;
+  database_ = nullptr;
+  ArrowArrayStream rows, copy;
+  ASSERT_EQ(tessera_execute(statement, &rows, nullptr, &error_), TESSERA_OK);
+  EXPECT_STREQ(tessera_command_tag(statement), "");
+  tessera_finalize(statement);
+  ASSERT_EQ(tessera_copy_stream(&rows, &copy, &error_), TESSERA_OK);
+  EXPECT_EQ(Numbers(&rows), (std::vector<int64_t>{1, 2, 3}));
+  ArrowArray batch;
+  ASSERT_EQ(copy.get_next(&copy, &batch), 0);
+  copy.release(&copy);
+  // A child that is taken out of its batch lives on, too.
+  ArrowArray child = *batch.children[0];
+  batch.children[0]->release = nullptr;
+  batch.release(&batch);
+  EXPECT_EQ(static_cast<const int64_t*>(child.buffers[1])[2], 3);
+  child.release(&child);
+}
+
+TEST_F(CInterface, ConnectionsOfADatabaseInMemory) {
+  tessera_connection* other = nullptr;
+  ASSERT_EQ(tessera_connect(database_, &other, &error_), TESSERA_OK);
+  ASSERT_EQ(tessera_query(other, "CREATE TABLE t AS SELECT 7::bigint AS a", nullptr, nullptr, &error_), TESSERA_OK);
+  tessera_disconnect(other);
+  EXPECT_EQ(Query("SELECT a FROM t"), std::vector<int64_t>{7});
+}
+
+TEST_F(CInterface, RowsIn) {
+  ArrowArrayStream rows;
+  ASSERT_EQ(tessera_query(connection_, "SELECT n::bigint AS n FROM generate_series(1, 100000) s (n)", &rows, nullptr,
+                          &error_),
+            TESSERA_OK);
+  int64_t count = 0;
+  ASSERT_EQ(tessera_register(connection_, "Rows", &rows, &count, &error_), TESSERA_OK) << error_.message;
+  EXPECT_EQ(count, 100000);
+  EXPECT_EQ(rows.release, nullptr);
+  EXPECT_EQ(Query("SELECT sum(n)::bigint FROM \"Rows\""), std::vector<int64_t>{5000050000});
+  int found = 0;
+  ASSERT_EQ(tessera_has_table(connection_, "Rows", &found, &error_), TESSERA_OK);
+  EXPECT_EQ(found, 1);
+  ASSERT_EQ(tessera_unregister(connection_, "Rows", &error_), TESSERA_OK);
+  ASSERT_EQ(tessera_has_table(connection_, "Rows", &found, &error_), TESSERA_OK);
+  EXPECT_EQ(found, 0);
+}
+
+TEST_F(CInterface, ParametersFromAStream) {
+  EXPECT_TRUE(Query("CREATE TABLE t (a BIGINT PRIMARY KEY)").empty());
+  for (const char* values :
+       {"SELECT n::bigint FROM generate_series(1, 10) s (n)", "VALUES (11::bigint), (1::bigint)"}) {
+    ArrowArrayStream rows;
+    ASSERT_EQ(tessera_query(connection_, values, &rows, nullptr, &error_), TESSERA_OK);
+    tessera_statement* const statement = Prepare("INSERT INTO t VALUES ($1)");
+    ASSERT_EQ(tessera_bind_stream(statement, &rows, &error_), TESSERA_OK);
+    int64_t count = 0;
+    const bool first = *values == 'S';
+    ASSERT_EQ(tessera_execute(statement, nullptr, &count, &error_), first ? TESSERA_OK : TESSERA_ERROR);
+    if (first) {
+      EXPECT_EQ(count, 10);
+    } else {
+      EXPECT_STREQ(error_.sqlstate, "23505");
+    }
+    tessera_finalize(statement);
+  }
+  // All rows of a stream, or none.
+  EXPECT_EQ(tessera_in_transaction(connection_), 0);
+  EXPECT_EQ(Query("SELECT count(*) FROM t"), std::vector<int64_t>{10});
+}
+
+TEST_F(CInterface, CancelFromAnotherThread) {
+  std::atomic<bool> told{false};
+  tessera_set_progress(
+      connection_, [](void* data, const char*, uint64_t, uint64_t) { *static_cast<std::atomic<bool>*>(data) = true; },
+      &told);
+  EXPECT_TRUE(Query("CREATE TABLE t AS SELECT n FROM generate_series(1, 100000) s (n)").empty());
+  std::thread other([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    Error error;
+    EXPECT_EQ(tessera_query(connection_, "SELECT 1", nullptr, nullptr, &error), TESSERA_ERROR);
+    EXPECT_STREQ(error.sqlstate, "55000");
+    tessera_cancel(connection_);
+  });
+  EXPECT_EQ(
+      tessera_query(connection_, "SELECT count(*) FROM t a, t b, t c WHERE a.n % 7 < b.n % 9 AND b.n % 5 < c.n % 3",
+                    nullptr, nullptr, &error_),
+      TESSERA_ERROR);
+  other.join();
+  EXPECT_STREQ(error_.sqlstate, "57014");
+  EXPECT_TRUE(told);
+  tessera_set_progress(connection_, nullptr, nullptr);
+  EXPECT_EQ(Query("SELECT count(*) FROM t"), std::vector<int64_t>{100000});
+}
+
+}  // namespace
