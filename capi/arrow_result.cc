@@ -143,7 +143,7 @@ Status ArrowResult::Begin(const std::vector<vm::ResultColumn>& columns) {
 
 Status ArrowResult::Rows(RowBatch&& batch) {
   rows_ += batch.rows;
-  return batch.rows == 0 ? Status::Ok() : ExportRows(std::move(batch), columns_, &batches_);
+  return batch.rows == 0 || !keeps_rows_ ? Status::Ok() : ExportRows(std::move(batch), columns_, &batches_);
 }
 
 Status ArrowResult::Done(const std::string& command_tag) {

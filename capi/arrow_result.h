@@ -17,8 +17,10 @@ namespace tessera {
 
 class ArrowResult final : public ResultWriter {
  public:
-  /// `text_column`: the name of the only column of what a statement returns as text, a row for each line.
-  explicit ArrowResult(std::string text_column) : text_column_(std::move(text_column)) {}
+  /// `text_column`: the name of the only column of what a statement returns as text, a row for each line. `keeps_rows`: false
+  /// if nobody asks for them.
+  ArrowResult(std::string text_column, bool keeps_rows)
+      : text_column_(std::move(text_column)), keeps_rows_(keeps_rows) {}
   ~ArrowResult() override;
   ArrowResult(const ArrowResult&) = delete;
   ArrowResult& operator=(const ArrowResult&) = delete;
@@ -41,6 +43,7 @@ class ArrowResult final : public ResultWriter {
   Status AddLines();
 
   const std::string text_column_;
+  const bool keeps_rows_;
   std::vector<vm::ResultColumn> columns_;
   std::vector<ArrowArray> batches_;
   std::string command_tag_, text_;

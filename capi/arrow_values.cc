@@ -11,11 +11,14 @@
 
 #include "capi/arrow_types.h"
 #include "tablet/values/interval.h"
+#include "tablet/values/value_parser.h"
 
 namespace tessera {
 namespace {
 
 constexpr int64_t kMicrosPerSecond = 1'000'000, kMicrosPerDay = 86'400 * kMicrosPerSecond;
+/// 0001-01-01 and 9999-12-31.
+constexpr int64_t kFirstDay = -719'162, kLastDay = 2'932'896;
 
 /// As arrays have them: at any address.
 __extension__ typedef __int128 UnalignedInt128 __attribute__((aligned(1)));
@@ -163,39 +166,43 @@ bool ToMicros(int64_t value, int64_t per_second, int64_t* out) {
   return true;
 }
 
+/// As Fill, with `time(i, &fits)` that may say that its value does not fit.
+template <class F>
+Status FillTimes(const Rows& rows, ColumnVector* column, const F& time) {
+  const TypeId type = column->type.id;
+  bool fits = true;
+  Fill(rows, *column, &column->fixed, [&](int64_t i) {
+    const int64_t value = time(i, &fits);
+    fits &= HoldsTime(type, value);
+    return value;
+  });
+  if (fits) return {};
+  return OutOfRange(rows, type == TypeId::kTime ? "a time that is none of a day" : "a date beyond the years 1 to 9999");
+}
+
 /// Days, times and moments. "tdD", "tdm", "tts" ..., "tss:" ...
 Status AppendTimes(const Rows& rows, ColumnVector* column) {
   const char kind = rows.format()[1], unit = rows.format()[2];
+  if (kind == 'd' && unit == 'D') {
+    const auto* const from = rows.Buffer<int32_t>(1);
+    return FillTimes(rows, column, [&](int64_t i, bool*) { return int64_t{from[i]}; });
+  }
   if (kind == 'd') {
-    if (unit == 'D') {
-      FillFrom<int32_t>(rows, column);
-      return {};
-    }
     constexpr int64_t kDay = 86'400'000;
     const auto* const from = rows.Buffer<int64_t>(1);
-    Fill(rows, *column, &column->fixed, [&](int64_t i) { return from[i] / kDay - (from[i] % kDay < 0 ? 1 : 0); });
-    return {};
+    return FillTimes(rows, column, [&](int64_t i, bool*) { return from[i] / kDay - (from[i] % kDay < 0 ? 1 : 0); });
   }
   const int64_t per_second = UnitsPerSecond(unit);
   if (kind == 't' && per_second <= 1000) {  // 32 bits
     const auto* const from = rows.Buffer<int32_t>(1);
-    Fill(rows, *column, &column->fixed, [&](int64_t i) { return from[i] * (kMicrosPerSecond / per_second); });
-  } else if (per_second == kMicrosPerSecond) {
-    FillFrom<int64_t>(rows, column);
-  } else {
-    const auto* const from = rows.Buffer<int64_t>(1);
-    bool fits = true;
-    Fill(rows, *column, &column->fixed, [&](int64_t i) {
-      int64_t micros = 0;
-      fits &= ToMicros(from[i], per_second, &micros);
-      return micros;
-    });
-    if (!fits) return OutOfRange(rows, "a timestamp out of range");
+    return FillTimes(rows, column, [&](int64_t i, bool*) { return from[i] * (kMicrosPerSecond / per_second); });
   }
-  if (kind != 't') return {};
-  for (const int64_t micros : column->fixed)
-    if (micros < 0 || micros >= kMicrosPerDay) return OutOfRange(rows, "a time that is none of a day");
-  return {};
+  const auto* const from = rows.Buffer<int64_t>(1);
+  return FillTimes(rows, column, [&](int64_t i, bool* fits) {
+    int64_t micros = 0;
+    *fits &= ToMicros(from[i], per_second, &micros);
+    return micros;
+  });
 }
 
 /// Durations and intervals. "tDs" ..., "tiM", "tiD", "tin"
@@ -319,6 +326,13 @@ Status AppendDictionary(const Rows& rows, ColumnVector* column) {
 }
 
 }  // namespace
+
+bool HoldsTime(TypeId type, int64_t value) {
+  if (type == TypeId::kDate) return value >= kFirstDay && value <= kLastDay;
+  if (type == TypeId::kTime) return value >= 0 && value < kMicrosPerDay;
+  if (type == TypeId::kTimestampTz) return IsMoment(value);
+  return value >= kFirstDay * kMicrosPerDay && value < (kLastDay + 1) * kMicrosPerDay;
+}
 
 Status AppendArrow(const ArrowSchema& field, const ArrowArray& array, int64_t first, int64_t count,
                    ColumnVector* column) {

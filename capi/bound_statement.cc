@@ -118,7 +118,7 @@ Status BoundStatement::ExecuteForRows(Session* session, ArrowResult* result, int
 Status BoundStatement::Execute(ArrowArrayStream* rows, int64_t* count) {
   TESSERA_ASSIGN(const Connection::Use session, connection_->Begin());
   command_tag_.clear();
-  ArrowResult result(TextColumnOf(text_));
+  ArrowResult result(TextColumnOf(text_), rows != nullptr);
   int64_t changed = -1;
   if (rows_ != nullptr) {
     TESSERA_TRY(Moved(ExecuteForRows(&*session, &result, &changed)));

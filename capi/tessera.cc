@@ -14,6 +14,7 @@
 
 #include "base/version.h"
 #include "capi/arrow_result.h"
+#include "capi/arrow_values.h"
 #include "capi/bound_statement.h"
 #include "capi/connection.h"
 #include "compiler/parse/script.h"
@@ -88,6 +89,17 @@ int Bind(tessera_statement* statement, int number, tessera_error* error, Value v
 }
 
 Value ValueOf(TypeId id, int64_t value) { return Value::Int(SqlType::Of(id), value); }
+
+int BindTime(tessera_statement* statement, int number, tessera_error* error, TypeId id, int64_t value) {
+  return Call(error, [&]() -> Status {
+    if (statement == nullptr) return IsNull("statement");
+    if (!HoldsTime(id, value)) {
+      return SqlError(ErrorKind::kDatetimeOverflow, id == TypeId::kTime ? "time out of range: it is one of a day"
+                                                                        : "date out of range: years 1 to 9999");
+    }
+    return statement->statement.Bind(number, ValueOf(id, value));
+  });
+}
 
 /// The digits as they stand.
 Result<Value> DecimalOf(const char* digits) {
@@ -254,24 +266,19 @@ int tessera_bind_decimal(tessera_statement* statement, int number, const char* v
 }
 
 int tessera_bind_date(tessera_statement* statement, int number, int32_t days, tessera_error* error) {
-  return tessera::Bind(statement, number, error, tessera::ValueOf(TypeId::kDate, days));
+  return tessera::BindTime(statement, number, error, TypeId::kDate, days);
 }
 
 int tessera_bind_time(tessera_statement* statement, int number, int64_t micros, tessera_error* error) {
-  return Call(error, [&]() -> Status {
-    if (micros < 0 || micros >= 86'400'000'000)
-      return tessera::SqlError(tessera::ErrorKind::kDatetimeOverflow, "the time is none of a day");
-    if (statement == nullptr) return IsNull("statement");
-    return statement->statement.Bind(number, tessera::ValueOf(TypeId::kTime, micros));
-  });
+  return tessera::BindTime(statement, number, error, TypeId::kTime, micros);
 }
 
 int tessera_bind_timestamp(tessera_statement* statement, int number, int64_t micros, tessera_error* error) {
-  return tessera::Bind(statement, number, error, tessera::ValueOf(TypeId::kTimestamp, micros));
+  return tessera::BindTime(statement, number, error, TypeId::kTimestamp, micros);
 }
 
 int tessera_bind_timestamptz(tessera_statement* statement, int number, int64_t micros, tessera_error* error) {
-  return tessera::Bind(statement, number, error, tessera::ValueOf(TypeId::kTimestampTz, micros));
+  return tessera::BindTime(statement, number, error, TypeId::kTimestampTz, micros);
 }
 
 int tessera_bind_interval(tessera_statement* statement, int number, int32_t months, int32_t days, int64_t micros,

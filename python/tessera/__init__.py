@@ -9,14 +9,17 @@ Also a driver of PEP 249: connect(), cursors, execute() with ? for parameters, t
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from typing import Any
 
 from . import _library
 from ._connection import Connection, Cursor, connect
 from ._result import Result
 from .exceptions import (DatabaseError, DataError, Error, IntegrityError, InterfaceError, InternalError,
                          NotSupportedError, OperationalError, ProgrammingError, Warning)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
 
 __version__ = _library.version().decode()
 #: Where the shared library is, for ADBC's driver manager.

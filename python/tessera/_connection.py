@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import ctypes
 import datetime
-import decimal
 import sys
-import uuid
 import warnings
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from . import _library, exceptions
 from ._library import ArrowArrayStream, Options, ProgressFunction
-from ._result import Result, Row
+from ._result import Result
 from ._rows import _EPOCH, _EPOCH_DAY, _EPOCH_UTC
 from .exceptions import InterfaceError, NotSupportedError, OperationalError, ProgrammingError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # (typing takes a while to import)
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+    from ._result import Row
 
 _MICROSECOND = datetime.timedelta(microseconds=1)
 _words = None
@@ -76,7 +80,7 @@ def _bind(statement: ctypes.c_void_p, number: int, value: Any) -> None:
         call("bind_text", statement, number, text, len(text))
     elif isinstance(value, (bytes, bytearray, memoryview)):
         call("bind_bytea", statement, number, bytes(value), len(value))
-    elif isinstance(value, decimal.Decimal):
+    elif type(value).__name__ == "Decimal":
         call("bind_decimal", statement, number, format(value, "f").encode())
     elif isinstance(value, datetime.datetime):
         if value.tzinfo is None:
@@ -90,7 +94,7 @@ def _bind(statement: ctypes.c_void_p, number: int, value: Any) -> None:
         call("bind_time", statement, number, seconds * 1_000_000 + value.microsecond)
     elif isinstance(value, datetime.timedelta):
         call("bind_interval", statement, number, 0, value.days, value.seconds * 1_000_000 + value.microseconds)
-    elif isinstance(value, uuid.UUID):
+    elif type(value).__name__ == "UUID":
         call("bind_uuid", statement, number, value.bytes)
     elif hasattr(value, "item") and getattr(value, "ndim", 0) == 0:  # numpy's
         _bind(statement, number, value.item())

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import html
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, Iterator
 
 from . import _library
 from ._library import ArrowArrayStream
 from ._rows import Column, batches_of, columns_of
 from .exceptions import NotSupportedError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
     import pandas
     import polars
     import pyarrow
 
-Row = tuple[Any, ...]
+    Row = tuple[Any, ...]
 _SHOWN = 20
 
 
@@ -129,6 +131,8 @@ class Result:
         return "\n".join(shown)
 
     def _repr_html_(self) -> str:
+        import html
+
         if not self._columns:
             return f"<p>{html.escape(self.tag)}</p>"
         rows, more = self._sample()

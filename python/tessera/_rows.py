@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import ctypes
 import datetime
-import decimal
-import uuid
-from typing import Any, Iterator
 
 from . import _library
 from ._library import ArrowArray, ArrowArrayStream, ArrowSchema
 from .exceptions import DataError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import decimal
+    from collections.abc import Iterator
+    from typing import Any
 
 _NAMES = {"n": "NULL", "b": "BOOLEAN", "s": "SMALLINT", "i": "INTEGER", "l": "BIGINT", "f": "REAL", "g": "DOUBLE PRECISION",
           "tdD": "DATE", "tsu:": "TIMESTAMP", "tsu:UTC": "TIMESTAMP WITH TIME ZONE", "ttu": "TIME", "tin": "INTERVAL",
@@ -18,8 +21,6 @@ _NAMES = {"n": "NULL", "b": "BOOLEAN", "s": "SMALLINT", "i": "INTEGER", "l": "BI
 _EPOCH = datetime.datetime(1970, 1, 1)
 _EPOCH_UTC = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
 _EPOCH_DAY = datetime.date(1970, 1, 1).toordinal()
-# All digits of a DECIMAL(38).
-_EXACT = decimal.Context(prec=76)
 
 
 class Column:
@@ -72,15 +73,23 @@ def _strings(array: ArrowArray) -> list[str]:
     return [text.decode() for text in texts]
 
 
+def _uuids(array: ArrowArray) -> list:
+    import uuid
+
+    return [uuid.UUID(text) if text else None for text in _strings(array)]
+
+
 def _decimals(array: ArrowArray, scale: int) -> list[decimal.Decimal]:
+    import decimal
+
     words = _numbers(array, "q", 8, 2)
-    scaled = _EXACT.scaleb
+    scaled = decimal.Context(prec=76).scaleb  # all digits of a DECIMAL(38)
     return [scaled(decimal.Decimal(high << 64 | low & 0xFFFFFFFFFFFFFFFF), -scale)
             for low, high in zip(words[::2], words[1::2])]
 
 
 def _out_of_range(column: Column) -> DataError:
-    return DataError(f'column "{column.name}" has a {column.type} that Python\'s datetime cannot tell: its years are 1 to 9999')
+    return DataError(f'column "{column.name}" has a {column.type} that Python\'s datetime has no room for')
 
 
 def _valid_numbers(array: ArrowArray, code: str, width: int, per_row: int = 1) -> list:
@@ -126,7 +135,7 @@ def _values(column: Column, array: ArrowArray) -> list:
     if form == "f":
         return _numbers(array, "f", 4)
     if form == "u":
-        return [uuid.UUID(text) if text else None for text in _strings(array)] if column.is_uuid else _strings(array)
+        return _uuids(array) if column.is_uuid else _strings(array)
     if form == "z":
         return _texts(array)
     if form == "b":
