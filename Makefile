@@ -170,7 +170,7 @@ include tests/ledger/ledger.mk
 
 .PHONY: all programs tests torture-programs emulated demo demo-tpch test test-run test-slow test-gpu demo-ssb-run \
         demo-tpch-run asan tsan torture torture-run fuzz fuzz-run fuzz-tablets format format-check opcodes \
-        sql-reference ledger ledger-gpu help clean requirements install FORCE
+        sql-reference ledger ledger-gpu help clean requirements install wheel FORCE
 
 all: programs torture-programs $(LEDGER) $(if $(MISSING_TEST),,tests emulated)  ##build Everything that can be built here, into build/ (the default)
 programs: $(PROGRAMS:%=$(B)/%) $(BENCHES:%=$(B)/%) $(MPI_OBJECT) $(if $(SHARED_LIBRARY),$(SHARED_LIBRARY) $(B)/capi_example)  ##build The programs, benchmarks included
@@ -220,7 +220,7 @@ fuzz-run: $(FUZZ_SOURCES:tests/fuzz/%.cc=$(B)/%)
 	@SECONDS_EACH=$(SECONDS) tests/run fuzz $(B)
 
 # The programs look for tessera_mpi.so beside themselves.
-INSTALLED_HEADERS = $(wildcard $(foreach f,$(filter base% tablet% vm% compiler% mpi% session%,$(FOLDERS)),$f/*.h $f/*.def) kernels/kernels.h)
+INSTALLED_HEADERS = $(wildcard $(foreach f,$(filter base% tablet% vm% compiler% mpi% session% capi%,$(FOLDERS)),$f/*.h $f/*.def) kernels/kernels.h)
 FORMATTED = $(wildcard $(foreach f,$(FOLDERS) tests tests/ledger tests/torture tests/fuzz tests/cuda_emulator tests/cuda_emulator/kernels/device bench,$f/*.cc $f/*.h $f/*.cu $f/*.cuh))
 format:  ##maintain Format all C++ and CUDA sources with clang-format
 	@clang-format -i --style=file $(FORMATTED)
@@ -239,11 +239,26 @@ compile_commands.json: FORCE  ##maintain How each source is compiled, for clangd
 	  -e 's~ -include [^ ]*/precompiled/[^ ]*~~' \
 	  -e 's~^(.*ccache )?([^ ]*(g\+\+|nvcc) .* -c ([^ ]+) -o ([^ ]+))$$~{"directory": "$(CURDIR)", "file": "\4", "output": "\5", "command": "\2"},~p' | \
 	  sed -e '1s/^/[/' -e '$$s/,$$/]/' >$@
-install: $(B)/tessera $(B)/libtessera.a $(MPI_OBJECT)  ##build Program, library and headers into PREFIX=/usr/local
+VERSION = $(shell sed -n 's/.*kVersion = "\(.*\)".*/\1/p' base/version.h)
+define PKG_CONFIG
+prefix=$(PREFIX)
+Name: tessera
+Description: The C interface of Tessera, an analytic SQL database
+Version: $(VERSION)
+Cflags: -I$${prefix}/include/tessera/capi
+Libs: -L$${prefix}/lib -l:libtessera.so
+endef
+export PKG_CONFIG
+install: $(B)/tessera $(B)/libtessera.a $(B)/libtessera.so $(MPI_OBJECT)  ##build Program, libraries and headers into PREFIX=/usr/local
 	@install -D -t $(DESTDIR)$(PREFIX)/bin $(B)/tessera $(MPI_OBJECT)
 	@install -D -m 644 -t $(DESTDIR)$(PREFIX)/lib $(B)/libtessera.a
+	@install -m 755 $(B)/libtessera.so $(DESTDIR)$(PREFIX)/lib/libtessera.so.0 && ln -sf libtessera.so.0 $(DESTDIR)$(PREFIX)/lib/libtessera.so
+	@install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig && echo "$$PKG_CONFIG" >$(DESTDIR)$(PREFIX)/lib/pkgconfig/tessera.pc
 	@for f in $(INSTALLED_HEADERS); do install -D -m 644 $$f $(DESTDIR)$(PREFIX)/include/tessera/$$f || exit; done
-	@echo "Installed in $(DESTDIR)$(PREFIX). To build with the library: g++ -std=c++20 -I$(PREFIX)/include/tessera ... -L$(PREFIX)/lib -ltessera $(LDFLAGS) $(LIBS)"
+	@echo "Installed in $(DESTDIR)$(PREFIX). To build with the library: g++ -std=c++20 -I$(PREFIX)/include/tessera ... -L$(PREFIX)/lib -l:libtessera.a $(LDFLAGS) $(LIBS); with the C interface: cc ... \$$(pkg-config --cflags --libs tessera)"
+wheel: $(B)/libtessera.so  ##build The Python package as a wheel, into build/wheels
+	@TESSERA_LIBRARY=$(abspath $<) $(firstword $(wildcard build/venv/bin/python) python3) -m pip wheel --quiet --disable-pip-version-check \
+	  --no-deps -w $(B)/wheels ./python && ls $(B)/wheels/*.whl
 clean:  ##maintain Remove build/
 	@rm -rf $(B)
 
