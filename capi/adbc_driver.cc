@@ -11,6 +11,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/memory_budget.h"
 #include "capi/adbc.h"
 #include "capi/adbc_objects.h"
 #include "capi/arrow_result.h"
@@ -87,10 +88,11 @@ AdbcStatusCode CodeOf(const Status& status) {
 template <class F>
 AdbcStatusCode Call(AdbcError* error, const F& f) {
   const Status status = Caught(f);
+  FlushMemoryCount();  // the thread is the program's, and may end
   if (status.ok()) return ADBC_STATUS_OK;
   if (error != nullptr) {
     if (error->release != nullptr) error->release(error);
-    const std::string text = status.hint().empty() ? status.message() : status.message() + ". " + status.hint();
+    const std::string text = status.hint().empty() ? status.message() : status.message() + "\nHINT:  " + status.hint();
     error->message = strdup(text.c_str());
     error->vendor_code = 0;
     std::memcpy(error->sqlstate, status.sqlstate(), sizeof(error->sqlstate));

@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/memory_budget.h"
 #include "capi/arrow_array.h"
 #include "capi/arrow_types.h"
 #include "compiler/query/bound_query.h"
@@ -47,6 +48,7 @@ struct ShareOwner {
 void ReleaseShare(ArrowArray* array) {
   delete static_cast<ShareOwner*>(array->private_data);
   array->release = nullptr;
+  FlushMemoryCount();  // of any thread
 }
 
 void Share(const SharedBatches& batches, const ArrowArray& of, ArrowArray* out) {
@@ -95,6 +97,7 @@ const char* GetLastError(ArrowArrayStream*) { return "out of memory"; }
 void ReleaseStream(ArrowArrayStream* stream) {
   delete OwnerOf(stream);
   stream->release = nullptr;
+  FlushMemoryCount();
 }
 
 }  // namespace

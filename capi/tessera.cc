@@ -12,6 +12,7 @@
 #include <string>
 #include <utility>
 
+#include "base/memory_budget.h"
 #include "base/version.h"
 #include "capi/arrow_result.h"
 #include "capi/arrow_values.h"
@@ -52,6 +53,7 @@ void Tell(const Status& status, tessera_error* error) {
 template <class F>
 int Call(tessera_error* error, const F& f) {
   const Status status = Caught(f);
+  FlushMemoryCount();  // the thread is the program's, and may end
   if (status.ok()) return TESSERA_OK;
   Tell(status, error);
   return TESSERA_ERROR;

@@ -324,6 +324,20 @@ def test_a_connection_is_one_threads():
     check(errors[0].sqlstate, "57014")
 
 
+def test_memory_limit():
+    # Beyond it large blocks lie in temporary files; what strings of the C++ library have there must not go to free().
+    connection = tessera.connect(device="host", threads=2, memory_limit=64 << 20)
+    rows = connection.sql("SELECT n, repeat('x', 100) || n AS s FROM generate_series(1, 400000) g (n) ORDER BY s DESC")
+    check(len(rows), 400000)
+    check(rows.fetchone()[0], 99999)
+    del rows
+    connection.sql("SET temp_file_limit = '1MB'")
+    error = fails(tessera.OperationalError, connection.sql,
+                  "SELECT n, repeat('x', 200) || n AS s FROM generate_series(1, 1000000) g (n) ORDER BY s DESC")
+    check(error.sqlstate[:2], "53")
+    connection.sql("RESET memory_limit; RESET temp_file_limit")
+
+
 def test_progress():
     connection = open_memory()
     connection.sql("CREATE TABLE t AS SELECT n FROM generate_series(1, 200000) g (n)")
