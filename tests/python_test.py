@@ -531,6 +531,15 @@ def test_beside_other_libraries():
             raise AssertionError(done.stderr[-2000:])
 
 
+def test_the_end_of_a_process():
+    # What is open when the interpreter ends makes no noise.
+    program = ("import tessera; c = tessera.connect(device='host'); r = c.sql('SELECT 1'); cycle = [r]; cycle.append(cycle); "
+               "k = r.__arrow_c_stream__(); cursor = c.execute('SELECT 2'); cursor.fetchone(); c.begin(); tessera.sql('SELECT 3')")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60,
+                          env=dict(os.environ, PYTHONPATH=os.path.join(ROOT, "python")))
+    check((done.returncode, done.stdout, done.stderr), (0, "", ""))
+
+
 def test_exports():
     listed = subprocess.run(["nm", "-D", "--defined-only", LIBRARY], capture_output=True, text=True, check=True).stdout
     names = {line.split()[-1].split("@")[0] for line in listed.splitlines()}

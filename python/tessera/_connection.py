@@ -159,9 +159,10 @@ class Connection:
         if handle:
             _library.disconnect(handle)
 
-    def __del__(self) -> None:
+    def __del__(self, disconnect: Callable[..., Any] = _library.disconnect) -> None:
+        # (The default is there when the interpreter ends and the module is gone.)
         if getattr(self, "_handle", None):
-            self.close()
+            disconnect(self._handle)
 
     def __enter__(self) -> Connection:
         return self
@@ -186,11 +187,11 @@ class Connection:
         """The statement of the text at that byte, and where the next one begins."""
         statement, tail = ctypes.c_void_p(), ctypes.c_void_p()
         buffer = ctypes.c_char_p(text)
-        start = ctypes.cast(buffer, ctypes.c_void_p).value + at
+        start = (ctypes.cast(buffer, ctypes.c_void_p).value or 0) + at
         _library.call("prepare", self._open(), start, len(text) - at, statement, tail)
         if not statement:
             return None, len(text)
-        return _Statement(statement, text[at:].decode() if at else sql), at + tail.value - start
+        return _Statement(statement, text[at:].decode() if at else sql), at + (tail.value or 0) - start
 
     def _begin(self, sql: str) -> None:
         if self.autocommit or self.in_transaction:
@@ -445,9 +446,9 @@ class _Database:
         self.handle = ctypes.c_void_p()
         _library.call("open", path.encode(), options, self.handle)
 
-    def __del__(self) -> None:
+    def __del__(self, close: Callable[..., Any] = _library.close) -> None:
         if self.handle:
-            _library.close(self.handle)
+            close(self.handle)
 
 
 def connect(database: str = ":memory:", *, read_only: bool = False, autocommit: bool = True, threads: int = 0,

@@ -6,7 +6,12 @@ import ctypes
 import os
 from ctypes import POINTER, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_uint64, c_void_p
 
-from .exceptions import Error, error_of
+from .exceptions import error_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # (typing takes a while to import)
+    from collections.abc import Callable
+    from typing import Any
 
 
 class ArrowSchema(ctypes.Structure):
@@ -53,7 +58,7 @@ ProgressFunction = ctypes.CFUNCTYPE(None, c_void_p, c_char_p, c_uint64, c_uint64
 
 _STREAM, _SCHEMA = POINTER(ArrowArrayStream), POINTER(ArrowSchema)
 # Calls that may fail, without the place for their error.
-_CALLS = {
+_CALLS: dict[str, list[Any]] = {
     "open": [c_char_p, POINTER(Options), POINTER(c_void_p)],
     "connect": [c_void_p, POINTER(c_void_p)],
     "prepare": [c_void_p, c_void_p, c_size_t, POINTER(c_void_p), POINTER(c_void_p)],
@@ -77,20 +82,6 @@ _CALLS = {
     "unregister": [c_void_p, c_char_p],
     "has_table": [c_void_p, c_char_p, POINTER(c_int)],
 }
-_OTHERS = {
-    "error_clear": (None, [POINTER(_Error)]),
-    "version": (c_char_p, []),
-    "close": (None, [c_void_p]),
-    "disconnect": (None, [c_void_p]),
-    "finalize": (None, [c_void_p]),
-    "cancel": (None, [c_void_p]),
-    "set_interruptible": (None, [c_void_p, c_int]),
-    "set_progress": (None, [c_void_p, ProgressFunction, c_void_p]),
-    "in_transaction": (c_int, [c_void_p]),
-    "warning": (c_char_p, [c_void_p]),
-    "command_tag": (c_char_p, [c_void_p]),
-}
-
 
 def _find() -> str:
     """The library: named by TESSERA_LIBRARY, beside this file as wheels have it, or in the build folder of the sources."""
@@ -105,30 +96,38 @@ def _find() -> str:
 
 path = _find()
 _library = ctypes.CDLL(path)
-for _name, _arguments in _CALLS.items():
-    _function = getattr(_library, "tessera_" + _name)
-    _function.restype = c_int
-    _function.argtypes = [*_arguments, POINTER(_Error)]
-for _name, (_result, _arguments) in _OTHERS.items():
-    _function = getattr(_library, "tessera_" + _name)
-    _function.restype = _result
-    _function.argtypes = _arguments
-    globals()[_name] = _function
 
 
-def call(name: str, *arguments, text: str | None = None) -> None:
+def _function(name: str, result: Any, *arguments: Any) -> Callable[..., Any]:
+    function = getattr(_library, "tessera_" + name)
+    function.restype = result
+    function.argtypes = list(arguments)
+    return function
+
+
+_calls = {name: _function(name, c_int, *arguments, POINTER(_Error)) for name, arguments in _CALLS.items()}
+_error_clear = _function("error_clear", None, POINTER(_Error))
+version = _function("version", c_char_p)
+close = _function("close", None, c_void_p)
+disconnect = _function("disconnect", None, c_void_p)
+finalize = _function("finalize", None, c_void_p)
+cancel = _function("cancel", None, c_void_p)
+set_interruptible = _function("set_interruptible", None, c_void_p, c_int)
+set_progress = _function("set_progress", None, c_void_p, ProgressFunction, c_void_p)
+in_transaction = _function("in_transaction", c_int, c_void_p)
+warning = _function("warning", c_char_p, c_void_p)
+command_tag = _function("command_tag", c_char_p, c_void_p)
+
+
+def call(name: str, *arguments: Any, text: str | None = None) -> None:
     """tessera_<name>. `text`: the SQL, for errors that have a position in it. Raises an Error."""
     error = _Error(position=-1)
-    if getattr(_library, "tessera_" + name)(*arguments, ctypes.byref(error)) != 0:
+    if _calls[name](*arguments, ctypes.byref(error)) != 0:
         try:
             raise error_of(error.sqlstate.decode(), (error.message or b"out of memory").decode(),
                            (error.hint or b"").decode(), error.position, text)
         finally:
-            error_clear(error)  # noqa: F821
-
-
-def names() -> str:
-    return version().decode()  # noqa: F821
+            _error_clear(error)
 
 
 _capsule_new = ctypes.pythonapi.PyCapsule_New
@@ -142,7 +141,7 @@ _exported: dict[int, ArrowArrayStream] = {}
 
 
 @ctypes.CFUNCTYPE(None, c_void_p)
-def _release_capsule(capsule) -> None:
+def _release_capsule(capsule: int) -> None:
     # (The capsule is being destroyed: it must get no reference, so it goes by its address.)
     address = _pointer_of_address(capsule, _STREAM_NAME)
     stream = _exported.pop(address, None)
@@ -153,21 +152,18 @@ def _release_capsule(capsule) -> None:
 _pointer_of_address = ctypes.PYFUNCTYPE(c_void_p, c_void_p, c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
 
 
-def release(owned) -> None:
+def release(owned: Any) -> None:
     """What a structure of Arrow owns, if it owns anything."""
     if owned.release:
         owned.release(ctypes.byref(owned))
 
 
-def to_capsule(stream: ArrowArrayStream):
+def to_capsule(stream: ArrowArrayStream) -> object:
     """The stream as Arrow's PyCapsule interface has it; it is no longer the caller's."""
     address = ctypes.addressof(stream)
     _exported[address] = stream
     return _capsule_new(address, _STREAM_NAME, ctypes.cast(_release_capsule, c_void_p))
 
 
-def address_of_capsule(capsule) -> int:
+def address_of_capsule(capsule: object) -> int:
     return _capsule_pointer(capsule, _STREAM_NAME)
-
-
-__all__ = ["ArrowArray", "ArrowArrayStream", "ArrowSchema", "Error", "Options", "ProgressFunction", "call"]

@@ -11,7 +11,7 @@ from .exceptions import NotSupportedError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     import pandas
@@ -37,9 +37,10 @@ class Result:
         self._count = rowcount
         self.tag = tag
 
-    def __del__(self) -> None:
+    def __del__(self, release: Callable[..., Any] = _library.release) -> None:
+        # (The default is there when the interpreter ends and the module is gone.)
         if getattr(self, "_stream", None) is not None:
-            _library.release(self._stream)
+            release(self._stream)
 
     @property
     def columns(self) -> list[str]:

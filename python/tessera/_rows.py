@@ -31,7 +31,8 @@ class Column:
         self.format = schema.format.decode()
         self.is_enum = bool(schema.dictionary)
         self.is_uuid = bool(schema.metadata)
-        self.precision = self.scale = None
+        self.precision: int | None = None
+        self.scale: int | None = None
         if self.is_enum:
             self.type = "ENUM"
         elif self.is_uuid:
@@ -56,7 +57,7 @@ def _numbers(array: ArrowArray, code: str, width: int, per_row: int = 1) -> list
     if count == 0:
         return []
     buffer = ctypes.string_at(array.buffers[1] + array.offset * width * per_row, count * width)
-    return memoryview(buffer).cast(code).tolist()
+    return memoryview(buffer).cast(code).tolist()  # type: ignore[call-overload]
 
 
 def _texts(array: ArrowArray) -> list[bytes]:
@@ -141,7 +142,7 @@ def _values(column: Column, array: ArrowArray) -> list:
     if form == "b":
         return [bit == "1" for bit in _bits(array.buffers[1], array.offset, array.length)]
     if form.startswith("d:"):
-        return _decimals(array, column.scale)
+        return _decimals(array, column.scale or 0)
     if form == "n":
         return [None] * array.length
     if form == "tin":
