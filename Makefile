@@ -351,7 +351,8 @@ $(B)/tessera_mpi.so: mpi/transport_mpi.cc mpi/transport.h base/status.h $(B)/cxx
 # when it is closed: what it handed out may live on. memory_budget.cc is another one: malloc is the program's.
 SHARED_OBJECTS := $(patsubst %,$(B)/obj/%.o,$(filter capi/%,$(SOURCES))) $(B)/obj/shared/base/memory_budget.cc.o
 # (The archive of RE2 is for programs only. What Tessera calls of it hands over no memory.)
-SHARED_LIBS = $(patsubst -lsqlite3,-l:libsqlite3.a,$(patsubst -lz,-l:libz.a,$(patsubst -l:libre2.a,-lre2,$(filter-out -ledit,$(LIBS))))) -lm
+SHARED_LIBS = $(patsubst -lsqlite3,$(call Archive,sqlite3),$(patsubst -lz,$(call Archive,z),$(patsubst -l:libre2.a,-lre2,$(filter-out -ledit,$(LIBS))))) -lm
+Archive = $(if $(call HasLibrary,$1.a),-l:lib$1.a,-l$1)
 $(B)/obj/shared/%.cc.o: %.cc $(B)/cxx_flags | requirements
 	@mkdir -p $(@D); $(call Step,c++,$<)
 	@$(CCACHE_CXX) $(CXX) $(CPPFLAGS) -DTESSERA_SHARED_LIBRARY $(LIBRARY_FLAGS) -MMD -MP -c $< -o $@

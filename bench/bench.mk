@@ -11,7 +11,7 @@ BENCHES := $(call BenchName,$(BENCH_SOURCES))
 # What demo-ssb, bench-tpch and their like run.
 QueryPrograms = $(if $(NOBUILD),,$(B)/tessera $(B)/$1_gen $(B)/queries_bench)
 
-.PHONY: bench-dml bench-dml-run bench-files bench-files-run bench-insert bench-insert-run bench-ssb bench-tpch bench-sql bench-ssb-run bench-tpch-run bench-sql-run bench-join bench-join-run \
+.PHONY: bench-python bench-python-run bench-dml bench-dml-run bench-files bench-files-run bench-insert bench-insert-run bench-ssb bench-tpch bench-sql bench-ssb-run bench-tpch-run bench-sql-run bench-join bench-join-run \
         bench-ranks bench-ranks-run bench-exchange bench-exchange-run bench-scaling bench-scaling-run \
         bench-compression bench-compression-run bench-stream bench-stream-run bench-model bench-model-run
 
@@ -70,6 +70,11 @@ bench-model:  ##measure SSB on a GPU by SET transfer and invisible_join, and a c
 bench-model-run: $(if $(NOBUILD),,$(B)/tessera $(B)/ssb_gen $(B)/transfer_bench)
 	@PARTS='$(PARTS)' CSV='$(CSV)' SCALE='$(SCALE)' bench/model.py $(B)
 
+bench-python:  ##measure Results in Python beside DuckDB's package: ROWS=10000000 RUNS=5; see bench/python.py
+	@$(if $(NOBUILD),,tests/setup build test)
+	@$(MAKE) --no-print-directory bench-python-run
+bench-python-run: $(if $(NOBUILD),,$(B)/libtessera.so)
+	@ROWS='$(ROWS)' $(firstword $(wildcard build/venv/bin/python) python3) bench/python.py $(B)
 bench-insert:  ##measure INSERTs of one row, in memory and on disk, beside SQLite: PARTS="memory disk" ROWS=3000 CSV=file; see bench/insert.py
 	@$(if $(NOBUILD),,tests/setup build bench)
 	@$(MAKE) --no-print-directory bench-insert-run

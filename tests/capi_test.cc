@@ -7,6 +7,7 @@
 #include <cstring>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "capi/tessera.h"
@@ -171,6 +172,33 @@ TEST_F(CInterface, RowsIn) {
   ASSERT_EQ(tessera_unregister(connection_, "Rows", &error_), TESSERA_OK);
   ASSERT_EQ(tessera_has_table(connection_, "Rows", &found, &error_), TESSERA_OK);
   EXPECT_EQ(found, 0);
+}
+
+TEST_F(CInterface, EveryTypeGoesOutAndIn) {
+  EXPECT_TRUE(
+      Query("CREATE TYPE mood AS ENUM ('sad', 'happy');"
+            "CREATE TABLE t (b BOOLEAN, s SMALLINT, i INTEGER, l BIGINT, r REAL, d DOUBLE PRECISION, n DECIMAL(8,2),"
+            " w DECIMAL(38,3), day DATE, ts TIMESTAMP, tz TIMESTAMPTZ, tm TIME, iv INTERVAL, x TEXT, y BYTEA,"
+            " u UUID, m mood);"
+            "INSERT INTO t SELECT n % 2 = 0, n, -n, n * 4000000000, n / 8.0, n / 3.0, n / 4.0,"
+            " n * 12345678901234567890.123, DATE '0001-01-01' + n, TIMESTAMP '9999-12-31 23:59:59.999999',"
+            " TIMESTAMPTZ '1969-12-31 23:59:59.5+00', TIME '00:00:01' + n * INTERVAL '1 second',"
+            " n * INTERVAL '1 month -2 days 03:04:05.678', 'text ' || n, '\\x00ff'::bytea,"
+            " '00112233-4455-6677-8899-aabbccddeeff', CASE WHEN n % 3 = 0 THEN 'sad' ELSE 'happy' END::mood"
+            " FROM generate_series(1, 1000) g (n);"
+            "INSERT INTO t (i) SELECT NULL FROM generate_series(1, 7) g (n)")
+          .empty());
+  ArrowArrayStream rows;
+  ASSERT_EQ(tessera_query(connection_, "SELECT * FROM t", &rows, nullptr, &error_), TESSERA_OK);
+  ASSERT_EQ(tessera_register(connection_, "back", &rows, nullptr, &error_), TESSERA_OK) << error_.message;
+  // (UUID and ENUM come back as texts.)
+  const std::string all = "b, s, i, l, r, d, n, w, day, ts, tz, tm, iv, x, y, u::text, m::text";
+  for (const auto& [a, b] : {std::pair("t", "back"), std::pair("back", "t")}) {
+    const std::string sql =
+        "SELECT count(*) FROM (SELECT " + all + " FROM " + a + " EXCEPT ALL SELECT " + all + " FROM " + b + ") x";
+    EXPECT_EQ(Query(sql.c_str()), std::vector<int64_t>{0});
+  }
+  EXPECT_EQ(Query("SELECT count(*) FROM back"), std::vector<int64_t>{1007});
 }
 
 TEST_F(CInterface, ParametersFromAStream) {
