@@ -15,8 +15,6 @@
 namespace tessera {
 namespace {
 
-constexpr uint64_t kMostBytes = std::numeric_limits<int32_t>::max();
-
 /// What an array of ours owns: the values as the session handed them over, and what was made of them.
 struct ArrayOwner {
   ColumnVector column;
@@ -202,8 +200,8 @@ Status ExportColumn(ColumnVector&& column, const SqlType& type, size_t rows, Arr
   return {};
 }
 
-bool HasLongTexts(const RowBatch& batch) {
-  return std::ranges::any_of(batch.columns, [](const ColumnVector& c) { return c.bytes.size() > kMostBytes; });
+bool HasLongTexts(const RowBatch& batch, uint64_t most_bytes) {
+  return std::ranges::any_of(batch.columns, [&](const ColumnVector& c) { return c.bytes.size() > most_bytes; });
 }
 
 RowBatch Part(const RowBatch& batch, size_t first, size_t rows) {
@@ -219,16 +217,17 @@ RowBatch Part(const RowBatch& batch, size_t first, size_t rows) {
 
 }  // namespace
 
-Status ExportRows(RowBatch&& batch, const std::vector<vm::ResultColumn>& columns, std::vector<ArrowArray>* out) {
-  if (HasLongTexts(batch)) {
+Status ExportRows(RowBatch&& batch, const std::vector<vm::ResultColumn>& columns, std::vector<ArrowArray>* out,
+                  uint64_t most_bytes) {
+  if (HasLongTexts(batch, most_bytes)) {
     if (batch.rows < 2) {
       return Status(ErrorKind::kLimitExceeded,
                     "a text has more than 2^31 - 1 bytes, which no array of Arrow has room for",
                     "substr() gives its parts.");
     }
     const size_t half = batch.rows / 2;
-    TESSERA_TRY(ExportRows(Part(batch, 0, half), columns, out));
-    return ExportRows(Part(batch, half, batch.rows - half), columns, out);
+    TESSERA_TRY(ExportRows(Part(batch, 0, half), columns, out, most_bytes));
+    return ExportRows(Part(batch, half, batch.rows - half), columns, out, most_bytes);
   }
   auto owner = std::make_unique<ArrayOwner>();
   owner->children.resize(columns.size());

@@ -6,6 +6,7 @@
 // Start at: ExportRows. Any thread; arrays are released by any thread.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "base/status.h"
@@ -15,9 +16,13 @@
 
 namespace tessera {
 
-/// Adds a struct array with the columns of the batch to `out`; more than one where texts are longer than the 2^31 - 1 bytes
-/// that an array has room for. Errors: kOutOfRange, an interval is longer than Arrow's nanoseconds can tell; kLimitExceeded, a single
+/// What the offsets of an array's texts can tell.
+inline constexpr uint64_t kMostTextBytes = (uint64_t{1} << 31) - 1;
+
+/// Adds a struct array with the columns of the batch to `out`; more than one where a column's texts are longer than `most_bytes`
+/// together. Errors: kOutOfRange, an interval is longer than Arrow's nanoseconds can tell; kLimitExceeded, a single
 /// text is too long.
-Status ExportRows(RowBatch&& batch, const std::vector<vm::ResultColumn>& columns, std::vector<ArrowArray>* out);
+Status ExportRows(RowBatch&& batch, const std::vector<vm::ResultColumn>& columns, std::vector<ArrowArray>* out,
+                  uint64_t most_bytes = kMostTextBytes);
 
 }  // namespace tessera

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "capi/arrow_array.h"
 #include "capi/tessera.h"
 
 namespace {
@@ -201,6 +202,47 @@ TEST_F(CInterface, EveryTypeGoesOutAndIn) {
   EXPECT_EQ(Query("SELECT count(*) FROM back"), std::vector<int64_t>{1007});
 }
 
+TEST(ArrowArrays, TextsThatAreTooLongForOne) {
+  using tessera::SqlType;
+  using tessera::Value;
+  const std::vector<tessera::vm::ResultColumn> columns = {{"n", SqlType::Of(tessera::TypeId::kBigint)},
+                                                          {"s", SqlType::Text()}};
+  const auto batch = [&] {
+    tessera::RowBatch out;
+    for (const auto& column : columns) out.columns.emplace_back().type = column.type;
+    for (int i = 0; i < 9; ++i) {
+      out.columns[0].Append(Value::Int(columns[0].type, i));
+      out.columns[1].Append(i % 4 == 3 ? Value::Null(SqlType::Text())
+                                       : Value::Text(std::string(10, static_cast<char>('a' + i))));
+      ++out.rows;
+    }
+    return out;
+  };
+  std::vector<ArrowArray> arrays;
+  ASSERT_TRUE(tessera::ExportRows(batch(), columns, &arrays, 25).ok());
+  EXPECT_GT(arrays.size(), 3u);
+  int64_t row = 0;
+  for (ArrowArray& array : arrays) {
+    const ArrowArray& texts = *array.children[1];
+    const auto* const offsets = static_cast<const int32_t*>(texts.buffers[1]);
+    EXPECT_LE(offsets[array.length], 25);
+    for (int64_t i = 0; i < array.length; ++i, ++row) {
+      EXPECT_EQ(static_cast<const int64_t*>(array.children[0]->buffers[1])[i], row);
+      const auto* const valid = static_cast<const uint8_t*>(texts.buffers[0]);
+      const bool is_null = valid != nullptr && (valid[i / 8] >> (i % 8) & 1) == 0;
+      EXPECT_EQ(is_null, row % 4 == 3);
+      EXPECT_EQ(offsets[i + 1] - offsets[i], is_null ? 0 : 10);
+      if (is_null) continue;
+      EXPECT_EQ(static_cast<const char*>(texts.buffers[2])[offsets[i]], 'a' + row);
+    }
+    array.release(&array);
+  }
+  EXPECT_EQ(row, 9);
+  arrays.clear();
+  EXPECT_EQ(tessera::ExportRows(batch(), columns, &arrays, 5).kind(), tessera::ErrorKind::kLimitExceeded);
+  for (ArrowArray& array : arrays) array.release(&array);
+}
+
 TEST_F(CInterface, ParametersFromAStream) {
   EXPECT_TRUE(Query("CREATE TABLE t (a BIGINT PRIMARY KEY)").empty());
   for (const char* values :
@@ -230,8 +272,9 @@ TEST_F(CInterface, CancelFromAnotherThread) {
       connection_, [](void* data, const char*, uint64_t, uint64_t) { *static_cast<std::atomic<bool>*>(data) = true; },
       &told);
   EXPECT_TRUE(Query("CREATE TABLE t AS SELECT n FROM generate_series(1, 100000) s (n)").empty());
+  told = false;
   std::thread other([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    while (!told) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     Error error;
     EXPECT_EQ(tessera_query(connection_, "SELECT 1", nullptr, nullptr, &error), TESSERA_ERROR);
     EXPECT_STREQ(error.sqlstate, "55000");
@@ -243,7 +286,6 @@ TEST_F(CInterface, CancelFromAnotherThread) {
       TESSERA_ERROR);
   other.join();
   EXPECT_STREQ(error_.sqlstate, "57014");
-  EXPECT_TRUE(told);
   tessera_set_progress(connection_, nullptr, nullptr);
   EXPECT_EQ(Query("SELECT count(*) FROM t"), std::vector<int64_t>{100000});
 }
