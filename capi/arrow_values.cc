@@ -39,9 +39,10 @@ struct Rows {
 
 bool Bit(const uint8_t* bits, int64_t at) { return (bits[at / 8] >> (at % 8) & 1) != 0; }
 
+std::string_view NameOf(const ArrowSchema& field) { return field.name != nullptr ? field.name : ""; }
+
 Status OutOfRange(const Rows& rows, std::string_view what) {
-  return SqlError(ErrorKind::kOutOfRange,
-                  fmt::format("column \"{}\" has {}", rows.field.name != nullptr ? rows.field.name : "", what));
+  return SqlError(ErrorKind::kOutOfRange, fmt::format("column \"{}\" has {}", NameOf(rows.field), what));
 }
 
 void AppendNulls(const Rows& rows, ColumnVector* column) {
@@ -140,13 +141,20 @@ bool AppendNumbers(const Rows& rows, ColumnVector* column) {
   }
 }
 
-/// "d:precision,scale[,bits]"
-void AppendDecimals(const Rows& rows, ColumnVector* column) {
+/// "d:precision,scale[,bits]". Arrow checks no digits.
+Status AppendDecimals(const Rows& rows, ColumnVector* column) {
+  const int128_t bound = PowerOf10(column->type.precision);
+  bool fits = true;
   const auto fill = [&](const auto* from) {
+    const auto value = [&](int64_t i) {
+      const auto v = static_cast<int128_t>(from[i]);
+      fits &= v < bound && v > -bound;
+      return v;
+    };
     if (IsWide(column->type)) {
-      Fill(rows, *column, &column->wide, [&](int64_t i) { return static_cast<int128_t>(from[i]); });
+      Fill(rows, *column, &column->wide, value);
     } else {
-      Fill(rows, *column, &column->fixed, [&](int64_t i) { return static_cast<int64_t>(from[i]); });
+      Fill(rows, *column, &column->fixed, value);
     }
   };
   if (rows.format().ends_with(",32")) {
@@ -156,6 +164,7 @@ void AppendDecimals(const Rows& rows, ColumnVector* column) {
   } else {
     fill(rows.Buffer<UnalignedInt128>(1));
   }
+  return fits ? Status::Ok() : OutOfRange(rows, "a decimal with more digits than its type");
 }
 
 /// Units of a second to microseconds; parts of one are cut off, toward the past. false: 64 bits do not hold them.
@@ -249,27 +258,36 @@ Status AppendIntervals(const Rows& rows, ColumnVector* column) {
 
 /// text(i) of each row that is not NULL.
 template <class F>
-void FillTexts(const Rows& rows, ColumnVector* column, const F& text) {
+Status FillTexts(const Rows& rows, ColumnVector* column, const F& text) {
   column->offsets.reserve(static_cast<size_t>(rows.count) + 1);
   column->offsets.push_back(0);
   for (int64_t i = 0; i < rows.count; ++i) {
-    if (!column->IsNull(static_cast<size_t>(i))) column->bytes += text(i);
+    if (!column->IsNull(static_cast<size_t>(i))) {
+      const std::string_view bytes = text(i);
+      if (CheckText(bytes, column->type) != ParseError::kNone) {
+        return {ErrorKind::kInvalidEncoding,
+                fmt::format("column \"{}\" has a text that is not UTF-8, or has a NUL byte", NameOf(rows.field)),
+                "Make its type binary."};
+      }
+      column->bytes += bytes;
+    }
     column->offsets.push_back(column->bytes.size());
   }
+  return {};
 }
 
 template <class Offset>
-void AppendPlainTexts(const Rows& rows, ColumnVector* column) {
+Status AppendPlainTexts(const Rows& rows, ColumnVector* column) {
   const Offset* const offsets = rows.Buffer<Offset>(1);
   const auto* const bytes = static_cast<const char*>(rows.array.buffers[2]);
   column->bytes.reserve(static_cast<size_t>(offsets[rows.count] - offsets[0]));
-  FillTexts(rows, column, [&](int64_t i) {
+  return FillTexts(rows, column, [&](int64_t i) {
     return std::string_view(bytes + offsets[i], static_cast<size_t>(offsets[i + 1] - offsets[i]));
   });
 }
 
 /// Of 16 bytes each: a text of up to 12 bytes, or its first four, the number of a buffer, and where it is there.
-void AppendViews(const Rows& rows, ColumnVector* column) {
+Status AppendViews(const Rows& rows, ColumnVector* column) {
   struct View {
     int32_t size;
     char head[4];
@@ -277,7 +295,7 @@ void AppendViews(const Rows& rows, ColumnVector* column) {
   };
   constexpr int32_t kInline = 12;
   const View* const views = rows.Buffer<View>(1);
-  FillTexts(rows, column, [&](int64_t i) {
+  return FillTexts(rows, column, [&](int64_t i) {
     const View& v = views[i];
     const auto size = static_cast<size_t>(v.size);
     if (v.size <= kInline) return std::string_view(v.head, size);
@@ -286,12 +304,12 @@ void AppendViews(const Rows& rows, ColumnVector* column) {
 }
 
 /// "w:16": of a width each.
-void AppendFixed(const Rows& rows, ColumnVector* column) {
+Status AppendFixed(const Rows& rows, ColumnVector* column) {
   const auto width = static_cast<size_t>(std::atoll(rows.field.format + 2));
   const char* const bytes = static_cast<const char*>(rows.array.buffers[1]) + static_cast<size_t>(rows.first) * width;
   if (column->type.id != TypeId::kUuid) {
-    FillTexts(rows, column, [&](int64_t i) { return std::string_view(bytes + static_cast<size_t>(i) * width, width); });
-    return;
+    return FillTexts(rows, column,
+                     [&](int64_t i) { return std::string_view(bytes + static_cast<size_t>(i) * width, width); });
   }
   Fill(rows, *column, &column->wide, [&](int64_t i) {
     uint128_t value = 0;
@@ -299,6 +317,7 @@ void AppendFixed(const Rows& rows, ColumnVector* column) {
       value = value << 8 | static_cast<uint8_t>(bytes[static_cast<size_t>(i) * width + byte]);
     return static_cast<int128_t>(value ^ (uint128_t{1} << 127));
   });
+  return {};
 }
 
 /// The places of the rows' values in the dictionary.
@@ -349,22 +368,13 @@ Status AppendArrow(const ArrowSchema& field, const ArrowArray& array, int64_t fi
     return {};
   }
   if (AppendNumbers(rows, column)) return {};
-  if (format.starts_with("d:")) {
-    AppendDecimals(rows, column);
-  } else if (format.starts_with("tD") || format.starts_with("ti")) {
-    return AppendIntervals(rows, column);
-  } else if (format[0] == 't') {
-    return AppendTimes(rows, column);
-  } else if (format == "u" || format == "z") {
-    AppendPlainTexts<int32_t>(rows, column);
-  } else if (format == "U" || format == "Z") {
-    AppendPlainTexts<int64_t>(rows, column);
-  } else if (format == "vu" || format == "vz") {
-    AppendViews(rows, column);
-  } else {
-    AppendFixed(rows, column);
-  }
-  return {};
+  if (format.starts_with("d:")) return AppendDecimals(rows, column);
+  if (format.starts_with("tD") || format.starts_with("ti")) return AppendIntervals(rows, column);
+  if (format[0] == 't') return AppendTimes(rows, column);
+  if (format == "u" || format == "z") return AppendPlainTexts<int32_t>(rows, column);
+  if (format == "U" || format == "Z") return AppendPlainTexts<int64_t>(rows, column);
+  if (format == "vu" || format == "vz") return AppendViews(rows, column);
+  return AppendFixed(rows, column);
 }
 
 }  // namespace tessera

@@ -8,6 +8,7 @@
 #include "compiler/compiler.h"
 #include "compiler/parse/database_command.h"
 #include "session/no_result.h"
+#include "tablet/values/value_parser.h"
 
 namespace tessera {
 namespace {
@@ -33,6 +34,13 @@ Value ValueOf(const ColumnVector& column, size_t row) {
   // A text takes the type of its place.
   value.type = SqlType::Of(column.type.id == TypeId::kText ? TypeId::kNull : column.type.id);
   return value;
+}
+
+/// Texts of SQL are checked by its parser, and these are none.
+Status CheckParameter(const Value& value, size_t number) {
+  if (value.null || CheckText(value.text, value.type) == ParseError::kNone) return {};
+  return {ErrorKind::kInvalidEncoding,
+          fmt::format("the value of parameter ${} is not UTF-8, or has a NUL byte", number), "Bind it as BYTEA."};
 }
 
 /// One transaction of several runs, if none is open: rolled back unless it is committed.
@@ -65,6 +73,7 @@ Status BoundStatement::Bind(int number, Value value) {
                     fmt::format("Parameters are $1 to ${}.", kMostParameters));
   }
   const auto count = static_cast<size_t>(number);
+  TESSERA_TRY(CheckParameter(value, count));
   while (values_.size() < count) values_.push_back(Value::Null(SqlType::Of(TypeId::kNull)));
   values_[count - 1] = std::move(value);
   rows_.reset();
@@ -106,7 +115,10 @@ Status BoundStatement::ExecuteForRows(Session* session, ArrowResult* result, int
     TESSERA_ASSIGN(const RowBatch batch, rows->Read(*array, 0, array->length));
     std::vector<Value> values(batch.columns.size());
     for (size_t row = 0; row < batch.rows; ++row) {
-      for (size_t i = 0; i < values.size(); ++i) values[i] = ValueOf(batch.columns[i], row);
+      for (size_t i = 0; i < values.size(); ++i) {
+        values[i] = ValueOf(batch.columns[i], row);
+        TESSERA_TRY(CheckParameter(values[i], i + 1));
+      }
       TESSERA_TRY(session->Execute(text_, values, result));
       const int64_t changed = ChangedRows(result->command_tag());
       if (changed >= 0) *count = std::max<int64_t>(0, *count) + changed;

@@ -97,6 +97,19 @@ TEST_F(CInterface, ErrorsSayWhere) {
   EXPECT_EQ(other, nullptr);
 }
 
+TEST_F(CInterface, ParametersAreChecked) {
+  tessera_statement* const statement = Prepare("SELECT $1::text, $2::date");
+  EXPECT_EQ(tessera_bind_text(statement, 1, "\xE4", SIZE_MAX, &error_), TESSERA_ERROR);
+  EXPECT_STREQ(error_.sqlstate, "22021");
+  EXPECT_EQ(tessera_bind_bytea(statement, 1, "\xE4", 1, &error_), TESSERA_OK);
+  EXPECT_EQ(tessera_bind_date(statement, 2, 2'932'897, &error_), TESSERA_ERROR);
+  EXPECT_STREQ(error_.sqlstate, "22008");
+  EXPECT_EQ(tessera_bind_int64(statement, 0, 1, &error_), TESSERA_ERROR);
+  EXPECT_STREQ(error_.sqlstate, "42P02");
+  EXPECT_EQ(tessera_bind_decimal(statement, 1, "1e5x", &error_), TESSERA_ERROR);
+  tessera_finalize(statement);
+}
+
 TEST_F(CInterface, NullIsAnError) {
   EXPECT_EQ(tessera_query(nullptr, "SELECT 1", nullptr, nullptr, &error_), TESSERA_ERROR);
   EXPECT_STREQ(error_.message, "the connection is NULL");

@@ -186,6 +186,7 @@ def test_parameters_of_every_type():
     fails(tessera.ProgrammingError, connection.sql, "SELECT ?", [], sqlstate="42P02")
     fails(tessera.NotSupportedError, connection.sql, "SELECT ?", [object()], says="type object")
     fails(tessera.ProgrammingError, connection.sql, "SELECT ?", "x", says="sequence")
+    fails(tessera.DataError, connection.sql, "SELECT ?", ["a\0b"], sqlstate="22021", says="NUL")
 
 
 def test_transactions():
@@ -439,6 +440,10 @@ def test_arrow_types_in():
     check(second, (None,) * len(columns))
     late = pa.table({"d": pa.array([3000000], pa.date32())})
     fails(tessera.DataError, open_memory().register, "late", late, says='column "d" has a date beyond the years 1 to 9999')
+    digits = pa.Array.from_buffers(pa.decimal128(3, 1), 1, [None, pa.py_buffer((1000).to_bytes(16, "little"))])
+    fails(tessera.DataError, open_memory().register, "digits", pa.table({"d": digits}), says="more digits than its type")
+    latin = pa.Array.from_buffers(pa.utf8(), 1, [None, pa.py_buffer(bytes([0, 0, 0, 0, 1, 0, 0, 0])), pa.py_buffer(b"\xe4")])
+    fails(tessera.DataError, open_memory().register, "latin", pa.table({"s": latin}), says="UTF-8")
     lists = pa.table({"l": pa.array([[1]])})
     fails(tessera.NotSupportedError, open_memory().register, "lists", lists, says='column "l" has Arrow\'s type list')
 
