@@ -484,6 +484,21 @@ def test_pandas():
     fails(tessera.ProgrammingError, connection.sql, "SELECT * FROM kept", sqlstate="42P01")
 
 
+@needs("pandas", "numpy")
+def test_parameters_of_numpy_and_pandas():
+    import numpy
+    import pandas
+
+    connection = open_memory()
+    moment = datetime.datetime(2024, 1, 2, 3, 4, 5)
+    for value, expected in [(numpy.int32(7), 7), (numpy.float64(1.5), 1.5), (numpy.bool_(True), True), (numpy.str_("x"), "x"),
+                            (numpy.datetime64("2024-01-02T03:04:05", "ns"), moment), (pandas.Timestamp(moment), moment),
+                            (numpy.timedelta64(90, "s"), datetime.timedelta(seconds=90))]:
+        check(connection.sql("SELECT ? AS v", [value]).fetchone(), (expected,))
+    for value in (pandas.NA, pandas.NaT, numpy.datetime64("NaT")):
+        check(connection.sql("SELECT ? IS NULL AS v", [value]).fetchone(), (True,))
+
+
 @needs("polars")
 def test_polars():
     import polars

@@ -64,7 +64,8 @@ def _stream_of(value: Any) -> object:
 
 def _bind(statement: ctypes.c_void_p, number: int, value: Any) -> None:
     call = _library.call
-    if value is None:
+    kind = type(value).__name__
+    if value is None or kind in ("NAType", "NaTType"):  # (the latter two are pandas')
         call("bind_null", statement, number)
     elif isinstance(value, bool):
         call("bind_boolean", statement, number, value)
@@ -80,7 +81,7 @@ def _bind(statement: ctypes.c_void_p, number: int, value: Any) -> None:
         call("bind_text", statement, number, text, len(text))
     elif isinstance(value, (bytes, bytearray, memoryview)):
         call("bind_bytea", statement, number, bytes(value), len(value))
-    elif type(value).__name__ == "Decimal":
+    elif kind == "Decimal":
         call("bind_decimal", statement, number, format(value, "f").encode())
     elif isinstance(value, datetime.datetime):
         if value.tzinfo is None:
@@ -94,12 +95,14 @@ def _bind(statement: ctypes.c_void_p, number: int, value: Any) -> None:
         call("bind_time", statement, number, seconds * 1_000_000 + value.microsecond)
     elif isinstance(value, datetime.timedelta):
         call("bind_interval", statement, number, 0, value.days, value.seconds * 1_000_000 + value.microseconds)
-    elif type(value).__name__ == "UUID":
+    elif kind == "UUID":
         call("bind_uuid", statement, number, value.bytes)
+    elif kind in ("datetime64", "timedelta64"):  # (numpy's; as nanoseconds they would become integers)
+        _bind(statement, number, value.astype(kind + "[us]").item())
     elif hasattr(value, "item") and getattr(value, "ndim", 0) == 0:  # numpy's
         _bind(statement, number, value.item())
     else:
-        raise NotSupportedError(f"a value of type {type(value).__name__} cannot be a parameter (${number})")
+        raise NotSupportedError(f"a value of type {kind} cannot be a parameter (${number})")
 
 
 class _Statement:
