@@ -32,7 +32,7 @@ endif
 # ---- What there is --------------------------------------------------------------------------------------------------
 
 # One run of the preprocessor answers for the compiler and every header. (\043 is a number sign.)
-HEADERS := pg_query.h re2/re2.h utf8proc.h zstd.h sqlite3.h zlib.h fmt/core.h xxhash.h histedit.h gtest/gtest.h boost/context/fiber.hpp
+HEADERS := nlohmann/json.hpp pg_query.h re2/re2.h utf8proc.h zstd.h sqlite3.h zlib.h fmt/core.h xxhash.h histedit.h gtest/gtest.h boost/context/fiber.hpp
 FOUND := $(if $(NOBUILD),,$(shell { printf '\043if __GNUC__ >= 12 || __clang_major__ >= 14\ngcc\n\043endif\n'; \
   printf '\043if __has_include(<fmt/core.h>)\n\043include <fmt/core.h>\n\043if FMT_VERSION / 10000 == 9\nfmt9\n\043endif\n\043endif\n'; \
   printf '\043if __has_include(<%s>)\n%s\n\043endif\n' $(foreach h,$(HEADERS),$h $h); } | \
@@ -63,7 +63,7 @@ MISSING := $(strip $(if $(call Has,gcc),,g++) \
   $(if $(and $(call Has,zstd.h),$(call HasLibrary,zstd.a)),,libzstd-dev) \
   $(if $(and $(call Has,zlib.h),$(call HasLibrary,z.so)),,zlib1g-dev) \
   $(if $(and $(call Has,sqlite3.h),$(call HasLibrary,sqlite3.so)),,libsqlite3-dev) \
-  $(if $(call Has,fmt/core.h),,libfmt-dev) $(if $(call Has,xxhash.h),,libxxhash-dev) \
+  $(if $(call Has,nlohmann/json.hpp),,nlohmann-json3-dev) $(if $(call Has,fmt/core.h),,libfmt-dev) $(if $(call Has,xxhash.h),,libxxhash-dev) \
   $(if $(and $(call Has,histedit.h),$(call HasLibrary,edit.so)),,libedit-dev))
 MISSING_TEST := $(if $(and $(call Has,gtest/gtest.h),$(call HasLibrary,gtest.a)),,libgtest-dev)
 MISSING_EMULATOR := $(if $(and $(call Has,boost/context/fiber.hpp),$(call HasLibrary,boost_context.a)),,libboost-context-dev)
@@ -127,6 +127,14 @@ MPI_OBJECT := $(B)/tessera_mpi.so
 endif
 # The C interface: not with a sanitizer, whose runtime has to come first in a process.
 SHARED_LIBRARY := $(if $(SANITIZE),,$(B)/libtessera.so)
+# So is Apache Arrow, which is in the Python package pyarrow of the virtual environment: see columnar/README.md.
+COLUMNAR_SOURCES := $(wildcard columnar/*.cc)
+COLUMNAR_OBJECTS := $(COLUMNAR_SOURCES:%=$(B)/obj/%.o)
+PYARROW := $(patsubst %/include/parquet/arrow/reader.h,%,$(firstword $(wildcard build/venv/lib/python3*/site-packages/pyarrow/include/parquet/arrow/reader.h)))
+ARROW_LIBRARIES := $(notdir $(foreach l,arrow parquet,$(firstword $(sort $(wildcard $(PYARROW:%=%/lib$l.so.[0-9]*))))))
+ifneq ($(PYARROW),)
+ARROW_OBJECT := $(B)/tessera_arrow.so
+endif
 TEST_SOURCES := $(filter-out $(EXCLUDE),$(wildcard tests/*.cc))
 TORTURE_SOURCES := $(filter-out $(EXCLUDE) $(if $(NVCC),,$(GPU_TORTURE_SOURCES)),$(wildcard tests/torture/*.cc))
 FUZZ_SOURCES := $(wildcard tests/fuzz/*.cc)
@@ -161,19 +169,23 @@ PROGRAM_PARTS := $(filter tests/logic_%.cc tests/md5.cc,$(TEST_PARTS))
 LIBRARY_OBJECTS := $(patsubst %,$(B)/obj/%.o,$(filter-out $(WITH_MAIN),$(SOURCES)) $(KERNELS)) \
   $(if $(DEVICE_LINKED),$(B)/obj/device_link.o)
 TEST_PART_OBJECTS := $(TEST_PARTS:%=$(B)/obj/%.o)
-ALL_SOURCES := $(SOURCES) $(KERNELS) $(TEST_SOURCES) $(TORTURE_SOURCES) $(FUZZ_SOURCES) $(BENCH_SOURCES) $(foreach s,$(BENCH_SOURCES),$(call BenchKernels,$s))
+ALL_SOURCES := $(SOURCES) $(COLUMNAR_SOURCES) $(KERNELS) $(TEST_SOURCES) $(TORTURE_SOURCES) $(FUZZ_SOURCES) $(BENCH_SOURCES) $(foreach s,$(BENCH_SOURCES),$(call BenchKernels,$s))
 
 include tests/cuda_emulator/emulator.mk
 include tests/ledger/ledger.mk
 
 # ---- Targets that people call ---------------------------------------------------------------------------------------
 
-.PHONY: all programs tests torture-programs emulated demo demo-tpch test test-run test-slow test-gpu demo-ssb-run \
+.PHONY: all arrow arrow-object programs tests torture-programs emulated demo demo-tpch test test-run test-slow test-gpu demo-ssb-run \
         demo-tpch-run asan tsan torture torture-run fuzz fuzz-run fuzz-tablets format format-check opcodes \
         sql-reference ledger ledger-gpu help clean requirements install wheel FORCE
 
 all: programs torture-programs $(LEDGER) $(if $(MISSING_TEST),,tests emulated)  ##build Everything that can be built here, into build/ (the default)
-programs: $(PROGRAMS:%=$(B)/%) $(BENCHES:%=$(B)/%) $(MPI_OBJECT) $(if $(SHARED_LIBRARY),$(SHARED_LIBRARY) $(B)/capi_example)  ##build The programs, benchmarks included
+programs: $(PROGRAMS:%=$(B)/%) $(BENCHES:%=$(B)/%) $(MPI_OBJECT) $(ARROW_OBJECT) $(if $(SHARED_LIBRARY),$(SHARED_LIBRARY) $(B)/capi_example)  ##build The programs, benchmarks included
+arrow:  ##build Install pyarrow into build/venv, and build what reads and writes Parquet and Arrow files with it
+	@$(if $(NOBUILD),,tests/setup arrow)
+	@$(MAKE) --no-print-directory arrow-object
+arrow-object: $(B)/tessera_arrow.so
 tests: $(TESTS:%=$(B)/%)  ##build The unit tests
 torture-programs: $(TORTURES:%=$(B)/%)
 emulated: $(EMULATED)  ##build What tests the kernels without a GPU: linked with tests/cuda_emulator instead of with CUDA
@@ -219,9 +231,9 @@ fuzz:  ##test The fuzz targets of tests/fuzz under clang's libFuzzer, SECONDS=30
 fuzz-run: $(FUZZ_SOURCES:tests/fuzz/%.cc=$(B)/%)
 	@SECONDS_EACH=$(SECONDS) tests/run fuzz $(B)
 
-# The programs look for tessera_mpi.so beside themselves.
+# The programs look for tessera_mpi.so and tessera_arrow.so beside themselves.
 INSTALLED_HEADERS = $(wildcard $(foreach f,$(filter base% tablet% vm% compiler% mpi% session% capi%,$(FOLDERS)),$f/*.h $f/*.def) kernels/kernels.h)
-FORMATTED = $(wildcard $(foreach f,$(FOLDERS) tests tests/ledger tests/torture tests/fuzz tests/cuda_emulator tests/cuda_emulator/kernels/device bench,$f/*.cc $f/*.h $f/*.cu $f/*.cuh))
+FORMATTED = $(wildcard $(foreach f,$(FOLDERS) columnar tests tests/ledger tests/torture tests/fuzz tests/cuda_emulator tests/cuda_emulator/kernels/device bench,$f/*.cc $f/*.h $f/*.cu $f/*.cuh))
 format:  ##maintain Format all C++ and CUDA sources with clang-format
 	@clang-format -i --style=file $(FORMATTED)
 format-check:  ##maintain Name the files that `make format` would change
@@ -249,8 +261,8 @@ Cflags: -I$${prefix}/include/tessera/capi
 Libs: -L$${prefix}/lib -l:libtessera.so
 endef
 export PKG_CONFIG
-install: $(B)/tessera $(B)/libtessera.a $(B)/libtessera.so $(MPI_OBJECT)  ##build Program, libraries and headers into PREFIX=/usr/local
-	@install -D -t $(DESTDIR)$(PREFIX)/bin $(B)/tessera $(MPI_OBJECT)
+install: $(B)/tessera $(B)/libtessera.a $(B)/libtessera.so $(MPI_OBJECT) $(ARROW_OBJECT)  ##build Program, libraries and headers into PREFIX=/usr/local
+	@install -D -t $(DESTDIR)$(PREFIX)/bin $(B)/tessera $(MPI_OBJECT) $(ARROW_OBJECT)
 	@install -D -m 644 -t $(DESTDIR)$(PREFIX)/lib $(B)/libtessera.a
 	@install -m 755 $(B)/libtessera.so $(DESTDIR)$(PREFIX)/lib/libtessera.so.0 && ln -sf libtessera.so.0 $(DESTDIR)$(PREFIX)/lib/libtessera.so
 	@install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig && echo "$$PKG_CONFIG" >$(DESTDIR)$(PREFIX)/lib/pkgconfig/tessera.pc
@@ -364,6 +376,15 @@ $(B)/libtessera.so: $(SHARED_OBJECTS) $(B)/libtessera.a capi/tessera.map $(B)/li
 $(B)/capi_example: capi/example.c capi/tessera.h capi/arrow.h $(B)/libtessera.so
 	@$(call Step,cc,$<)
 	@$(CC) -std=c99 -O1 -Wall -Wextra -Wpedantic -Werror -Icapi $< -o $@ -L$(B) -l:libtessera.so -Wl,-rpath,'$$ORIGIN'
+
+# Arrow's headers are not ours to warn about. Its libraries are found where they are now, or beside the plugin.
+$(COLUMNAR_OBJECTS): private CPPFLAGS += $(PYARROW:%=-isystem %/include)
+$(COLUMNAR_OBJECTS): private CXXFLAGS += -fPIC -fvisibility=hidden
+$(B)/tessera_arrow.so: $(COLUMNAR_OBJECTS)
+	@$(if $(PYARROW),,echo "Parquet and Arrow files need the Python package pyarrow: make arrow" >&2; exit 1)
+	@$(call Step,arrow,$@)
+	@$(CXX) $(CXXFLAGS) -shared -Wl,--no-undefined -Wl,-rpath,'$$ORIGIN:$(abspath $(PYARROW))' $^ -o $@ $(LDFLAGS) \
+	  -L$(PYARROW) $(ARROW_LIBRARIES:%=-l:%)
 
 # The archive is made anew: an object whose source is gone must not stay in it.
 $(B)/libtessera.a: $(LIBRARY_OBJECTS) $(B)/library_objects

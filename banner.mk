@@ -18,12 +18,14 @@ Tessera
   libedit        $(call OrMissing,libedit-dev)
   fmt            $(call OrMissing,libfmt-dev)
   xxhash         $(call OrMissing,libxxhash-dev)
+  nlohmann-json  $(call OrMissing,nlohmann-json3-dev)
   tz database    $(if $(wildcard /usr/share/zoneinfo/Etc/UTC),found,not found: sudo apt-get install tzdata (for time zones))
   GoogleTest     $(call OrMissing,libgtest-dev)
   Boost.Context  $(call OrMissing,libboost-context-dev)
   CUDA toolkit   $(or $(CUDA_FOUND),$(if $(NOCUDA),not used: host only,not found: host only. $(CUDA_HINT)))
   GPU            $(or $(subst _, ,$(GPUS)),none: queries run on the host)
   Open MPI       $(or $(MPICXX),$(MPI_MISSING) (for clusters only))
+  Apache Arrow   $(or $(PYARROW),not found: make arrow (for Parquet and Arrow files))
 endef
 
 # Shown once, by the make that builds.

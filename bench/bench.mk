@@ -81,11 +81,11 @@ bench-insert:  ##measure INSERTs of one row, in memory and on disk, beside SQLit
 bench-insert-run: $(if $(NOBUILD),,$(B)/tessera)
 	@PARTS='$(PARTS)' CSV='$(CSV)' bench/insert.py $(B)
 
-bench-files:  ##measure CSV files without DDL, beside DuckDB: MEGABYTES=200 CSV=file; see bench/files.py
-	@$(if $(NOBUILD),,tests/setup build bench)
+bench-files:  ##measure CSV and Parquet files without DDL, beside DuckDB: PARTS="csv parquet" MEGABYTES=200 SCALE=1 CSV=file; see bench/files.py
+	@$(if $(NOBUILD),,tests/setup build bench arrow)
 	@$(MAKE) --no-print-directory bench-files-run
-bench-files-run: $(if $(NOBUILD),,$(B)/tessera)
-	@CSV='$(CSV)' $(firstword $(wildcard build/venv/bin/python) python3) bench/files.py $(B)
+bench-files-run: $(if $(NOBUILD),,$(B)/tessera $(if $(filter csv,$(PARTS)),,$(B)/tpch_gen $(B)/ssb_gen $(ARROW_OBJECT)))
+	@CSV='$(CSV)' PARTS='$(PARTS)' SCALE='$(if $(filter file,$(origin SCALE)),,$(SCALE))' $(firstword $(wildcard build/venv/bin/python) python3) bench/files.py $(B)
 
 bench-dml:  ##measure Changes of lineitem, and commits, beside DuckDB and SQLite: PARTS="lineitem commits" SCALE=1 CSV=file; see bench/dml.py
 	@$(if $(NOBUILD),,tests/setup build bench)

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""CSV files without DDL, beside DuckDB: guessing what a file is, a query over it, and a table of it.
+"""Files without DDL, beside DuckDB: guessing what a CSV file is, queries over CSV and Parquet files, and tables of them.
 
     bench/files.py BUILD_DIR           (make bench-files)
 
 Environment variables choose what to do. Their defaults:
 
-    MEGABYTES=200          of the file, which has integers, decimals, a date, a moment and texts
+    PARTS="csv parquet"    parquet: TPC-H's lineitem and SSB's lineorder as Parquet files, which DuckDB writes
+    SCALE=1                of these
+    MEGABYTES=200          of the CSV file, which has integers, decimals, a date, a moment and texts
     ROUNDS=5               of each row; the two sides in turn, so that other load hits both
     THREADS=2              of both
     FOLDER=BUILD_DIR/bench/files           where the file and the databases are
@@ -55,6 +57,7 @@ def write_file(path, megabytes):
 
 class Bench:
     def __init__(self, build):
+        self.build = build
         self.program = os.path.join(build, "tessera")
         self.rounds = int(environment("ROUNDS", "5"))
         self.threads = environment("THREADS", "2")
@@ -97,8 +100,47 @@ class Bench:
             self.csv.row(what=what, round=number, tessera_ms=ours[-1], duckdb_ms=theirs[-1])
         self.table.row(what, median(ours), median(theirs), median(ours) / max(median(theirs), 1e-3))
 
+    def parquet_file(self, benchmark, table, scale):
+        """The table as a Parquet file, of which the database of the benchmark is the source."""
+        path = self.path(f"{table}_{scale}.parquet")
+        if not os.path.exists(path):
+            made = subprocess.run(["bench/queries.sh", benchmark, "prepare", self.build, scale], capture_output=True, text=True)
+            if made.returncode != 0:
+                raise Failed(made.stderr)
+            self.timed([self.program, "-csv", "-noheader", made.stdout.strip(), "-c", f"COPY {table} TO '{path}.own' (FORMAT parquet)"])
+            self.duckdb(f"COPY (SELECT * FROM read_parquet('{path}.own')) TO '{path}.part' (FORMAT parquet)")
+            os.remove(path + ".own")
+            os.rename(path + ".part", path)
+        return path
+
+    def run_parquet(self):
+        import duckdb
+        scale = environment("SCALE", "1")
+        lineitem, lineorder = self.parquet_file("tpch", "lineitem", scale), self.parquet_file("ssb", "lineorder", scale)
+        megabytes = [os.path.getsize(path) / 1e6 for path in (lineitem, lineorder)]
+        self.table = Table(f"lineitem ({megabytes[0]:.0f} MB) and lineorder ({megabytes[1]:.0f} MB) as Parquet, scale {scale}, {self.threads} threads, "
+                           f"DuckDB {duckdb.__version__}, medians of {self.rounds}", ("what", -32), ("ms", 9), ("DuckDB ms", 9), ("ratio", 6))
+        self.row("lineitem: count(*)", f"SELECT count(*) FROM '{lineitem}'", True)
+        self.row("lineitem: sum of a column", f"SELECT sum(l_orderkey) FROM '{lineitem}'", True)
+        self.row("lineitem: TPC-H 6", f"SELECT sum(l_extendedprice * l_discount) FROM '{lineitem}' WHERE l_shipdate >= DATE '1994-01-01' AND "
+                 "l_shipdate < DATE '1995-01-01' AND l_discount BETWEEN 0.05 AND 0.07 AND l_quantity < 24", True)
+        self.row("lineitem: TPC-H 1", "SELECT l_returnflag, l_linestatus, sum(l_quantity), sum(l_extendedprice * (1 - l_discount)), count(*) FROM "
+                 f"'{lineitem}' WHERE l_shipdate <= DATE '1998-09-02' GROUP BY 1, 2 ORDER BY 1, 2", True)
+        self.row("lineorder: SSB 1.1's sum", f"SELECT sum(lo_extendedprice * lo_discount) FROM '{lineorder}' WHERE lo_discount BETWEEN 1 AND 3 AND lo_quantity < 25", True)
+        self.row("lineitem: LIMIT 5", f"SELECT * FROM '{lineitem}' LIMIT 5", False)
+        self.row("lineitem: CREATE TABLE AS", f"CREATE TABLE t AS SELECT * FROM '{lineitem}'", False, stored=True)
+        self.row("lineorder: CREATE TABLE AS", f"CREATE TABLE t AS SELECT * FROM '{lineorder}'", False, stored=True)
+        self.row("lineitem: COPY TO Parquet", f"COPY (SELECT * FROM '{lineitem}') TO '{self.path('copy.parquet')}' (FORMAT parquet)", False)
+
     def run(self):
         os.makedirs(self.folder, exist_ok=True)
+        parts = environment("PARTS", "csv parquet").split()
+        if "csv" in parts:
+            self.run_csv()
+        if "parquet" in parts:
+            self.run_parquet()
+
+    def run_csv(self):
         if not os.path.exists(self.file):
             write_file(self.file + ".part", int(environment("MEGABYTES", "200")))
             os.rename(self.file + ".part", self.file)

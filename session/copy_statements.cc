@@ -1,4 +1,4 @@
-// COPY between tables and CSV files or the standard streams.
+// COPY between tables and files or the standard streams.
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -8,8 +8,11 @@
 #include "session/statements.h"
 #include "session/temporary_tables.h"
 #include "tablet/catalog/qualified_name.h"
+#include "tablet/columnar/columnar_writer.h"
 #include "tablet/csv/csv_header.h"
 #include "tablet/csv/csv_writer.h"
+#include "tablet/load/columnar_options.h"
+#include "tablet/load/row_writer.h"
 #include "tablet/load/shared_load.h"
 #include "tablet/values/utf8.h"
 
@@ -66,6 +69,19 @@ Result<CopySource> OpenSource(const SessionState& state, const Statement& statem
   return source;
 }
 
+Result<std::unique_ptr<RowWriter>> OpenWriter(const std::string& file, const Statement& statement,
+                                              const std::vector<vm::ResultColumn>& columns) {
+  if (!statement.setting.empty()) {
+    std::vector<ColumnarColumn> written;
+    for (const vm::ResultColumn& c : columns) written.push_back({c.name, c.type});
+    return OpenColumnarWriter(file, ColumnarOptions::Of(statement.setting), std::move(written));
+  }
+  std::vector<std::string> names;
+  for (const vm::ResultColumn& c : columns) names.push_back(c.name);
+  TESSERA_ASSIGN(std::unique_ptr<CsvWriter> writer, CsvWriter::Create(file, statement.copy_to, names));
+  return std::unique_ptr<RowWriter>(std::move(writer));
+}
+
 }  // namespace
 
 Status CopyFrom(SessionState* state, const Statement& statement, ResultWriter* out) {
@@ -108,8 +124,6 @@ Status CopyFrom(SessionState* state, const Statement& statement, ResultWriter* o
 
 Status CopyTo(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, ResultWriter* out) {
   const Statement& statement = compiled.statement;
-  std::vector<std::string> names;
-  for (const vm::ResultColumn& c : compiled.program->columns) names.push_back(c.name);
   std::string file = statement.file;
   TemporaryFile spool;
   // To the standard output through a file: one writer makes all CSV, and an error leaves no half of it on the output.
@@ -117,7 +131,7 @@ Status CopyTo(SessionState* state, const Compiled& compiled, const Snapshot& sna
     TESSERA_ASSIGN(spool, TemporaryFile::Create());
     file = spool.path();
   }
-  TESSERA_ASSIGN(std::unique_ptr<CsvWriter> writer, CsvWriter::Create(file, statement.copy_to, names));
+  TESSERA_ASSIGN(const std::unique_ptr<RowWriter> writer, OpenWriter(file, statement, compiled.program->columns));
   uint64_t rows = 0;
   TESSERA_TRY(RunProgram(state, *compiled.program, snapshot, [&](RowBatch&& batch) {
     rows += batch.rows;

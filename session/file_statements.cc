@@ -59,12 +59,25 @@ const TableInfo* WholeFileOf(const SessionState& state, const Statement& s) {
   return &table;
 }
 
-Result<bool> ReadFiles(SessionState* state, const vm::Program& program) {
+/// How many of the first rows of the only table that the statement reads are enough: those of a LIMIT; UINT64_MAX: all are
+/// needed.
+uint64_t FirstRowsOf(const Statement& s, const vm::Program& program) {
+  if (s.kind != Statement::Kind::kSelect || s.query == nullptr || program.sections.size() != 1) return UINT64_MAX;
+  const Query& q = *s.query;
+  const bool plain = q.relations.size() == 1 && q.relations[0].table != nullptr && q.conjuncts.empty() && !q.grouped &&
+                     !q.distinct && q.order_by.empty() && q.union_all.empty() && q.windows.empty() && !q.folds() &&
+                     q.repeat < 0;
+  if (!plain || q.limit < 0 || !program.sections[0].predicates.empty()) return UINT64_MAX;
+  return static_cast<uint64_t>(q.limit) + static_cast<uint64_t>(q.offset);
+}
+
+Result<bool> ReadFiles(SessionState* state, const Statement& statement, const vm::Program& program) {
+  const uint64_t rows = FirstRowsOf(statement, program);
   bool any = false;
   for (size_t i = 0; i < program.tables.size(); ++i) {
     if (!state->files.Has(program.tables[i].id)) continue;
     const CopyFromOptions options = OptionsOf(state, program.tables[i].name);
-    TESSERA_ASSIGN(const bool read, state->files.Load(program.tables[i].id, ColumnsRead(program, i), options));
+    TESSERA_ASSIGN(const bool read, state->files.Load(program.tables[i].id, ColumnsRead(program, i), options, rows));
     any = any || read;
   }
   return any;
@@ -81,7 +94,7 @@ Result<Compiled> CompileStatement(SessionState* state, std::string_view sql, con
     if (state->files.used().empty()) return compiled;
     bool read = false;
     if (compiled.program != nullptr && WholeFileOf(*state, compiled.statement) == nullptr) {
-      TESSERA_ASSIGN(read, ReadFiles(state, *compiled.program));
+      TESSERA_ASSIGN(read, ReadFiles(state, compiled.statement, *compiled.program));
     }
     auto with_files = std::make_shared<Snapshot>(*tables);
     with_files->files = state->files.used();

@@ -92,6 +92,11 @@ Status WriteRows(SessionState* state, const Compiled& compiled, const Snapshot& 
   return Status::Ok();
 }
 
+/// COPY FROM a Parquet file is an INSERT of its rows.
+void AppendTag(const Statement& s, uint64_t rows, std::string* tag) {
+  fmt::format_to(std::back_inserter(*tag), "{} {}", s.file.empty() ? "INSERT 0" : "COPY", rows);
+}
+
 }  // namespace
 
 Status Insert(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, ResultWriter* out) {
@@ -104,7 +109,7 @@ Status Insert(SessionState* state, const Compiled& compiled, const Snapshot& sna
     if (s.rules) TESSERA_TRY(s.rules(&rows, 1));
     state->timing.rows = rows.rows;
     TESSERA_TRY(LetWait(state, s, rows));
-    fmt::format_to(std::back_inserter(tag), "INSERT 0 {}", state->timing.rows);
+    AppendTag(s, state->timing.rows, &tag);
     return out->Done(tag);
   }
   TESSERA_ASSIGN(Database* const database, DatabaseOf(state, s.table));
@@ -116,7 +121,7 @@ Status Insert(SessionState* state, const Compiled& compiled, const Snapshot& sna
     TESSERA_ASSIGN(state->timing.rows, database->Load(s.table, file.get(), options));
     WarnOfIgnored(state, ignored);
     if (out == nullptr) return {};
-    fmt::format_to(std::back_inserter(tag), "INSERT 0 {}", state->timing.rows);
+    AppendTag(s, state->timing.rows, &tag);
     return out->Done(tag);
   }
   TESSERA_ASSIGN(std::unique_ptr<TableWriter> writer, database->Write(s.table));
@@ -129,7 +134,7 @@ Status Insert(SessionState* state, const Compiled& compiled, const Snapshot& sna
   }
   TESSERA_TRY(CheckUnchanged(s.target->schema, table->schema));
   TESSERA_TRY(WriteRows(state, compiled, snapshot, writer.get(), &returned));
-  fmt::format_to(std::back_inserter(tag), "INSERT 0 {}", state->timing.rows);
+  AppendTag(s, state->timing.rows, &tag);
   return returned.Show(tag, out);
 }
 

@@ -13,6 +13,7 @@
 #include "compiler/query/schema_text.h"
 #include "shell/statistics_text.h"
 #include "tablet/catalog/qualified_name.h"
+#include "tablet/load/file_spec.h"
 
 namespace tessera {
 namespace {
@@ -108,7 +109,8 @@ const std::vector<DotCommands::Command>& DotCommands::Commands() {
        "Show the plan and the program of a query, or also run it"},
       {"headers", "on|off", 0, 1, &DotCommands::Headers, "Print column names (not json and line, which always do)"},
       {"help", "[COMMAND]", 0, 1, &DotCommands::Help, "This list"},
-      {"import", "[--header] [--delimiter C] FILE TABLE", 2, 5, &DotCommands::Import, "Load a CSV file into a table"},
+      {"import", "[--header] [--delimiter C] FILE TABLE", 2, 5, &DotCommands::Import,
+       "Load a CSV, Parquet or Arrow file into a table"},
       {"maxrows", "[N]", 0, 1, &DotCommands::MaxRows,
        "Rows of box and column before the middle is left out; 0: no limit"},
       {"memory", "", 0, 0, &DotCommands::Memory, "Show the memory of this process and the size of the tables"},
@@ -246,7 +248,7 @@ Status DotCommands::Help(const Arguments& arguments) {
 }
 
 Status DotCommands::Import(const Arguments& arguments) {
-  std::string options = "FORMAT csv";
+  std::string options;
   std::vector<std::string> names;
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (arguments[i] == "--header") {
@@ -260,7 +262,11 @@ Status DotCommands::Import(const Arguments& arguments) {
     }
   }
   if (names.size() != 2) return SqlError(".import takes a file and a table");
-  return shell_->Execute("COPY " + QuotedName(names[1]) + " FROM " + QuotedText(names[0]) + " (" + options + ")");
+  // (COPY reads what else it may be from its name.)
+  const std::string format = IsColumnar(FormatOfName(names[0])) ? "" : "FORMAT csv";
+  options = format + (format.empty() && !options.empty() ? options.substr(2) : options);
+  if (!options.empty()) options = " (" + options + ")";
+  return shell_->Execute("COPY " + QuotedName(names[1]) + " FROM " + QuotedText(names[0]) + options);
 }
 
 Status DotCommands::MaxRows(const Arguments& arguments) {

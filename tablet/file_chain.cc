@@ -1,9 +1,12 @@
 #include "tablet/file_chain.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
+#include "tablet/columnar/columnar_reader.h"
 #include "tablet/csv/csv_reader.h"
+#include "tablet/json/json_lines.h"
 #include "tablet/values/utf8.h"
 
 namespace tessera {
@@ -24,6 +27,7 @@ class NamedShare final : public FileShare {
   uint64_t bytes() const override { return share_->bytes(); }
   const std::string& path() const override { return share_->path(); }
   uint64_t first_line() const override { return share_->first_line(); }
+  std::string place() const override { return share_->place(); }
 
  private:
   const std::unique_ptr<FileShare> share_;
@@ -81,6 +85,16 @@ class FileChain final : public FileReader {
     options.columns = source.columns;
     options.read = read_;
     options.zone = zone_;
+    if (IsColumnar(source.format)) {
+      const ColumnarSource columnar{source.path, source.identity.path, source.format};
+      TESSERA_ASSIGN(readers_.emplace_back(), OpenColumnarReader(columnar, schema_, options));
+      return {};
+    }
+    if (source.format == FileFormat::kJson) {
+      TESSERA_ASSIGN(readers_.emplace_back(),
+                     OpenJsonReader(source.path, source.identity.path, schema_, source.keys, options));
+      return {};
+    }
     TESSERA_ASSIGN(CsvFile file, CsvFile::Open(source.path, source.identity.path));
     TESSERA_ASSIGN(readers_.emplace_back(), OpenCsvReader(std::move(file), schema_, options));
     return {};
@@ -97,7 +111,51 @@ class FileChain final : public FileReader {
   size_t next_ = 0;
 };
 
+/// A share that counts its rows.
+class CountedShare final : public FileShare {
+ public:
+  CountedShare(std::unique_ptr<FileShare> share, uint64_t* left) : share_(std::move(share)), left_(*left) {}
+
+  FileRows Read() const override {
+    FileRows rows = share_->Read();
+    left_ -= std::min<uint64_t>(left_, rows.batch.rows);
+    return rows;
+  }
+  uint64_t bytes() const override { return share_->bytes(); }
+  const std::string& path() const override { return share_->path(); }
+  uint64_t first_line() const override { return share_->first_line(); }
+  std::string place() const override { return share_->place(); }
+
+ private:
+  const std::unique_ptr<FileShare> share_;
+  uint64_t& left_;
+};
+
+class FirstRowsReader final : public FileReader {
+ public:
+  FirstRowsReader(std::unique_ptr<FileReader> reader, uint64_t rows) : reader_(std::move(reader)), left_(rows) {}
+
+  const TableSchema& schema() const override { return reader_->schema(); }
+  uint64_t bytes() const override { return reader_->bytes(); }
+  Status Next(std::unique_ptr<FileShare>* share) override {
+    share->reset();
+    if (left_ == 0) return {};
+    std::unique_ptr<FileShare> taken;
+    TESSERA_TRY(reader_->Next(&taken));
+    if (taken != nullptr) *share = std::make_unique<CountedShare>(std::move(taken), &left_);
+    return {};
+  }
+
+ private:
+  const std::unique_ptr<FileReader> reader_;
+  uint64_t left_;
+};
+
 }  // namespace
+
+std::unique_ptr<FileReader> FirstRows(std::unique_ptr<FileReader> reader, uint64_t rows) {
+  return std::make_unique<FirstRowsReader>(std::move(reader), rows);
+}
 
 std::unique_ptr<FileReader> OpenFileChain(std::vector<FileSource> sources, const TableSchema& schema,
                                           const std::vector<bool>& read, int name_column,

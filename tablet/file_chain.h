@@ -1,6 +1,6 @@
 // Several files, one after the other, as one reader with the columns of a table.
 //
-// Start at: OpenFileChain.
+// Start at: OpenFileChain, FirstRows.
 #pragma once
 
 #include <memory>
@@ -12,6 +12,7 @@
 #include "tablet/files/file_identity.h"
 #include "tablet/load/copy_options.h"
 #include "tablet/load/file_reader.h"
+#include "tablet/load/file_spec.h"
 
 namespace tessera {
 
@@ -19,9 +20,11 @@ namespace tessera {
 struct FileSource {
   FileIdentity identity;  ///< with the name that the user gave
   std::string path;       ///< where it can be read
+  FileFormat format = FileFormat::kCsv;
   CopyFromOptions options;
-  TableSchema schema;        ///< the columns that it has
-  std::vector<int> columns;  ///< of the table, by column of the file
+  TableSchema schema;             ///< the columns that it has
+  std::vector<int> columns;       ///< of the table, by column of the file
+  std::vector<std::string> keys;  ///< of JSON: the member that each column is
 };
 
 /// `read`: by column of the table: whether it is read; the others become NULL. `name_column`: of the file's name; -1: there is
@@ -29,5 +32,8 @@ struct FileSource {
 std::unique_ptr<FileReader> OpenFileChain(std::vector<FileSource> sources, const TableSchema& schema,
                                           const std::vector<bool>& read, int name_column,
                                           const CopyFromOptions& options);
+
+/// Of the shares of `reader` the first ones, which have that many rows together. One thread.
+std::unique_ptr<FileReader> FirstRows(std::unique_ptr<FileReader> reader, uint64_t rows);
 
 }  // namespace tessera

@@ -7,9 +7,8 @@
 #include <chrono>
 #include <utility>
 
-#include "tablet/csv/csv_sniffer.h"
-#include "tablet/csv/file_signature.h"
 #include "tablet/file_chain.h"
+#include "tablet/file_description.h"
 #include "tablet/values/utf8.h"
 
 namespace tessera {
@@ -44,20 +43,6 @@ Status Expand(const std::string& pattern, std::vector<std::string>* paths) {
   globfree(&found);
   if (failed == 0) return {};
   return {ErrorCode::kIo, "no file has a name like " + QuoteForMessage(pattern)};
-}
-
-/// The type of a column that two files have.
-SqlType TypeOfBoth(const SqlType& a, const SqlType& b) {
-  if (a == b) return a;
-  const auto is_number = [](const SqlType& t) {
-    return t.id == TypeId::kBigint || t.id == TypeId::kDouble || t.id == TypeId::kDecimal;
-  };
-  if (is_number(a) && is_number(b)) {
-    const bool any_double = a.id == TypeId::kDouble || b.id == TypeId::kDouble;
-    return any_double ? SqlType::Of(TypeId::kDouble) : SqlType::Decimal(38, 0);
-  }
-  const auto is_moment = [](const SqlType& t) { return t.id == TypeId::kDate || t.id == TypeId::kTimestamp; };
-  return is_moment(a) && is_moment(b) ? SqlType::Of(TypeId::kTimestamp) : SqlType::Text();
 }
 
 }  // namespace
@@ -173,7 +158,7 @@ Status Differ(const FileSource& a, const FileSource& b) {
   };
   return SqlError(QuoteForMessage(a.identity.path) + " and " + QuoteForMessage(b.identity.path) +
                       " differ in their columns: " + list(a) + " and " + list(b),
-                  -1, "read_csv('FILES', union_by_name = true) takes the columns of all of them.");
+                  -1, "Option union_by_name = true of read_csv, read_parquet and others takes the columns of all of them.");
 }
 
 /// Makes the columns of all sources those of one table.
@@ -218,10 +203,9 @@ Result<FileTables::Entry*> FileTables::MakeEntry(const FileSpec& spec, const std
     FileSource& source = entry->sources.emplace_back();
     source.identity = file;
     source.path = known != spooled_.end() ? known->second : file.path;
-    TESSERA_ASSIGN(SniffedCsv sniffed, SniffCsv(source.path, file.path, spec));
-    source.options = std::move(sniffed.options);
-    source.schema = std::move(sniffed.schema);
-    rows += static_cast<double>(file.bytes) / std::max(sniffed.bytes_of_row, 1.0);
+    double rows_of_file = 0;
+    TESSERA_TRY(DescribeFile(spec, &source, &rows_of_file));
+    rows += rows_of_file;
     entry->is_young = entry->is_young || (known == spooled_.end() && file.written > Now() - kYoungNanoseconds);
   }
   TESSERA_TRY(Unite(spec, &entry->sources, &entry->schema));
@@ -254,7 +238,8 @@ std::unique_ptr<FileReader> FileTables::ReadAll(int64_t table, const CopyFromOpt
   return OpenFileChain(entry->sources, entry->schema, all, entry->name_column, options);
 }
 
-Result<bool> FileTables::Load(int64_t table, const std::vector<bool>& columns, const CopyFromOptions& options) {
+Result<bool> FileTables::Load(int64_t table, const std::vector<bool>& columns, const CopyFromOptions& options,
+                              uint64_t rows) {
   Entry* const entry = EntryOf(table);
   if (entry == nullptr) return false;
   std::vector<bool> wanted = entry->loaded;
@@ -270,6 +255,11 @@ Result<bool> FileTables::Load(int64_t table, const std::vector<bool>& columns, c
   std::atomic<uint64_t> ignored{0};
   CopyFromOptions load = options;
   load.ignored = &ignored;
+  if (rows != UINT64_MAX && !entry->is_loaded) {
+    reader = FirstRows(std::move(reader), rows);
+    load.threads = 1;
+    entry->is_young = true;
+  }
   TESSERA_TRY(database_->LoadNew(schema, false, reader.get(), load).status());
   if (!entry->stored.empty()) {
     entry->hold.reset();

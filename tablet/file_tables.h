@@ -42,8 +42,10 @@ class FileTables {
   /// Whether the table is one of them.
   bool Has(int64_t table) const;
   /// Reads the rows, with these columns and those that were read before, unless they are there. Returns whether it did.
-  /// `options`: threads, cancel, progress and zone. Errors: those of the file; kIo, it has changed.
-  Result<bool> Load(int64_t table, const std::vector<bool>& columns, const CopyFromOptions& options);
+  /// `options`: threads, cancel, progress and zone. `rows`: as many of the first are enough; then the others may be left out, and
+  /// what is read is not kept for another statement. Errors: those of the file; kIo, it has changed.
+  Result<bool> Load(int64_t table, const std::vector<bool>& columns, const CopyFromOptions& options,
+                    uint64_t rows = UINT64_MAX);
   /// A reader of all its columns, past what is kept of it; nullptr: the table is none of the used ones.
   std::unique_ptr<FileReader> ReadAll(int64_t table, const CopyFromOptions& options) const;
   /// How many records of the statement's files were left out because of errors.

@@ -199,7 +199,13 @@ TEST_F(StatementTest, Copy) {
   EXPECT_EQ(Message("COPY u FROM 'x' (NULL 'a,b')"),
             "COPY delimiter character must not appear in the NULL specification");
   EXPECT_EQ(Message("COPY u FROM 'x' (HEADER perhaps)"), "header requires a Boolean value");
-  EXPECT_EQ(Message("COPY u FROM 'x' (FORMAT parquet)"), "COPY format \"parquet\" not recognized");
+  EXPECT_EQ(Message("COPY u FROM 'x' (FORMAT avro)"), "COPY format \"avro\" not recognized");
+  EXPECT_EQ(Message("COPY u FROM 'x' (FORMAT parquet)"), "COPY of such a file here is not supported");
+  EXPECT_EQ(Message("COPY u FROM 'x.parquet' (HEADER true)"),
+            "COPY option \"header\" is not supported for Parquet files");
+  EXPECT_EQ(Message("COPY u TO 'x' (FORMAT parquet, COMPRESSION lzo)"), "COPY compression \"lzo\" is not supported");
+  EXPECT_EQ(Message("COPY u TO 'x' (FORMAT parquet, ROW_GROUP_SIZE 0)"),
+            "COPY row_group_size takes a number of rows, from 1 on");
   EXPECT_EQ(Message("COPY u FROM 'x' (FORCE_NULL (i))"), "COPY option \"force_null\" is not supported");
   EXPECT_EQ(Message("COPY u FROM 'x' WHERE i > 1"), "COPY FROM with WHERE is not supported");
 }

@@ -1,5 +1,6 @@
 // Binding files in FROM: 'a.csv' and read_csv('a.csv', option = x, ...). The files are looked for, and what is not said of
 // them is guessed, while the statement is bound; they are read when it runs.
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -136,15 +137,46 @@ class FileArguments {
     return before != std::string_view::npos && context_.sql[before] == '{';
   }
   Status BindOption(const Argument& a, const std::string& function, FileSpec* spec);
+  /// Of all formats. False: it is none of these options.
+  Result<bool> BindCommonOption(const Argument& a, FileSpec* spec);
 
   BindContext& context_;
 };
+
+/// Of read_csv and the like.
+FileFormat FormatOfFunction(const std::string& name) {
+  if (name == "read_parquet" || name == "parquet_scan") return FileFormat::kParquet;
+  if (name == "read_json" || name == "read_json_auto" || name == "read_ndjson") return FileFormat::kJson;
+  return name == "read_arrow" ? FileFormat::kArrow : FileFormat::kCsv;
+}
 
 constexpr std::string_view kOptions[] = {
     "all_varchar",     "auto_detect", "columns",       "comment",     "compression", "dateformat", "decimal_separator",
     "delim",           "delimiter",   "encoding",      "escape",      "filename",    "header",     "ignore_errors",
     "names",           "nullstr",     "quote",         "sample_size", "sep",         "skip",       "thousands",
     "timestampformat", "types",       "union_by_name", "dtypes"};
+
+Status NoSuchOption(const Argument& a, const std::string& function, const std::vector<std::string_view>& options) {
+  const std::string nearest = NearestName(a.name, options);
+  return Unsupported("option \"" + a.name + "\" of " + function + " is not supported", a.position,
+                     nearest.empty() ? "" : "Perhaps you meant " + nearest + ".");
+}
+
+constexpr std::string_view kJsonOptions[] = {"columns",       "encoding",    "filename",
+                                             "ignore_errors", "sample_size", "union_by_name"};
+constexpr std::string_view kCommonOptions[] = {"filename", "union_by_name"};
+
+Result<bool> FileArguments::BindCommonOption(const Argument& a, FileSpec* spec) {
+  const std::string what = "option " + a.name;
+  if (a.name == "filename") {
+    TESSERA_ASSIGN(spec->filename, Flag(*a.value, what));
+  } else if (a.name == "union_by_name") {
+    TESSERA_ASSIGN(spec->union_by_name, Flag(*a.value, what));
+  } else {
+    return false;
+  }
+  return true;
+}
 
 Status FileArguments::BindOption(const Argument& a, const std::string& function, FileSpec* spec) {
   const std::string& name = a.name;
@@ -154,6 +186,13 @@ Status FileArguments::BindOption(const Argument& a, const std::string& function,
   if (a.value == nullptr) return SqlError("option " + name + " has no value", a.position);
   const ParseNode& value = *a.value;
   const std::string what = "option " + name;
+  TESSERA_ASSIGN(const bool is_common, BindCommonOption(a, spec));
+  if (is_common) return {};
+  const bool of_json = std::ranges::find(kJsonOptions, name) != std::end(kJsonOptions);
+  if (IsColumnar(spec->format))
+    return NoSuchOption(a, function, {std::begin(kCommonOptions), std::end(kCommonOptions)});
+  if (spec->format == FileFormat::kJson && !of_json)
+    return NoSuchOption(a, function, {std::begin(kJsonOptions), std::end(kJsonOptions)});
   if (name == "delim" || name == "delimiter" || name == "sep") {
     TESSERA_ASSIGN(spec->delimiter, Byte(value, what, std::nullopt));
   } else if (name == "quote") {
@@ -194,16 +233,10 @@ Status FileArguments::BindOption(const Argument& a, const std::string& function,
     TESSERA_ASSIGN(spec->all_text, Flag(value, what));
   } else if (name == "ignore_errors") {
     TESSERA_ASSIGN(spec->ignore_errors, Flag(value, what));
-  } else if (name == "filename") {
-    TESSERA_ASSIGN(spec->filename, Flag(value, what));
-  } else if (name == "union_by_name") {
-    TESSERA_ASSIGN(spec->union_by_name, Flag(value, what));
   } else if (name == "auto_detect") {  // what is said is not guessed, with or without it
     TESSERA_TRY(Flag(value, what).status());
   } else {
-    const std::string nearest = NearestName(name, {std::begin(kOptions), std::end(kOptions)});
-    return Unsupported("option \"" + name + "\" of " + function + " is not supported", a.position,
-                       nearest.empty() ? "" : "Perhaps you meant " + nearest + ".");
+    return NoSuchOption(a, function, {std::begin(kOptions), std::end(kOptions)});
   }
   return {};
 }
@@ -226,7 +259,7 @@ Status FromBinder::BindFile(const ParseNode& item, const ParseNode& call, const 
   FileTables* const files = context_.dialect != nullptr ? context_.dialect->files : nullptr;
   if (files == nullptr) return Unsupported("a file here is not supported", position);
   FileSpec spec;
-  if (!is_plain) spec.format = FileFormat::kCsv;
+  if (!is_plain) spec.format = FormatOfFunction(name);
   FileArguments arguments(&context_);
   TESSERA_TRY(arguments.Bind(call, is_plain ? "FROM" : name, &spec));
   NoteMoment();  // the files are looked at again each time

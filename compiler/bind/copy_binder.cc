@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "compiler/bind/bind_view.h"
+#include "compiler/bind/copy_columnar.h"
 #include "compiler/bind/expression_binder.h"
 #include "compiler/bind/populated_check.h"
 #include "compiler/bind/query_binder.h"
@@ -88,7 +89,7 @@ Status BindCopyOptions(const ParseNode* options, bool is_from, CopyFormat* forma
         const std::string text = LowerCase(OptionText(option));
         if (text == "text" || text == "binary") {
           return Unsupported("COPY format \"" + text + "\" is not supported", position,
-                             "The format is csv; DELIMITER and NULL can be chosen.");
+                             "Formats are csv, parquet and arrow; DELIMITER and NULL of csv can be chosen.");
         }
         if (text != "csv")
           return SqlError(ErrorKind::kInvalidParameterValue, "COPY format \"" + text + "\" not recognized", position);
@@ -225,6 +226,28 @@ Status BindCopiedColumns(const ParseNode& list, const TableInfo& table, bool is_
   return {};
 }
 
+Status BindCsvFrom(CopyFormat format, const std::vector<int>& columns, const std::vector<int>& given,
+                   const Dialect& dialect, Statement* out) {
+  out->copy_from = std::move(format.reads);
+  TESSERA_ASSIGN(out->copy_from.rules, MakeRowRules(out->target->schema, given, dialect));
+  out->copy_from.delimiter = format.delimiter;
+  out->copy_from.header = format.header;
+  if (format.header_matches) out->value = "match";
+  out->copy_from.null_string = format.null_string;
+  out->copy_from.quote = format.quote;
+  out->copy_from.escape = format.escape;
+  out->copy_from.columns = columns;
+  return {};
+}
+
+void SetCsvOptions(const CopyFormat& format, CopyToOptions* out) {
+  out->delimiter = format.delimiter;
+  out->header = format.header;
+  out->null_string = format.null_string;
+  out->quote = format.quote;
+  out->escape = format.escape;
+}
+
 }  // namespace
 
 Status BindCopy(const ParseNode& copy, std::string_view sql, const Dialect& dialect, const Snapshot& snapshot,
@@ -237,9 +260,20 @@ Status BindCopy(const ParseNode& copy, std::string_view sql, const Dialect& dial
     return Unsupported("COPY FROM with WHERE is not supported", where->location());
   out->file = copy.Text(Field::k_filename);
   if (copy.Get(Field::k_filename) != nullptr && out->file.empty()) return SqlError("COPY needs a file name", position);
-  TESSERA_TRY(CheckFileName(out->file, is_from, FindKeyword(sql, position, is_from ? "from" : "to")));
+  const ParseNode* const options = copy.Get(Field::k_options);
+  const FileFormat file_format = FormatOfCopy(options, out->file);
+  const bool is_csv = file_format == FileFormat::kCsv || (file_format == FileFormat::kJson && !is_from);
   CopyFormat format;
-  TESSERA_TRY(BindCopyOptions(copy.Get(Field::k_options), is_from, &format));
+  if (!is_csv) {
+    ColumnarOptions columnar;
+    columnar.format = file_format;
+    columnar.stream = out->file.ends_with(".arrows");
+    TESSERA_TRY(BindColumnarOptions(options, is_from, &columnar));
+    if (!is_from) out->setting = columnar.ToText();
+  } else {
+    TESSERA_TRY(CheckFileName(out->file, is_from, FindKeyword(sql, position, is_from ? "from" : "to")));
+    TESSERA_TRY(BindCopyOptions(options, is_from, &format));
+  }
 
   std::vector<int> columns;
   const ParseNode* relation = copy.Get(Field::k_relation);
@@ -263,22 +297,10 @@ Status BindCopy(const ParseNode& copy, std::string_view sql, const Dialect& dial
     std::vector<int> given = columns;
     for (int c = 0; columns.empty() && c < static_cast<int>(out->target->schema.columns.size()); ++c)
       given.push_back(c);
-    out->copy_from = std::move(format.reads);
-    TESSERA_ASSIGN(out->copy_from.rules, MakeRowRules(out->target->schema, given, dialect));
-    out->copy_from.delimiter = format.delimiter;
-    out->copy_from.header = format.header;
-    if (format.header_matches) out->value = "match";
-    out->copy_from.null_string = format.null_string;
-    out->copy_from.quote = format.quote;
-    out->copy_from.escape = format.escape;
-    out->copy_from.columns = columns;
-    return {};
+    if (!is_csv) return BindColumnarFrom(file_format, given, dialect, snapshot, position, out);
+    return BindCsvFrom(std::move(format), columns, given, dialect, out);
   }
-  out->copy_to.delimiter = format.delimiter;
-  out->copy_to.header = format.header;
-  out->copy_to.null_string = format.null_string;
-  out->copy_to.quote = format.quote;
-  out->copy_to.escape = format.escape;
+  if (is_csv) SetCsvOptions(format, &out->copy_to);
   if (view != nullptr) {
     const ParseNode* const list = copy.Get(Field::k_attlist);
     TESSERA_ASSIGN(out->query, ViewQuery(*view, list, relation->location(), sql, dialect, snapshot));

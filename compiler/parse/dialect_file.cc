@@ -35,7 +35,7 @@ void DialectReader::ReadFileName() {
 bool DialectReader::ReadFileArgument() {
   if (i_ >= file_call_end_) {
     const std::string name = At(0).symbol == '(' ? NameOf(At(-1)) : std::string();
-    if (!name.starts_with("read_")) return false;
+    if (!name.starts_with("read_") && name != "parquet_scan") return false;
     int depth = 1;
     size_t at = i_ + 1;
     for (; depth > 0 && tokens_[at].kind != Token::Kind::kEnd; ++at)

@@ -10,6 +10,7 @@
 #include "tablet/values/enum_type.h"
 #include "tablet/values/interval.h"
 #include "tablet/values/moment_format.h"
+#include "tablet/values/null_column.h"
 #include "tablet/values/utf8.h"
 
 namespace tessera {
@@ -18,23 +19,6 @@ namespace {
 /// Set in a field's end if that is a line feed, which ends the record.
 constexpr uint32_t kRecordEnd = 1u << 31;
 constexpr int64_t kDayMicros = int64_t{86400} * 1'000'000;
-
-/// A column that nothing reads.
-void SetNull(size_t rows, ColumnVector* column) {
-  column->null.assign(rows, 1);
-  switch (column->type.storage()) {
-    case StorageClass::kInt:
-    case StorageClass::kFloat:
-      column->fixed.assign(rows, 0);
-      break;
-    case StorageClass::kWide:
-      column->wide.assign(rows, 0);
-      break;
-    case StorageClass::kText:
-      column->offsets.assign(rows + 1, 0);
-      break;
-  }
-}
 
 uint64_t CountLines(const char* text, size_t size) {
   return static_cast<uint64_t>(std::count(text, text + size, '\n'));

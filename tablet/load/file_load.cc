@@ -40,6 +40,7 @@ class FileLoad {
     uint64_t bytes = 0;  ///< of its share
     std::string path;
     uint64_t first_line = 0;
+    std::string place;
   };
 
   bool Cancelled() const { return options_.cancel != nullptr && options_.cancel->load(std::memory_order_relaxed); }
@@ -65,7 +66,7 @@ class FileLoad {
         }
       }
       if (!TakeShare(&share, &number)) continue;
-      Deliver(number, {share->Read(), share->bytes(), share->path(), share->first_line()});
+      Deliver(number, {share->Read(), share->bytes(), share->path(), share->first_line(), share->place()});
     }
   }
 
@@ -109,7 +110,7 @@ class FileLoad {
       waiting_.erase(waiting_.begin());
       if (next.first_line > 0) line_ = next.first_line;
       if (next.rows.error) {
-        StopLocked(Located(*next.rows.error, next.path));
+        StopLocked(Located(next));
         return;
       }
       if (delivered_ == 0) ExpectRows(next);
@@ -156,8 +157,10 @@ class FileLoad {
                                             static_cast<double>(first.bytes)));
   }
 
-  Status Located(const FileError& error, const std::string& path) const {
-    std::string where = QuoteForMessage(path) + ", line " + std::to_string(line_ + error.line);
+  Status Located(const Waiting& next) const {
+    const FileError& error = *next.rows.error;
+    std::string where = QuoteForMessage(next.path) + ", ";
+    where += next.place.empty() ? "line " + std::to_string(line_ + error.line) : next.place;
     if (!error.column.empty()) where += ", column \"" + error.column + "\"";
     return {error.kind, where + ": " + error.message, error.hint};
   }

@@ -44,6 +44,8 @@ class FileShare {
   /// The file that it is of, and the number of its first line if that is known; 0: it follows the share before it.
   virtual const std::string& path() const = 0;
   virtual uint64_t first_line() const = 0;
+  /// Where it is in a file that has no lines, as an error names it: "row group 2".
+  virtual std::string place() const { return {}; }
 };
 
 class FileReader {

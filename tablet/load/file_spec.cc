@@ -15,6 +15,23 @@ std::optional<TextEncoding> EncodingNamed(std::string_view name) {
   return std::nullopt;
 }
 
+FileFormat FormatOfName(std::string_view name) {
+  for (const std::string_view packed : {".gz", ".zst"}) {
+    if (!name.ends_with(packed)) continue;
+    const FileFormat inner = FormatOfName(name.substr(0, name.size() - packed.size()));
+    return inner == FileFormat::kJson ? inner : FileFormat::kFromName;
+  }
+  const size_t point = name.rfind('.');
+  if (point == std::string_view::npos) return FileFormat::kFromName;
+  std::string ending;
+  for (const char c : name.substr(point + 1)) ending.push_back(LowerCase(c));
+  if (ending == "csv" || ending == "tsv" || ending == "tbl") return FileFormat::kCsv;
+  if (ending == "jsonl" || ending == "ndjson" || ending == "json") return FileFormat::kJson;
+  if (ending == "parquet") return FileFormat::kParquet;
+  if (ending == "arrow" || ending == "arrows" || ending == "feather" || ending == "ipc") return FileFormat::kArrow;
+  return FileFormat::kFromName;
+}
+
 std::string FileSpec::Key() const {
   std::string key;
   const auto add = [&](const std::string& part) {

@@ -15,15 +15,22 @@
 
 namespace tessera {
 
-enum class FileFormat : uint8_t {
-  kFromName,  ///< what the name ends in says it
-  kCsv,
-  kJson,  ///< a value a line
-};
-
 /// What an option calls an encoding, in any case; nothing: it is none that can be read.
 std::optional<TextEncoding> EncodingNamed(std::string_view name);
 inline constexpr char kEncodings[] = "Encodings are UTF-8, UTF-16 and Latin-1.";
+
+enum class FileFormat : uint8_t {
+  kFromName,  ///< what the name ends in says it, or the first bytes
+  kCsv,
+  kJson,  ///< a value a line
+  kParquet,
+  kArrow,  ///< Arrow IPC: a file or a stream
+};
+
+/// What the ending of a file's name says, in any case; kFromName: nothing.
+FileFormat FormatOfName(std::string_view name);
+/// Whether Arrow reads and writes it.
+inline bool IsColumnar(FileFormat format) { return format == FileFormat::kParquet || format == FileFormat::kArrow; }
 
 struct FileSpec {
   static constexpr int64_t kSampledRows = 20480;

@@ -1,0 +1,87 @@
+// What the program needs of Apache Arrow, and nothing else: Parquet and Arrow files described, read and written. No type of
+// Arrow is in it.
+//
+// The one implementation is columnar/, in a shared object of its own (tessera_arrow.so beside the program), which is loaded
+// when the first such file is met: so a program without Arrow builds and starts. Both are built from this header by one
+// compiler, and share the allocator. The plugin gives values as the file has them; what SQL asks of them is checked here
+// (columnar_reader.h). No call throws.
+//
+// Start at: LoadColumnarPlugin. Any thread; an object that is returned belongs to one thread at a time, as its interface says.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "tablet/load/columnar_options.h"
+#include "tablet/load/file_reader.h"
+#include "tablet/load/file_spec.h"
+#include "tablet/values/row_batch.h"
+#include "tablet/values/types.h"
+
+namespace tessera {
+
+struct ColumnarSource {
+  std::string path;
+  std::string name;                          ///< for messages
+  FileFormat format = FileFormat::kParquet;  ///< kParquet or kArrow
+};
+
+struct ColumnarField {
+  std::string name;
+  SqlType type;
+  std::string
+      problem;  ///< why values cannot be read: "nested values (list<item: int32>) are not supported"; "": they can
+};
+
+struct ColumnarShape {
+  std::vector<ColumnarField> fields;
+  uint64_t rows = 0;
+  bool rows_known = true;  ///< the file says how many rows it has
+};
+
+struct ColumnarColumn {
+  std::string name;
+  SqlType type;  ///< not ENUM, whose labels are texts
+};
+
+class ColumnarWriter {
+ public:
+  virtual ~ColumnarWriter() = default;
+  virtual Status Append(const RowBatch& rows) = 0;
+  /// All is written to the file then, which stays open.
+  virtual Status Close() = 0;
+};
+
+class ColumnarPlugin {
+ public:
+  virtual ~ColumnarPlugin() = default;
+  /// Reads the footer. Errors: kIo; kSql, the file is broken or none of the format.
+  virtual Status Describe(const ColumnarSource& source, ColumnarShape* shape) = 0;
+  /// Rows with the fields of these numbers, in that order. Errors: as Describe(); those of values are in what a share gives.
+  virtual Result<std::unique_ptr<FileReader>> Open(const ColumnarSource& source, const std::vector<int>& fields) = 0;
+  /// `file`: a descriptor, which stays the caller's. `name`: for messages. Errors: kUnsupported, the format has no such type.
+  virtual Result<std::unique_ptr<ColumnarWriter>> Write(int file, const std::string& name,
+                                                        const std::vector<ColumnarColumn>& columns,
+                                                        const ColumnarOptions& options) = 0;
+};
+
+/// What tessera_arrow.so exports, under kColumnarEntry: the program takes it only if all but `plugin` is its own.
+struct ColumnarEntry {
+  const char* version = nullptr;  ///< of Tessera
+  uint64_t layout = 0;
+  ColumnarPlugin* plugin = nullptr;
+};
+
+inline constexpr char kColumnarEntry[] = "TesseraColumnarEntry";
+/// Of the interface; it changes with the structs that pass through it.
+inline constexpr uint64_t kColumnarLayout =
+    1'000'000 + sizeof(ColumnVector) * 1000 + sizeof(FileRows) + sizeof(ColumnarField) + sizeof(ColumnarOptions);
+
+/// Loads tessera_arrow.so once; it stays loaded. `name`: of the file that needs it. Errors: kUnsupported, it is not there or
+/// cannot be loaded.
+Result<ColumnarPlugin*> LoadColumnarPlugin(const std::string& name);
+
+}  // namespace tessera
