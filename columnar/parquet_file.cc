@@ -30,6 +30,7 @@ parquet::ArrowReaderProperties ReaderProperties() {
   properties.set_arrow_extensions_enabled(true);
   properties.set_batch_size(kPieceRows);
   properties.set_pre_buffer(false);
+  properties.set_smallest_decimal_enabled(true);
   return properties;
 }
 
@@ -161,6 +162,9 @@ class ParquetReader final : public FileReader {
       share->reset();
       while (group_ < file_.metadata->num_row_groups()) {
         const int64_t rows = file_.metadata->RowGroup(group_)->num_rows();
+        if (rows < 0 || !HasAsManyValues(group_, rows))
+          return Error(arrow::Status::Invalid("the footer says two numbers of rows"), file_.source.name,
+                       PlaceOf(group_));
         const int64_t pieces = rows / kPieceRows + (rows % kPieceRows > 0 ? 1 : 0);
         if (piece_ >= pieces) {
           ++group_;
@@ -195,6 +199,16 @@ class ParquetReader final : public FileReader {
   }
 
  private:
+  /// Whether the columns have so many values, as far as that is said without reading them.
+  bool HasAsManyValues(int group, int64_t rows) const {
+    const auto& metadata = *file_.metadata;
+    const auto chunks = metadata.RowGroup(group);
+    for (int leaf = 0; leaf < metadata.num_columns(); ++leaf) {
+      if (metadata.schema()->Column(leaf)->max_repetition_level() > 0) continue;
+      if (chunks->ColumnChunk(leaf)->num_values() != rows) return false;
+    }
+    return true;
+  }
   uint64_t BytesOf(int group) const {
     const int64_t bytes = file_.metadata->RowGroup(group)->total_byte_size();
     return static_cast<uint64_t>(std::clamp<int64_t>(bytes, 1, int64_t{1} << 50));

@@ -335,7 +335,14 @@ def test_without_plugin():
     pq.write_table(pa.table({"a": [1]}), path("one.parquet"))
     done = subprocess.run([os.path.join(lone, "tessera"), "-c", "SELECT * FROM 'one.parquet'"], cwd=WORK, capture_output=True, text=True)
     equal(done.returncode != 0, True)
-    for part in ("one.parquet", "needs Apache Arrow", "tessera_arrow.so", "make arrow"):
+    for part in ("one.parquet", "needs Apache Arrow", "there is no", "tessera_arrow.so", "make arrow"):
+        if part not in done.stderr:
+            raise AssertionError(f"no {part!r} in {done.stderr}")
+    with open(os.path.join(lone, "tessera_arrow.so"), "w") as file:
+        file.write("no library")
+    done = subprocess.run([os.path.join(lone, "tessera"), "-c", "COPY (SELECT 1) TO 'two.parquet'"], cwd=WORK, capture_output=True, text=True)
+    equal((done.returncode != 0, os.path.exists(path("two.parquet"))), (True, False))
+    for part in ("two.parquet", "needs Apache Arrow", "make arrow"):
         if part not in done.stderr:
             raise AssertionError(f"no {part!r} in {done.stderr}")
 
