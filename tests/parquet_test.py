@@ -154,6 +154,9 @@ def test_bad_values():
     fails("SELECT x FROM 'bad.parquet'", 'column "x": row 2')
     one(pa.array(["a\0b"]))
     fails("SELECT x FROM 'bad.parquet'", 'column "x": row 1')
+    shutil.copy(path("bad.parquet"), path("nameless"))
+    fails("CREATE TABLE t (x TEXT); COPY t FROM 'nameless'", '"nameless" is a Parquet file, not CSV', "FORMAT parquet")
+    fails("SELECT * FROM read_csv('nameless')", '"nameless" is a Parquet file, not CSV', "read_parquet reads it")
     fails("SELECT * FROM 'absent.parquet'", "absent.parquet", "No such file")
     fails("SELECT * FROM read_parquet('bad.parquet', delim = ';')", 'option "delim" of read_parquet is not supported')
 

@@ -224,6 +224,8 @@ Status CsvFile::CheckText(const char* text, size_t size) const {
   if (found->convert != nullptr) {
     hint +=
         std::string("Convert it on the way: ") + found->convert + " | tessera DATABASE -c \"COPY ... FROM STDIN ...\"";
+  } else if (found->format != nullptr) {
+    hint = std::string("COPY ... (FORMAT ") + found->format + ") reads it.";
   } else {
     hint += "Write the file as CSV with the program that made it.";
   }

@@ -189,8 +189,9 @@ struct Sample {
 };
 
 Status NotText(const std::string& name, const FileSignature& found) {
-  const std::string hint =
-      found.convert != nullptr ? std::string("Convert it first: ") + found.convert : "Write it as CSV or JSON lines.";
+  std::string hint = "Write it as CSV or JSON lines.";
+  if (found.convert != nullptr) hint = std::string("Convert it first: ") + found.convert;
+  if (found.format != nullptr) hint = std::string("read_") + found.format + " reads it.";
   return {ErrorCode::kUnsupported, QuoteForMessage(name) + " is " + found.what + ", not CSV", hint};
 }
 

@@ -11,6 +11,8 @@ namespace tessera {
 struct FileSignature {
   const char* what;     ///< "a gzip file"
   const char* convert;  ///< a command that writes FILE as text to its output; nullptr if none is in common use
+  /// What reads it here, if COPY of CSV does not: "parquet", of FORMAT parquet and read_parquet; else nullptr.
+  const char* format = nullptr;
 };
 
 /// What the ending of a file's name promises, if that is not text that COPY reads and writes.
