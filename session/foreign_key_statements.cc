@@ -22,6 +22,13 @@
 namespace tessera {
 namespace {
 
+/// Of queries that the user does not write, so that a join strategy that they ask for need not run them.
+PlanOptions OptionsOf(const SessionState& state) {
+  PlanOptions options = PlanOptionsOf(state);
+  options.join = JoinChoice::kAuto;
+  return options;
+}
+
 using Action = ForeignKey::Action;
 using Table = std::shared_ptr<const TableInfo>;
 
@@ -157,7 +164,7 @@ class KeyKeeper {
 
  private:
   Status Query(const std::string& sql, const Snapshot& snapshot, const vm::RowConsumer& consume) {
-    TESSERA_ASSIGN(const Compiled compiled, Compile(sql, snapshot, PlanOptionsOf(state_), &state_.random));
+    TESSERA_ASSIGN(const Compiled compiled, Compile(sql, snapshot, OptionsOf(state_), &state_.random));
     return RunProgram(&state_, *compiled.program, snapshot, consume, false, true);
   }
 
@@ -309,7 +316,7 @@ class KeyKeeper {
       sql += " FROM " + of + " WHERE " + Equal("k", k, "c", names);
     }
     const Snapshot with = WithTable(*now, named);
-    TESSERA_ASSIGN(const Compiled compiled, Compile(sql, with, PlanOptionsOf(state_), &state_.random));
+    TESSERA_ASSIGN(const Compiled compiled, Compile(sql, with, OptionsOf(state_), &state_.random));
     TESSERA_ASSIGN(const std::unique_ptr<TableWriter> writer, state_.database->Write(compiled.statement.table));
     HeldResult unseen;
     return ChangeRows(&state_, compiled, with, writer.get(), &unseen);

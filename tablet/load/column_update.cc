@@ -20,6 +20,9 @@ namespace tessera {
 namespace {
 
 constexpr int kGreatestThreads = 8;
+/// So few rows of a larger table are written as rows, which are a record of the log: it waits for the disk once, a column's file and
+/// the catalog six times.
+constexpr uint64_t kRowsOfLog = 64;
 constexpr int64_t kRowMask = (int64_t{1} << kRowNumberBits) - 1;
 
 /// The layout of a tablet without these columns, which get other places.
@@ -54,6 +57,7 @@ Status ColumnUpdate::Add(RowBatch values, std::span<const int64_t> rows) {
 }
 
 Result<bool> ColumnUpdate::WritesColumns(uint64_t short_bytes) const {
+  if (rows_ <= kRowsOfLog && rows_ * 4 <= table_->stored_rows) return false;
   uint64_t of_columns = 0, of_tablets = 0, of_table = 0;
   for (const ColumnStatistics& s : table_->statistics) of_table += s.encoded_bytes;
   for (size_t t = 0; t < places_.size(); ++t) {
