@@ -11,7 +11,7 @@ BENCHES := $(call BenchName,$(BENCH_SOURCES))
 # What demo-ssb, bench-tpch and their like run.
 QueryPrograms = $(if $(NOBUILD),,$(B)/tessera $(B)/$1_gen $(B)/queries_bench)
 
-.PHONY: bench-python bench-python-run bench-dml bench-dml-run bench-files bench-files-run bench-insert bench-insert-run bench-ssb bench-tpch bench-sql bench-ssb-run bench-tpch-run bench-sql-run bench-join bench-join-run \
+.PHONY: bench-cliffs bench-cliffs-run bench-python bench-python-run bench-dml bench-dml-run bench-files bench-files-run bench-insert bench-insert-run bench-ssb bench-tpch bench-sql bench-ssb-run bench-tpch-run bench-sql-run bench-join bench-join-run \
         bench-ranks bench-ranks-run bench-exchange bench-exchange-run bench-scaling bench-scaling-run \
         bench-compression bench-compression-run bench-stream bench-stream-run bench-model bench-model-run
 
@@ -80,6 +80,12 @@ bench-insert:  ##measure INSERTs of one row, in memory and on disk, beside SQLit
 	@$(MAKE) --no-print-directory bench-insert-run
 bench-insert-run: $(if $(NOBUILD),,$(B)/tessera)
 	@PARTS='$(PARTS)' CSV='$(CSV)' bench/insert.py $(B)
+
+bench-cliffs:  ##measure Queries that grow badly where a plan looks at too much, beside DuckDB: LIMIT=1.0 RUNS=3 CSV=file; see bench/cliffs.py
+	@$(if $(NOBUILD),,tests/setup build bench)
+	@$(MAKE) --no-print-directory bench-cliffs-run
+bench-cliffs-run: $(if $(NOBUILD),,$(B)/tessera)
+	@CSV='$(CSV)' $(firstword $(wildcard build/venv/bin/python) python3) bench/cliffs.py $(B)
 
 bench-files:  ##measure CSV and Parquet files without DDL, beside DuckDB: PARTS="csv parquet" MEGABYTES=200 SCALE=1 CSV=file; see bench/files.py
 	@$(if $(NOBUILD),,tests/setup build bench arrow)
