@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <string_view>
+#include <unordered_set>
 
 #include "tablet/chunk/packed_chunk.h"
 #include "tablet/files/io_error.h"
@@ -288,12 +290,8 @@ class PredicateEncoder {
     return b;
   }
 
-  /// Whether one string passes, before negation.
+  /// Whether one string is within the bounds, before negation.
   bool TextPasses(const Predicate& p, std::string_view s) const {
-    if (p.kind == Predicate::Kind::kIn) {
-      return std::any_of(p.list.begin(), p.list.end(),
-                         [&](int32_t c) { return program_.constants[static_cast<size_t>(c)].text == s; });
-    }
     if (p.low >= 0) {
       int c = s.compare(program_.constants[static_cast<size_t>(p.low)].text);
       if (c < 0 || (c == 0 && !p.low_inclusive)) return false;
@@ -341,6 +339,14 @@ class PredicateEncoder {
         if (at < entries && chunk_.Entry(static_cast<uint32_t>(at)) == text)
           passes[static_cast<size_t>(at)] = p.negated ? 0 : 1;
       }
+    } else if (p.kind == Predicate::Kind::kIn) {
+      // (To compare each entry with each text of a long list takes seconds.)
+      std::unordered_set<std::string_view> texts;
+      for (int32_t c : p.list) texts.insert(program_.constants[static_cast<size_t>(c)].text);
+      TESSERA_TRY(ForEntries(entries, loop_, [&](uint32_t first, uint32_t end) {
+        for (uint32_t i = first; i < end; ++i) passes[i] = texts.contains(chunk_.Entry(i)) != p.negated ? 1 : 0;
+        return Status::Ok();
+      }));
     } else {
       TESSERA_TRY(ForEntries(entries, loop_, [&](uint32_t first, uint32_t end) {
         for (uint32_t i = first; i < end; ++i) passes[i] = TextPasses(p, chunk_.Entry(i)) != p.negated ? 1 : 0;
