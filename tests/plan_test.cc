@@ -135,6 +135,27 @@ TEST_F(PlanTest, ContradictionsAreFound) {
   EXPECT_FALSE(Has("SELECT count(*) FROM orders WHERE day < 5 AND day > 3", {"false"}));
 }
 
+TEST_F(PlanTest, ConditionsOfTheLeftSideArePartOfTheKey) {
+  EXPECT_TRUE(Has("SELECT c.id, o.id FROM customer c LEFT JOIN orders o ON o.customer = c.id AND c.nation = 3",
+                  {"Hash left join on CASE WHEN c.nation = 3 THEN c.id END = o.customer\n"}));
+  EXPECT_TRUE(Has(
+      "SELECT c.id FROM customer c WHERE NOT EXISTS (SELECT 1 FROM orders o WHERE o.customer = c.id AND c.nation = 3)",
+      {"Hash anti join on CASE WHEN c.nation = 3 THEN c.id END = o.customer\n"}));
+  // A row looks at one other at most, or the condition may fail.
+  EXPECT_TRUE(Has("SELECT o.id, c.id FROM orders o LEFT JOIN customer c ON o.customer = c.id AND o.day = 3",
+                  {"left join (unique key) on o.customer = c.id and o.day = 3\n"}));
+  EXPECT_FALSE(
+      Has("SELECT c.id, o.id FROM customer c LEFT JOIN orders o ON o.customer = c.id AND CAST(c.name AS INTEGER) = 3",
+          {"CASE"}));
+}
+
+TEST_F(PlanTest, ConditionsOfPairsThatAreNeverTrueAreFound) {
+  EXPECT_TRUE(Has("SELECT c.id, o.id FROM customer c LEFT JOIN orders o ON o.customer = c.id AND o.day > c.nation + 99",
+                  {"Scan orders o where false"}));
+  EXPECT_TRUE(Has("SELECT count(*) FROM customer c, orders o WHERE o.day > c.nation + 99", {"where false"}));
+  EXPECT_FALSE(Has("SELECT count(*) FROM customer c, orders o WHERE o.day > c.nation + 98", {"false"}));
+}
+
 TEST_F(PlanTest, BuildSidesJoinFirst) {
   // Orders are built with the filter of their customers, and these with that of their nation.
   EXPECT_TRUE(

@@ -16,6 +16,7 @@
 #include "compiler/rewrite/derived_keys.h"
 #include "compiler/rewrite/early_grouping.h"
 #include "compiler/rewrite/late_columns.h"
+#include "compiler/rewrite/match_conditions.h"
 #include "compiler/rewrite/pushdown.h"
 #include "compiler/rewrite/unread_columns.h"
 
@@ -174,6 +175,7 @@ void SinkConditions(Query* query, std::set<const Query*>* done) {
   HavingToWhere(query);
   SimplifyConditions(query);
   PushDown(query);
+  DecideMatches(query);
   for (const Relation& r : query->relations) {
     if (r.query != nullptr) SinkConditions(r.query.get(), done);
   }
