@@ -156,6 +156,18 @@ TEST_F(PlanTest, ConditionsOfPairsThatAreNeverTrueAreFound) {
   EXPECT_FALSE(Has("SELECT count(*) FROM customer c, orders o WHERE o.day > c.nation + 98", {"false"}));
 }
 
+TEST_F(PlanTest, OuterJoinsByRangesAreGrids) {
+  EXPECT_TRUE(Has("SELECT c.id, o.id FROM customer c LEFT JOIN orders o ON c.id BETWEEN o.day AND o.customer",
+                  {"Hash left join on c.id = o.value", "Grid join sorted by", "Distinct", "Scan customer c"}));
+  EXPECT_TRUE(Has(
+      "SELECT c.id FROM customer c WHERE NOT EXISTS (SELECT 1 FROM orders o WHERE c.id BETWEEN o.day AND o.customer)",
+      {"Hash anti join on c.id = o.value", "Distinct", "Grid join sorted by"}));
+  EXPECT_TRUE(Has("SELECT c.id, o.id FROM customer c FULL JOIN orders o ON c.id BETWEEN o.day AND o.customer",
+                  {"Hash left join on", "Grid join", "Hash anti join on", "Grid join"}));
+  // Without an end a range has too many rows to store.
+  EXPECT_TRUE(Has("SELECT c.id, o.id FROM customer c LEFT JOIN orders o ON c.id > o.day", {"Loop left join on"}));
+}
+
 TEST_F(PlanTest, BuildSidesJoinFirst) {
   // Orders are built with the filter of their customers, and these with that of their nation.
   EXPECT_TRUE(

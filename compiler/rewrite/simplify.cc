@@ -18,6 +18,7 @@
 #include "compiler/rewrite/late_columns.h"
 #include "compiler/rewrite/match_conditions.h"
 #include "compiler/rewrite/pushdown.h"
+#include "compiler/rewrite/range_joins.h"
 #include "compiler/rewrite/unread_columns.h"
 
 namespace tessera {
@@ -175,6 +176,7 @@ void SinkConditions(Query* query, std::set<const Query*>* done) {
   HavingToWhere(query);
   SimplifyConditions(query);
   PushDown(query);
+  JoinRangesFirst(query);
   DecideMatches(query);
   for (const Relation& r : query->relations) {
     if (r.query != nullptr) SinkConditions(r.query.get(), done);
