@@ -168,6 +168,16 @@ TEST_F(PlanTest, OuterJoinsByRangesAreGrids) {
   EXPECT_TRUE(Has("SELECT c.id, o.id FROM customer c LEFT JOIN orders o ON c.id > o.day", {"Loop left join on"}));
 }
 
+TEST_F(PlanTest, DomainsHaveTheRowsThatOtherJoinsLeave) {
+  const std::string value = "(SELECT count(*) FROM item i WHERE i.line < o.day AND i.part = o.customer)";
+  EXPECT_TRUE(Has("SELECT " + value + " FROM orders o WHERE o.id IN (SELECT x FROM digit)",
+                  {"Build: Scan domain", "Distinct", "Hash semi join on o.id = digit.x"}));
+  EXPECT_TRUE(Has("SELECT " + value + " FROM orders o JOIN digit ON o.id = digit.x",
+                  {"Build: Scan domain", "Distinct", "Hash semi join on o.id = digit.x"}));
+  EXPECT_TRUE(Has("SELECT " + value + " FROM orders o JOIN customer c ON o.customer = c.id AND c.nation = 3",
+                  {"Scan domain", "Distinct", "semi join", "where c.nation = 3"}));
+}
+
 TEST_F(PlanTest, BuildSidesJoinFirst) {
   // Orders are built with the filter of their customers, and these with that of their nation.
   EXPECT_TRUE(

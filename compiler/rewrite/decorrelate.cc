@@ -65,8 +65,64 @@ std::vector<ExprPtr> OuterColumns(const Query& s) {
   return columns;
 }
 
-/// All values that `columns` of the block take: their relations, filtered by the conditions on these relations alone. It
-/// stands in the place of the block; what it refers to outward are columns of the blocks around that.
+/// The conditions that relate relation `r` of the block to some of `relations`, and those on it alone; none if no equality
+/// is among them, or if it leaves as many rows as there are.
+std::vector<const Expr*> RestrictionBy(const Query& block, size_t r, const std::vector<int>& relations) {
+  const Relation& by = block.relations[r];
+  uint64_t inside = 0;
+  for (const int i : relations) inside |= uint64_t{1} << i;
+  std::vector<const Expr*> on;
+  bool has_key = false, restricts = by.join == JoinKind::kSemi || by.table == nullptr;
+  const auto is_within = [&](const Expr& e) {
+    return (RelationsOf(e) & ~inside & ~(uint64_t{1} << r)) == 0 && !HasOuter(e) && FindSubquery(e) == nullptr &&
+           !IsVolatile(e);
+  };
+  for (const ExprPtr& e : by.join == JoinKind::kSemi ? by.on : block.conjuncts) {
+    if (!is_within(*e)) {
+      if (by.join == JoinKind::kSemi) return {};
+      continue;
+    }
+    if ((RelationsOf(*e) >> r & 1) == 0 && by.join == JoinKind::kInner) continue;
+    on.push_back(e.get());
+    restricts = restricts || IsOver(*e, r);
+    has_key = has_key || (IsFunction(*e, Function::kEq) && (RelationsOf(*e) & inside) != 0);
+  }
+  for (const int i : relations) {
+    const Relation& other = block.relations[static_cast<size_t>(i)];
+    restricts = restricts || (other.table != nullptr && by.table != nullptr && by.table->rows < other.table->rows);
+  }
+  return has_key && restricts ? on : std::vector<const Expr*>();
+}
+
+/// Other relations of the block leave fewer of the rows of `relations`, those of the domain: these are looked up in them, so
+/// that the domain has no values that the block's joins leave out.
+void AddRestrictions(const Query& block, const std::vector<int>& relations, Query* domain) {
+  for (size_t r = 0; r < block.relations.size() && domain->relations.size() < 64; ++r) {
+    const Relation& by = block.relations[r];
+    const bool can = (by.join == JoinKind::kSemi || by.join == JoinKind::kInner) && !by.correlated;
+    if (!can || std::ranges::count(relations, static_cast<int>(r)) > 0) continue;
+    const std::vector<const Expr*> on = RestrictionBy(block, r, relations);
+    if (on.empty()) continue;
+    Relation semi = CopySource(by);
+    semi.join = JoinKind::kSemi;
+    for (const Expr* e : on) {
+      semi.on.push_back(e->Clone());
+      Substitute(&semi.on.back(), [&](const Expr& x) -> ExprPtr {
+        if (x.kind != Expr::Kind::kColumn) return nullptr;
+        ExprPtr c = x.Clone();
+        const auto at = std::ranges::find(relations, x.relation);
+        c->relation =
+            static_cast<int>(x.relation == static_cast<int>(r) ? domain->relations.size() : at - relations.begin());
+        return c;
+      });
+    }
+    domain->relations.push_back(std::move(semi));
+  }
+}
+
+/// All values that `columns` of the block take: their relations, filtered by the conditions on these relations alone, and
+/// by joins of the block that leave some of their rows out. It stands in the place of the block; what it refers to outward
+/// are columns of the blocks around that.
 Result<std::shared_ptr<Query>> MakeDomain(const Query& block, const std::vector<ExprPtr>& columns, int position) {
   auto domain = std::make_shared<Query>();
   std::map<int, int> place;  // relation of the block -> of the domain
@@ -104,10 +160,11 @@ Result<std::shared_ptr<Query>> MakeDomain(const Query& block, const std::vector<
     for (ExprPtr& e : r.on) Substitute(&e, renumber);
   }
   for (const ExprPtr& e : block.conjuncts) {
-    if (!inside(*e, inside)) continue;
+    if (!inside(*e, inside) || IsVolatile(*e)) continue;
     domain->conjuncts.push_back(e->Clone());
     Substitute(&domain->conjuncts.back(), renumber);
   }
+  AddRestrictions(block, relations, domain.get());
   for (const ExprPtr& c : columns) domain->outputs.push_back({renumber(*c), "outer"});
   domain->visible = static_cast<int>(domain->outputs.size());
   domain->distinct = true;
