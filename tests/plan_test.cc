@@ -178,6 +178,19 @@ TEST_F(PlanTest, DomainsHaveTheRowsThatOtherJoinsLeave) {
                   {"Scan domain", "Distinct", "semi join", "where c.nation = 3"}));
 }
 
+TEST_F(PlanTest, RowsThatMeetManyAreGroupedBeforeTheyAreJoined) {
+  EXPECT_TRUE(Has(
+      "SELECT a.day, count(*), sum(a.price), max(b.price) FROM orders a JOIN orders b ON a.day = b.day GROUP BY a.day",
+      {"Group by a.day: sum(a.count), sum(a.sum), max(b.price)", "Group by a.day: count(*), sum(a.price)"}));
+  EXPECT_TRUE(Has("SELECT a.day, sum(a.id), sum(b.id) FROM orders a JOIN orders b ON a.day = b.day GROUP BY a.day",
+                  {"Group by a.day: sum(a.sum), sum(", "* ", "Group by a.day: "}));
+  // A sum of floating-point numbers is another one if they are multiplied.
+  EXPECT_FALSE(Has(
+      "SELECT a.day, sum(a.id), sum(CAST(b.id AS DOUBLE PRECISION)) FROM orders a JOIN orders b ON a.day = b.day AND "
+      "a.customer = b.customer GROUP BY a.day",
+      {"Group by", "Group by"}));
+}
+
 TEST_F(PlanTest, BuildSidesJoinFirst) {
   // Orders are built with the filter of their customers, and these with that of their nation.
   EXPECT_TRUE(

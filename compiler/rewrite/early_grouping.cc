@@ -27,6 +27,8 @@ const SqlType kBigint = SqlType::Of(TypeId::kBigint);
 constexpr double kRowsOfGroup = 4;
 /// ... and the filters of the others leave at least this part of the groups to be joined.
 constexpr double kJoined = 0.5;
+/// An inner relation whose rows meet several of another one is grouped early if there are so many pairs for each of both.
+constexpr double kPairsOfRow = 8;
 /// Keys of a relation that is grouped early. With more of them there are seldom few groups.
 constexpr size_t kMostKeys = 4;
 
@@ -74,6 +76,8 @@ class EarlyGroups {
       if (q_.relations[r].join == JoinKind::kInner) joined *= SelectivityOfAll(q_, FiltersOf(q_, r));
     }
     if (joined < kJoined) return false;
+    if (relation.join == JoinKind::kInner && PairsOfRow(rows) >= kPairsOfRow) return true;
+    if (std::ranges::any_of(q_.aggregates, [&](const Aggregate& a) { return IsWeighed(a); })) return false;
     // An inner relation can drive the pipeline, so that its rows are grouped once in any case.
     return relation.join == JoinKind::kLeft || DetermineRows(q_, ColumnsOf(q_.group_by), {static_cast<int>(r_), keys_});
   }
@@ -90,22 +94,12 @@ class EarlyGroups {
       groups->group_by.push_back(Inside(*key));
     }
     for (Aggregate& a : q->aggregates) {
-      if (!IsPart(a)) continue;
-      Aggregate part;
-      part.function = a.function;
-      if (a.argument != nullptr) part.argument = Inside(*a.argument);
-      part.type = a.type;
-      part.position = a.position;
-      ExprPtr value = MakeColumn(static_cast<int>(r_), static_cast<int>(groups->outputs.size()), a.type,
-                                 !IsCount(a) || relation.join == JoinKind::kLeft, a.position);
-      // A row without a match is one for count(*), and none for values, which are NULL.
-      if (value->nullable && IsCount(a)) value = CountOr(std::move(value), a.argument == nullptr ? 1 : 0);
-      groups->outputs.push_back(
-          {MakeLeaf(Expr::Kind::kAggregate, static_cast<int>(groups->aggregates.size()), a.type, !IsCount(a)),
-           Info(a.function).text});
-      groups->aggregates.push_back(std::move(part));
-      a = MergeOf(a, std::move(value));
-      a.argument->position = a.position;
+      if (IsWeighed(a)) {
+        a = Weighed(a, PartOf(Aggregate(), groups.get()));
+      } else if (IsPart(a)) {
+        a = MergeOf(a, PartOf(a, groups.get()));
+        a.argument->position = a.position;
+      }
     }
     groups->visible = static_cast<int>(groups->outputs.size());
     std::vector<ExprPtr>* const from = relation.join == JoinKind::kInner ? &q->conjuncts : &relation.on;
@@ -134,9 +128,86 @@ class EarlyGroups {
         relation.join == JoinKind::kLeft || !relation.table->schema.columns[static_cast<size_t>(c)].not_null;
     return MakeColumn(static_cast<int>(r_), c, relation.column_types[static_cast<size_t>(c)], nullable, -1);
   }
+  /// Adds what the groups give for an aggregate, once. Returns its column, of a row of the joins.
+  ExprPtr PartOf(const Aggregate& a, Query* groups) const {
+    const bool is_left = q_.relations[r_].join == JoinKind::kLeft;
+    Aggregate part;
+    part.function = a.function;
+    if (a.argument != nullptr) part.argument = Inside(*a.argument);
+    part.type = a.argument == nullptr ? kBigint : a.type;
+    part.position = a.position;
+    const auto same = [&](const Aggregate& b) { return a.argument == nullptr && b.argument == nullptr; };
+    const auto index = std::ranges::find_if(groups->aggregates, same) - groups->aggregates.begin();
+    ExprPtr value = MakeColumn(static_cast<int>(r_), static_cast<int>(keys_.size()) + static_cast<int>(index),
+                               part.type, !IsCount(a) || is_left, a.position);
+    if (index == static_cast<ptrdiff_t>(groups->aggregates.size())) {
+      groups->outputs.push_back(
+          {MakeLeaf(Expr::Kind::kAggregate, static_cast<int>(index), part.type, !IsCount(a)), Info(a.function).text});
+      groups->aggregates.push_back(std::move(part));
+    }
+    // A row without a match is one for count(*), and none for values, which are NULL.
+    if (value->nullable && IsCount(a)) value = CountOr(std::move(value), a.argument == nullptr ? 1 : 0);
+    return value;
+  }
+
+  // ---- Aggregates of other relations' rows, each of which stands for those that it would make with the rows of a group
+
+  bool IsWeighed(const Aggregate& a) const { return !IsPart(a) && !Info(a.function).ignores_duplicates; }
+  bool CanWeigh(const Aggregate& a, const ExprRanges& ranges) const {
+    if (a.distinct || (RelationsOf(*a.argument) >> r_ & 1) != 0) return false;
+    if (a.function == AggregateFunction::kCount) return true;
+    const SqlType& type = a.argument->type;
+    if (a.function != AggregateFunction::kSum || (!type.IsInteger() && type.id != TypeId::kDecimal)) return false;
+    // (Otherwise a product might be out of range where the sum is not.)
+    const int128_t rows = static_cast<int128_t>(q_.relations[r_].table->rows), most = PowerOf10(38) - 1;
+    return Product(ranges.Range(*a.argument), {0, rows}).Within(-most, most);
+  }
+  /// `rows`: how many rows of the relation a row of the joins has.
+  static Aggregate Weighed(const Aggregate& a, ExprPtr rows) {
+    const Expr& x = *a.argument;
+    Aggregate sum;
+    sum.function = AggregateFunction::kSum;
+    sum.type = a.type;
+    sum.position = a.position;
+    if (IsCount(a)) {
+      ExprPtr none = MakeConstant(Value::Int(kBigint, 0), -1);
+      sum.argument =
+          !x.nullable
+              ? std::move(rows)
+              : MakeFunction(Function::kCase, kBigint, a.position,
+                             ExprList(MakeTest(Function::kIsNull, x.Clone()), std::move(none), std::move(rows)));
+    } else {
+      const SqlType product = SqlType::Decimal(38, x.type.scale);
+      sum.argument =
+          MakeFunction(Function::kMul, product, a.position,
+                       ExprList(MakeCast(x.Clone(), product), MakeCast(std::move(rows), SqlType::Decimal(38, 0))));
+    }
+    return sum;
+  }
+  /// How many pairs equalities of the relation's columns with those of others make for each row of both. `rows`: of the
+  /// relation.
+  double PairsOfRow(double rows) const {
+    double best = 0;
+    for (const ExprPtr& e : q_.conjuncts) {
+      if (!IsFunction(*e, Function::kEq)) continue;
+      for (size_t side = 0; side < 2; ++side) {
+        const Expr &own = *e->args[side], &other = *e->args[1 - side];
+        if (!IsOver(own, r_) || other.kind != Expr::Kind::kColumn) continue;
+        const auto o = static_cast<size_t>(other.relation);
+        const Relation& by = q_.relations[o];
+        if (o == r_ || by.table == nullptr || by.join != JoinKind::kInner) continue;
+        const double others = SelectivityOfAll(q_, FiltersOf(q_, o)) * static_cast<double>(by.table->rows);
+        double values = 1;
+        for (const int c : keys_) values *= DistinctOf(q_, *ColumnOf(c));
+        values = std::max(values, DistinctOf(q_, other));
+        best = std::max(best, rows / values * others / (rows + others));
+      }
+    }
+    return best;
+  }
   /// Whether the aggregate is of the relation's rows, or counts those of the joins.
   bool IsPart(const Aggregate& a) const { return a.argument == nullptr || IsOver(*a.argument, r_); }
-  /// Whether every aggregate can be made of the groups' aggregates. Its argument is computed for rows that may not be in
+  /// Whether every aggregate can be made of the groups' aggregates, or of their rows. Its argument is computed for rows that may not be in
   /// the joins, so that it must not fail; and if the relation is left-joined, it is NULL for a row without a match.
   bool FindParts() const {
     bool any = false;
@@ -149,8 +220,11 @@ class EarlyGroups {
         if (a.argument != nullptr && (ranges.CanFailAnywhere(*a.argument) || (is_left && !IsStrict(*a.argument))))
           return false;
         any = true;
-      } else if (!Info(a.function).ignores_duplicates || (RelationsOf(*a.argument) >> r_ & 1) != 0) {
-        return false;  // it is of all rows of the joins
+      } else if (IsWeighed(a)) {
+        if (!CanWeigh(a, ranges)) return false;  // it is of all rows of the joins
+        any = true;
+      } else if ((RelationsOf(*a.argument) >> r_ & 1) != 0) {
+        return false;
       }
     }
     return any;
