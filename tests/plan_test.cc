@@ -191,6 +191,13 @@ TEST_F(PlanTest, RowsThatMeetManyAreGroupedBeforeTheyAreJoined) {
       {"Group by", "Group by"}));
 }
 
+TEST_F(PlanTest, LimitsBoundTheArmsOfAUnion) {
+  EXPECT_TRUE(Has("SELECT id FROM orders UNION ALL SELECT part FROM item LIMIT 3 OFFSET 4",
+                  {"Limit 3 offset 4", "Limit 7", "Scan orders", "Union all", "Limit 7", "Scan item"}));
+  EXPECT_FALSE(Has("SELECT id FROM orders UNION SELECT part FROM item LIMIT 3", {"Limit 3", "Limit"}));
+  EXPECT_FALSE(Has("SELECT id FROM orders UNION ALL SELECT part FROM item ORDER BY 1 LIMIT 3", {"Limit 3", "Limit"}));
+}
+
 TEST_F(PlanTest, BuildSidesJoinFirst) {
   // Orders are built with the filter of their customers, and these with that of their nation.
   EXPECT_TRUE(

@@ -11,6 +11,7 @@
 #include "compiler/query/conditions.h"
 #include "compiler/query/expr_builder.h"
 #include "compiler/query/functions.h"
+#include "compiler/query/query_copy.h"
 #include "compiler/query/query_walk.h"
 #include "compiler/rewrite/decorrelate.h"
 #include "compiler/rewrite/derived_keys.h"
@@ -184,21 +185,41 @@ void SinkConditions(Query* query, std::set<const Query*>* done) {
   for (const auto& more : query->union_all) SinkConditions(more.get(), done);
 }
 
-/// A recursion ends once it has the rows that its only reader takes. (It may not end otherwise.)
-void LimitTurns(Query* query, std::set<const Query*>* done) {
+/// Gives each arm of UNION ALL the limit of the only reader of all: it takes no more rows of any.
+void LimitArms(int64_t rows, Query* query) {
+  std::vector<std::unique_ptr<Query>> others = std::exchange(query->union_all, {});
+  const auto limit = [&](Query* arm) {
+    const bool makes_rows = std::ranges::any_of(
+        arm->relations, [](const Relation& r) { return r.join == JoinKind::kInner && r.table != nullptr; });
+    if (!makes_rows || arm->repeat >= 0 || arm->folds() || !arm->windows.empty() || HasVolatile(*arm)) return;
+    auto limited = std::make_shared<Query>(std::move(*arm));
+    limited->limit = rows;
+    *arm = std::move(*SelectAll(std::move(limited)));
+  };
+  limit(query);
+  for (const auto& arm : others) limit(arm.get());
+  query->union_all = std::move(others);
+}
+
+/// What the only reader takes of a recursion ends it (it may not end otherwise), and bounds the arms of UNION ALL.
+void SinkLimits(Query* query, std::set<const Query*>* done) {
   if (!done->insert(query).second) return;
   for (const Relation& r : query->relations) {
-    if (r.query != nullptr) LimitTurns(r.query.get(), done);
+    if (r.query != nullptr) SinkLimits(r.query.get(), done);
   }
-  for (const auto& more : query->union_all) LimitTurns(more.get(), done);
+  for (const auto& more : query->union_all) SinkLimits(more.get(), done);
   const Query& q = *query;
   const bool takes_first = q.relations.size() == 1 && q.conjuncts.empty() && !q.grouped && !q.distinct &&
                            q.order_by.empty() && q.windows.empty() && q.limit >= 0 && q.limit <= INT64_MAX - q.offset;
   if (!takes_first || q.relations[0].query == nullptr || q.relations[0].query.use_count() > 1) return;
   Query& inner = *q.relations[0].query;
-  if (inner.working == nullptr) return;
   const int64_t rows = q.limit + q.offset;
-  inner.turn_limit = inner.turn_limit < 0 ? rows : std::min(inner.turn_limit, rows);
+  if (inner.working != nullptr) {
+    inner.turn_limit = inner.turn_limit < 0 ? rows : std::min(inner.turn_limit, rows);
+  } else if (!inner.union_all.empty() && !inner.distinct && inner.repeat < 0 && !inner.folds() &&
+             inner.windows.empty()) {
+    LimitArms(rows, &inner);
+  }
 }
 
 }  // namespace
@@ -208,7 +229,7 @@ void Simplify(Query* query) {
   Rewrite(query, &rewritten);
   SinkConditions(query, &sunk);
   DropUnread(query);
-  LimitTurns(query, &limited);
+  SinkLimits(query, &limited);
 }
 
 }  // namespace tessera
