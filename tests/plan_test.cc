@@ -198,6 +198,18 @@ TEST_F(PlanTest, LimitsBoundTheArmsOfAUnion) {
   EXPECT_FALSE(Has("SELECT id FROM orders UNION ALL SELECT part FROM item ORDER BY 1 LIMIT 3", {"Limit 3", "Limit"}));
 }
 
+TEST_F(PlanTest, DistinctWithALimitEndsOnceThereAreEnoughGroups) {
+  EXPECT_TRUE(
+      Has("SELECT DISTINCT day, customer FROM orders LIMIT 3", {"Limit 3", "Group by orders.day, orders.customer"}));
+  EXPECT_TRUE(Has("SELECT DISTINCT day FROM orders ORDER BY day LIMIT 3", {"Limit 3", "Distinct"}));
+  // All of these rows take years.
+  const std::string rows = " FROM generate_series(1, 1000000000000000) s(i)";
+  EXPECT_EQ(Answer("SELECT count(*) FROM (SELECT DISTINCT i % 3" + rows + " LIMIT 3) d"), "count(*)\n3\n");
+  EXPECT_EQ(Answer("SELECT count(*) FROM (SELECT i % 5" + rows + " GROUP BY i % 5 LIMIT 2) d"), "count(*)\n2\n");
+  EXPECT_EQ(Answer("SELECT count(*) FROM (SELECT i" + rows + " UNION ALL SELECT -i" + rows + " LIMIT 4) d"),
+            "count(*)\n4\n");
+}
+
 TEST_F(PlanTest, BuildSidesJoinFirst) {
   // Orders are built with the filter of their customers, and these with that of their nation.
   EXPECT_TRUE(

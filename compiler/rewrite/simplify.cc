@@ -13,6 +13,7 @@
 #include "compiler/query/functions.h"
 #include "compiler/query/query_copy.h"
 #include "compiler/query/query_walk.h"
+#include "compiler/query/subquery_expr.h"
 #include "compiler/rewrite/decorrelate.h"
 #include "compiler/rewrite/derived_keys.h"
 #include "compiler/rewrite/early_grouping.h"
@@ -189,8 +190,8 @@ void SinkConditions(Query* query, std::set<const Query*>* done) {
 void LimitArms(int64_t rows, Query* query) {
   std::vector<std::unique_ptr<Query>> others = std::exchange(query->union_all, {});
   const auto limit = [&](Query* arm) {
-    const bool makes_rows = std::ranges::any_of(
-        arm->relations, [](const Relation& r) { return r.join == JoinKind::kInner && r.table != nullptr; });
+    const auto is_inner = [](const Relation& r) { return r.join == JoinKind::kInner; };
+    const bool makes_rows = std::ranges::any_of(arm->relations, is_inner);
     if (!makes_rows || arm->repeat >= 0 || arm->folds() || !arm->windows.empty() || HasVolatile(*arm)) return;
     auto limited = std::make_shared<Query>(std::move(*arm));
     limited->limit = rows;
@@ -201,6 +202,27 @@ void LimitArms(int64_t rows, Query* query) {
   query->union_all = std::move(others);
 }
 
+/// DISTINCT with a LIMIT as a grouping: then rows are grouped as they are scanned, which ends as soon as there are enough
+/// groups.
+void GroupDistinct(Query* query) {
+  Query& q = *query;
+  const bool is_plain = q.distinct && q.limit >= 0 && q.order_by.empty() && !q.grouped && q.union_all.empty() &&
+                        q.windows.empty() && q.repeat < 0 && !q.folds() && q.working == nullptr && !q.is_working &&
+                        q.visible == static_cast<int>(q.outputs.size()) && !HasVolatile(q);
+  const bool has_columns = std::ranges::all_of(q.outputs, [](const Output& o) { return RelationsOf(*o.expr) != 0; });
+  if (!is_plain || !has_columns) return;
+  for (Output& o : q.outputs) {
+    const auto same = [&](const ExprPtr& key) { return key->SameAs(*o.expr); };
+    const auto index = std::ranges::find_if(q.group_by, same) - q.group_by.begin();
+    ExprPtr leaf = MakeLeaf(Expr::Kind::kGroup, static_cast<int>(index), o.expr->type, o.expr->nullable);
+    leaf->position = o.expr->position;
+    if (index == static_cast<ptrdiff_t>(q.group_by.size())) q.group_by.push_back(std::move(o.expr));
+    o.expr = std::move(leaf);
+  }
+  q.grouped = true;
+  q.distinct = false;
+}
+
 /// What the only reader takes of a recursion ends it (it may not end otherwise), and bounds the arms of UNION ALL.
 void SinkLimits(Query* query, std::set<const Query*>* done) {
   if (!done->insert(query).second) return;
@@ -208,6 +230,7 @@ void SinkLimits(Query* query, std::set<const Query*>* done) {
     if (r.query != nullptr) SinkLimits(r.query.get(), done);
   }
   for (const auto& more : query->union_all) SinkLimits(more.get(), done);
+  GroupDistinct(query);
   const Query& q = *query;
   const bool takes_first = q.relations.size() == 1 && q.conjuncts.empty() && !q.grouped && !q.distinct &&
                            q.order_by.empty() && q.windows.empty() && q.limit >= 0 && q.limit <= INT64_MAX - q.offset;

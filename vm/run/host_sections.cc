@@ -172,7 +172,8 @@ Status RunAllUnits(RunState* state, Scan* scan, RowSet* rows) {
   const Section& s = state->section(scan->number);
   do {
     TESSERA_TRY(RunRound(state, scan, rows));
-  } while ((s.sink == Section::Sink::kGroups || WantedRows(s, rows->rows) > 0) && CutNextOfSeries(state, scan));
+  } while ((s.sink == Section::Sink::kGroups ? !scan->has_groups : WantedRows(s, rows->rows) > 0) &&
+           CutNextOfSeries(state, scan));
   return Status::Ok();
 }
 

@@ -124,6 +124,30 @@ void FindRanges(const RunState& state, Scan* scan) {
 
 }  // namespace
 
+namespace {
+
+/// How many groups the only reader of a section takes, whichever: it has a LIMIT without order, and no aggregate needs all
+/// rows. UINT64_MAX: all.
+uint64_t EnoughGroups(const RunState& state, int number) {
+  const Section& s = state.section(number);
+  if (s.sink != Section::Sink::kGroups || s.keys == 0 || !s.aggregates.empty()) return UINT64_MAX;
+  uint64_t enough = UINT64_MAX;
+  int readers = 0;
+  for (size_t i = static_cast<size_t>(number) + 1; i < state.program.sections.size(); ++i) {
+    const Section& reader = state.program.sections[i];
+    if (reader.source_kind != Section::Source::kSection || reader.source != number) continue;
+    ++readers;
+    const bool takes_any = state.traits.section(static_cast<int>(i)).only_moves &&
+                           reader.sink == Section::Sink::kRows && reader.order.empty() &&
+                           reader.fold == Section::Fold::kNone;
+    if (takes_any && reader.limit >= 0)
+      enough = static_cast<uint64_t>(reader.limit) + static_cast<uint64_t>(reader.offset);
+  }
+  return readers == 1 ? enough : UINT64_MAX;
+}
+
+}  // namespace
+
 Status PrepareScan(RunState* state, int number, Scan* scan) {
   const Section& s = state->section(number);
   const SectionTraits& traits = state->traits.section(number);
@@ -132,6 +156,7 @@ Status PrepareScan(RunState* state, int number, Scan* scan) {
   scan->counts.joined = std::make_unique<TileMachine::JoinCounter[]>(state->program.joins.size());
   scan->top = std::make_unique<TopRows>(s, traits);
   scan->first_of_keys = std::make_unique<FirstOfKeys>(s);
+  scan->enough_groups = EnoughGroups(*state, number);
   ScanUnits& units = scan->units;
   units.grid = traits.grid;
   CutGrid(*state, &units);

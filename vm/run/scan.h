@@ -114,14 +114,16 @@ struct Scan {
   std::unique_ptr<SectionEncoder> encoder;  ///< of stored tables
   std::unique_ptr<ReadAhead> ahead;         ///< of stored tables, once units have begun to run
   std::vector<LazyTablet> tablets;
-  std::vector<uint64_t> first_rows;  ///< of stored tables and series: the number of each tablet's first row
-  uint64_t next_tile = 0;            ///< the number of the next tile, if the source comes in rounds
-  int64_t series_end = 0;            ///< of a series: how many of its rows have been cut
-  double done = 0, round = 1;        ///< parts of the source: in earlier rounds, in this one
-  bool counted = false;              ///< the source's rows have been, in an earlier round
-  uint64_t place = 0;                ///< what is added to rows' numbers, so that turns of a recursion differ
-  SharedLoops loops;                 ///< over the texts of tablets that are being encoded
-  std::unique_ptr<TopRows> top;      ///< of ORDER BY and LIMIT
+  std::vector<uint64_t> first_rows;     ///< of stored tables and series: the number of each tablet's first row
+  uint64_t next_tile = 0;               ///< the number of the next tile, if the source comes in rounds
+  int64_t series_end = 0;               ///< of a series: how many of its rows have been cut
+  double done = 0, round = 1;           ///< parts of the source: in earlier rounds, in this one
+  bool counted = false;                 ///< the source's rows have been, in an earlier round
+  uint64_t place = 0;                   ///< what is added to rows' numbers, so that turns of a recursion differ
+  SharedLoops loops;                    ///< over the texts of tablets that are being encoded
+  std::unique_ptr<TopRows> top;         ///< of ORDER BY and LIMIT
+  uint64_t enough_groups = UINT64_MAX;  ///< so many of any keys are read; UINT64_MAX: all
+  std::atomic<bool> has_groups{false};  ///< a worker has as many
   std::unique_ptr<FirstOfKeys> first_of_keys;
   std::vector<std::unique_ptr<TileMachine>> machines;  ///< one per worker, or nullptr
   std::vector<std::unique_ptr<WorkerGroups>> groups;   ///< kGroups: one per worker

@@ -283,7 +283,13 @@ class UnitRunner {
       const int rows = static_cast<int>(std::min<uint32_t>(kTileRows, block.rows - at));
       TESSERA_TRY(machine->suspended() ? machine->ResumeTile(sinks)
                                        : machine->RunTile(tablet, block.first + at, rows, sinks));
-      if (output == nullptr) TESSERA_TRY(scan_.groups[worker]->AfterTile());
+      if (output == nullptr) {
+        TESSERA_TRY(scan_.groups[worker]->AfterTile());
+        if (scan_.groups[worker]->table.groups() >= scan_.enough_groups) {
+          scan_.has_groups = stop_ = true;
+          break;
+        }
+      }
       if (output != nullptr) {
         const bool end = at + kTileRows >= block.rows;
         TESSERA_TRY(scan_.top->Cut(end, state_.strings, &output->rows));
@@ -295,6 +301,7 @@ class UnitRunner {
         output->suspended = std::move(machine);
         break;
       }
+      if (output != nullptr && output->rows.rows >= window_.wanted) break;  // the unit has all that are wanted itself
     }
     if (state_.options.profile) scan_.counts.cycles += __builtin_ia32_rdtsc() - first_cycle;
     if (output != nullptr) scan_.counts.rows_out += output->rows.rows - rows_before;
