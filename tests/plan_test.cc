@@ -210,6 +210,14 @@ TEST_F(PlanTest, DistinctWithALimitEndsOnceThereAreEnoughGroups) {
             "count(*)\n4\n");
 }
 
+TEST_F(PlanTest, ValuesAreAList) {
+  EXPECT_TRUE(Has("SELECT id FROM customer WHERE name IN (VALUES ('a'), ('b'))",
+                  {"Scan customer where customer.name IN ('a', 'b')"}));
+  EXPECT_TRUE(Has("SELECT id FROM customer WHERE id <> ALL (VALUES (1), (2))",
+                  {"Scan customer where NOT customer.id IN (1, 2)"}));
+  EXPECT_TRUE(Has("SELECT id FROM customer WHERE id + 1 IN (VALUES (1), (2))", {"semi join on customer.id + 1"}));
+}
+
 TEST_F(PlanTest, BuildSidesJoinFirst) {
   // Orders are built with the filter of their customers, and these with that of their nation.
   EXPECT_TRUE(

@@ -1,5 +1,8 @@
 // Subqueries in expressions: scalar, EXISTS, IN and ANY / ALL. unnest.cc says what becomes of them.
+#include <algorithm>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "compiler/bind/expression_binder.h"
 #include "compiler/bind/query_binder.h"
@@ -20,6 +23,26 @@ constexpr ComparisonName kComparisons[] = {
     {"<", Function::kLt, Function::kGe},  {"<=", Function::kLe, Function::kGt}, {">", Function::kGt, Function::kLe},
     {">=", Function::kGe, Function::kLt},
 };
+
+/// Whether the block is a row of one constant.
+bool IsConstantRow(const Query& q) {
+  return q.relations.empty() && q.conjuncts.empty() && !q.grouped && !q.distinct && q.limit < 0 && q.offset == 0 &&
+         q.windows.empty() && q.visible == 1 && q.repeat < 0 && IsConstant(*q.outputs[0].expr);
+}
+
+/// The constants of VALUES with one column; none if the subquery is anything else.
+std::vector<ExprPtr> ConstantsOf(const Query& q) {
+  const bool is_plain = q.relations.size() == 1 && q.relations[0].query != nullptr && q.conjuncts.empty() &&
+                        !q.grouped && !q.distinct && q.limit < 0 && q.offset == 0 && q.windows.empty() &&
+                        q.union_all.empty() && q.visible == 1;
+  if (!is_plain || q.outputs[0].expr->kind != Expr::Kind::kColumn) return {};
+  const Query& rows = *q.relations[0].query;
+  const auto is_row = [](const auto& row) { return IsConstantRow(*row); };
+  if (!IsConstantRow(rows) || rows.working != nullptr || !std::ranges::all_of(rows.union_all, is_row)) return {};
+  std::vector<ExprPtr> constants = ExprList(rows.outputs[0].expr->Clone());
+  for (const auto& row : rows.union_all) constants.push_back(row->outputs[0].expr->Clone());
+  return constants;
+}
 
 }  // namespace
 
@@ -96,6 +119,16 @@ Result<ExprPtr> ExpressionBinder::BindAny(const ParseNode& node, std::shared_ptr
     ExprPtr y = MakeColumn(kSubqueryColumn, static_cast<int>(i), output.type, output.nullable, position);
     if (!row) {
       TESSERA_ASSIGN(left[i], Resolve(std::move(left[i]), output.type));
+      // A stored column is tested by its codes, or once for each text.
+      const Expr& tested = *left[i];
+      const bool same = tested.kind == Expr::Kind::kColumn && tested.type.id == output.type.id &&
+                        tested.type.scale == output.type.scale && function == Function::kEq;
+      std::vector<ExprPtr> constants = same ? ConstantsOf(*query) : std::vector<ExprPtr>();
+      if (!constants.empty() && !IsJoinedList({&tested}, constants.size())) {
+        TESSERA_ASSIGN(ExprPtr in, InList(std::move(left[i]), std::move(constants), position));
+        if (!all) return in;
+        return Folded(MakeFunction(Function::kNot, kBoolean, position, ExprList(std::move(in))));
+      }
       TESSERA_ASSIGN(x, Copy(*left[i]));
     }
     TESSERA_ASSIGN(ExprPtr c, Comparison(function, std::move(left[i]), std::move(y), position));

@@ -65,6 +65,8 @@ class EarlyGroups {
   bool Choose() {
     const Relation& relation = q_.relations[r_];
     if (relation.table == nullptr || !GivesRows(relation.join) || relation.single) return false;
+    const bool is_weighed = std::ranges::any_of(q_.aggregates, [&](const Aggregate& a) { return IsWeighed(a); });
+    if (is_weighed && !MeetsSeveral()) return false;
     if (!FindParts() || !FindKeys() || keys_.empty() || keys_.size() > kMostKeys) return false;
     double rows = SelectivityOfAll(q_, FiltersOf(q_, r_)) * static_cast<double>(relation.table->rows), groups = 1;
     for (const int c : keys_) groups *= DistinctOf(q_, *ColumnOf(c));
@@ -77,7 +79,7 @@ class EarlyGroups {
     }
     if (joined < kJoined) return false;
     if (relation.join == JoinKind::kInner && PairsOfRow(rows) >= kPairsOfRow) return true;
-    if (std::ranges::any_of(q_.aggregates, [&](const Aggregate& a) { return IsWeighed(a); })) return false;
+    if (is_weighed) return false;
     // An inner relation can drive the pipeline, so that its rows are grouped once in any case.
     return relation.join == JoinKind::kLeft || DetermineRows(q_, ColumnsOf(q_.group_by), {static_cast<int>(r_), keys_});
   }
@@ -183,6 +185,16 @@ class EarlyGroups {
                        ExprList(MakeCast(x.Clone(), product), MakeCast(std::move(rows), SqlType::Decimal(38, 0))));
     }
     return sum;
+  }
+  /// Whether it is worth while to look closer: several rows of the relation have the same value of a column that is compared.
+  bool MeetsSeveral() const {
+    const auto rows = static_cast<double>(q_.relations[r_].table->rows);
+    return std::ranges::any_of(q_.conjuncts, [&](const ExprPtr& e) {
+      return IsFunction(*e, Function::kEq) && std::ranges::any_of(e->args, [&](const ExprPtr& own) {
+               return own->kind == Expr::Kind::kColumn && own->relation == static_cast<int>(r_) &&
+                      own->column != kMarkColumn && DistinctOf(q_, *own) * kPairsOfRow <= rows;
+             });
+    });
   }
   /// How many pairs equalities of the relation's columns with those of others make for each row of both. `rows`: of the
   /// relation.

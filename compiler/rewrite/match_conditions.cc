@@ -21,9 +21,9 @@ bool IsOverSeveral(const Expr& e) {
   return (relations & (relations - 1)) != 0;
 }
 
-/// Whether the comparison is true of no values that its sides can have.
+/// Whether the comparison by order is true of no values that its sides can have.
 bool IsNeverTrue(const Expr& e, const ExprRanges& ranges) {
-  if (e.kind != Expr::Kind::kFunction || !IsComparison(e.function) || e.args.size() != 2) return false;
+  if (e.kind != Expr::Kind::kFunction || e.function < Function::kLt || e.function > Function::kGe) return false;
   const SqlType &a = e.args[0]->type, &b = e.args[1]->type;
   const StorageClass storage = a.storage();
   if ((storage != StorageClass::kInt && storage != StorageClass::kWide) || b.storage() != storage || a.id != b.id ||
@@ -31,8 +31,6 @@ bool IsNeverTrue(const Expr& e, const ExprRanges& ranges) {
     return false;
   const ValueRange left = ranges.Range(*e.args[0]), right = ranges.Range(*e.args[1]);
   switch (e.function) {
-    case Function::kEq:
-      return left.high < right.low || right.high < left.low;
     case Function::kLt:
       return left.low >= right.high;
     case Function::kLe:
@@ -48,7 +46,7 @@ bool IsNeverTrue(const Expr& e, const ExprRanges& ranges) {
 
 /// If no pair of rows passes all of the conditions, the first of them is false.
 void FindContradiction(const ExprRanges& ranges, std::vector<ExprPtr>* conditions) {
-  const auto never = [&](const ExprPtr& e) { return IsOverSeveral(*e) && IsNeverTrue(*e, ranges); };
+  const auto never = [&](const ExprPtr& e) { return IsNeverTrue(*e, ranges) && IsOverSeveral(*e); };
   const auto found = std::ranges::find_if(*conditions, never);
   if (found != conditions->end()) conditions->insert(conditions->begin(), MakeBoolean(false, (*found)->position));
 }
