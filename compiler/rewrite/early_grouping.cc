@@ -186,14 +186,18 @@ class EarlyGroups {
     }
     return sum;
   }
-  /// Whether it is worth while to look closer: several rows of the relation have the same value of a column that is compared.
+  /// Whether it is worth while to look closer: without filters there are as many pairs.
   bool MeetsSeveral() const {
     const auto rows = static_cast<double>(q_.relations[r_].table->rows);
     return std::ranges::any_of(q_.conjuncts, [&](const ExprPtr& e) {
-      return IsFunction(*e, Function::kEq) && std::ranges::any_of(e->args, [&](const ExprPtr& own) {
-               return own->kind == Expr::Kind::kColumn && own->relation == static_cast<int>(r_) &&
-                      own->column != kMarkColumn && DistinctOf(q_, *own) * kPairsOfRow <= rows;
-             });
+      if (!IsFunction(*e, Function::kEq)) return false;
+      const Expr &a = *e->args[0], &b = *e->args[1];
+      if (a.kind != Expr::Kind::kColumn || b.kind != Expr::Kind::kColumn || a.relation == b.relation) return false;
+      if (a.relation != static_cast<int>(r_) && b.relation != static_cast<int>(r_)) return false;
+      const Relation& by =
+          q_.relations[static_cast<size_t>(a.relation == static_cast<int>(r_) ? b.relation : a.relation)];
+      const double others = by.table == nullptr ? 0 : static_cast<double>(by.table->rows);
+      return rows * others >= kPairsOfRow * (rows + others) * std::max(DistinctOf(q_, a), DistinctOf(q_, b));
     });
   }
   /// How many pairs equalities of the relation's columns with those of others make for each row of both. `rows`: of the
