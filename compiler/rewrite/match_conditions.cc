@@ -30,18 +30,9 @@ bool IsNeverTrue(const Expr& e, const ExprRanges& ranges) {
       a.id == TypeId::kInterval || a.scale != b.scale)
     return false;
   const ValueRange left = ranges.Range(*e.args[0]), right = ranges.Range(*e.args[1]);
-  switch (e.function) {
-    case Function::kLt:
-      return left.low >= right.high;
-    case Function::kLe:
-      return left.low > right.high;
-    case Function::kGt:
-      return left.high <= right.low;
-    case Function::kGe:
-      return left.high < right.low;
-    default:
-      return false;
-  }
+  if (e.function == Function::kLt) return left.low >= right.high;
+  if (e.function == Function::kLe) return left.low > right.high;
+  return e.function == Function::kGt ? left.high <= right.low : left.high < right.low;
 }
 
 /// If no pair of rows passes all of the conditions, the first of them is false.
