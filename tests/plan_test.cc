@@ -218,6 +218,15 @@ TEST_F(PlanTest, ValuesAreAList) {
   EXPECT_TRUE(Has("SELECT id FROM customer WHERE id + 1 IN (VALUES (1), (2))", {"semi join on customer.id + 1"}));
 }
 
+TEST_F(PlanTest, DistinctAggregatesOfManyArgumentsAreReadApart) {
+  EXPECT_TRUE(
+      Has("SELECT count(DISTINCT id), count(DISTINCT day), count(DISTINCT customer), count(DISTINCT price), count(*) "
+          "FROM orders",
+          {"Aggregate count(*)", "Aggregate count(distinct orders.id)", "Aggregate count(distinct orders.day)"}));
+  EXPECT_TRUE(Has("SELECT count(DISTINCT id), count(DISTINCT day), count(DISTINCT customer) FROM orders",
+                  {"Aggregate count(distinct orders.id), count(distinct orders.day)"}));
+}
+
 TEST_F(PlanTest, BuildSidesJoinFirst) {
   // Orders are built with the filter of their customers, and these with that of their nation.
   EXPECT_TRUE(

@@ -16,6 +16,7 @@
 #include "compiler/query/subquery_expr.h"
 #include "compiler/rewrite/decorrelate.h"
 #include "compiler/rewrite/derived_keys.h"
+#include "compiler/rewrite/distinct_aggregates.h"
 #include "compiler/rewrite/early_grouping.h"
 #include "compiler/rewrite/late_columns.h"
 #include "compiler/rewrite/match_conditions.h"
@@ -169,6 +170,7 @@ void Rewrite(Query* query, std::set<const Query*>* done) {
   if (merged) ReduceOuterJoins(query);
   LeaveOutDerivedKeys(query);
   GroupEarly(ReadLate(query));
+  SplitDistinct(query);
 }
 
 /// Simplifies and moves conditions, from the outermost block inwards.
