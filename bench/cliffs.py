@@ -95,7 +95,8 @@ class DuckDb:
         try:
             rows = self.connection.execute(sql).fetchall()
         except Exception as error:
-            raise Failed(str(error).splitlines()[0].removeprefix("INTERRUPT "))
+            text = str(error).splitlines()[0]
+            raise Failed(f"more than {self.limit:g} s" if "nterrupt" in text else text)
         finally:
             timer.cancel()
         return [",".join("" if v is None else str(v) for v in row) for row in rows], (time.perf_counter() - start) * 1e3
@@ -136,10 +137,10 @@ def main():
     limit, times = float(environment("LIMIT", "1.0")), float(environment("TIMES", "3"))
     runs, threads = int(environment("RUNS", "3")), int(environment("THREADS", "2"))
     figures = CsvFile(environment("CSV", ""), ["query", "tessera_ms", "duckdb_ms"])
-    theirs, ours = DuckDb(threads, 60), Tessera(build, threads, limit)
+    theirs, ours = DuckDb(threads, 15), Tessera(build, threads, limit)
     theirs.connection.execute(TABLES)
     slow = 0
-    print(f"{'query':26}{'Tessera ms':>12}{'DuckDB ms':>12}{'times':>8}", flush=True)
+    print(f"{'query':26}{'Tessera ms':>12} {'DuckDB ms':>15}{'times':>8}", flush=True)
     for name, sql in QUERIES.items():
         if words and not any(word in name for word in words):
             continue
@@ -157,7 +158,7 @@ def main():
         figures.row(query=name, tessera_ms=our_ms, duckdb_ms=their_ms)
         as_text = [f"{ms:.1f}" if isinstance(ms, float) else ms for ms in (our_ms, their_ms)]
         ratio = f"{our_ms / their_ms:.1f}" if isinstance(our_ms, float) and isinstance(their_ms, float) else ""
-        print(f"{name:26}{as_text[0]:>12}{as_text[1]:>12}{ratio:>8}{'  slow' if bad else ''}", flush=True)
+        print(f"{name:26}{as_text[0]:>12} {as_text[1]:>15}{ratio:>8}{'  slow' if bad else ''}", flush=True)
     ours.close()
     print(f"{slow} slow")
     return 1 if slow else 0
