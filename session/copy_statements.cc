@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include "session/copy_client.h"
+#include "session/copy_text.h"
 #include "session/program_run.h"
 #include "session/standard_streams.h"
 #include "session/statements.h"
@@ -50,16 +52,65 @@ struct CopySource {
   std::string name;  ///< for messages, instead of that of the spool file; "": the file's own
 };
 
+bool IsText(CopyForm form, const SessionState& state) {
+  return form == CopyForm::kText || (form == CopyForm::kUnsaid && state.options.copy_client != nullptr);
+}
+
+/// What the client sends, as CSV.
+Result<TemporaryFile> SpoolClient(CopyClient* client, const Statement& statement) {
+  const CopyFromOptions& options = statement.copy_from;
+  TESSERA_TRY(
+      client->BeginRead(options.columns.empty() ? statement.target->schema.columns.size() : options.columns.size()));
+  if (options.form == CopyForm::kCsv) return SpoolPieces([&](std::string* piece) { return client->Read(piece); });
+  CopyTextReader reader(TextFormatOf(options));
+  bool more = true;
+  return SpoolPieces([&](std::string* csv) -> Result<bool> {
+    csv->clear();
+    if (!more) return false;
+    std::string text;
+    TESSERA_ASSIGN(more, client->Read(&text));
+    if (more) {
+      reader.Read(text, csv);
+    } else {
+      reader.End(csv);
+    }
+    return true;
+  });
+}
+
+/// What is in a file in the text format, as CSV.
+Result<TemporaryFile> SpoolAsCsv(const CopyTextFormat& format, const TemporaryFile& text) {
+  std::vector<std::string> pieces;
+  CopyTextReader reader(format);
+  TESSERA_TRY(text.ForEachPiece([&](const std::string& piece) {
+    reader.Read(piece, &pieces.emplace_back());
+    return Status::Ok();
+  }));
+  reader.End(&pieces.emplace_back());
+  size_t at = 0;
+  return SpoolPieces([&](std::string* csv) -> Result<bool> {
+    if (at == pieces.size()) return false;
+    *csv = std::move(pieces[at++]);
+    return true;
+  });
+}
+
 Result<CopySource> OpenSource(const SessionState& state, const Statement& statement) {
   CopySource source;
   source.file = statement.file;
-  if (statement.file.empty()) {
+  if (statement.file.empty() && state.options.copy_client != nullptr) {
+    TESSERA_ASSIGN(source.spool, SpoolClient(state.options.copy_client, statement));
+    source.name = "the client's rows";
+  } else if (statement.file.empty()) {
     if (!state.options.standard_input_is_free) {
       return SqlError("COPY FROM STDIN cannot read standard input: the statements come from there", -1,
                       "Give the statement with -c or in a file with -f.");
     }
     TESSERA_ASSIGN(source.spool, SpoolStandardInput());
     source.name = "standard input";
+    if (statement.copy_from.form == CopyForm::kText) {
+      TESSERA_ASSIGN(source.spool, SpoolAsCsv(TextFormatOf(statement.copy_from), source.spool));
+    }
   } else if (statement.copy_from.header && IsReadOnce(statement.file)) {
     // The header says in which order the columns are before anything is loaded.
     TESSERA_ASSIGN(source.spool, SpoolPipe(statement.file));
@@ -90,6 +141,8 @@ Status CopyFrom(SessionState* state, const Statement& statement, ResultWriter* o
   options.zone = state->settings.timezone;
   options.cancel = &state->cancel;
   options.schema = &statement.target->schema;
+  if (!statement.file.empty() && !state->options.files) return FilesRefused();
+  if (statement.file.empty() && IsText(options.form, *state)) CopyTextReader::SetOptions(&options);
   TESSERA_ASSIGN(const CopySource source, OpenSource(*state, statement));
   const auto named = [&](const Status& error) {
     return source.name.empty() ? error : NameSource(error, source.file, source.name);
@@ -122,8 +175,51 @@ Status CopyFrom(SessionState* state, const Statement& statement, ResultWriter* o
   return out->Done(tag);
 }
 
+namespace {
+
+/// COPY TO STDOUT in the text format.
+Status CopyTextTo(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, ResultWriter* out) {
+  constexpr size_t kPiece = size_t{64} << 10;
+  const CopyTextFormat format = TextFormatOf(compiled.statement.copy_to);
+  CopyClient* const client = state->options.copy_client;
+  std::string text;
+  if (compiled.statement.copy_to.header) {
+    for (const vm::ResultColumn& c : compiled.program->columns) {
+      if (!text.empty()) text += format.delimiter;
+      AppendCopyField(c.name, format.delimiter, &text);
+    }
+    text += '\n';
+  }
+  uint64_t rows = 0;
+  bool begun = false;
+  // (A client learns of an error also after rows. What the shell prints has all of them or none.)
+  const auto write = [&]() -> Status {
+    if (client == nullptr) return Status::Ok();
+    if (!std::exchange(begun, true)) TESSERA_TRY(client->BeginWrite(compiled.program->columns.size()));
+    return text.empty() ? Status::Ok() : client->Write(std::exchange(text, {}));
+  };
+  const auto append = [&](RowBatch&& batch) -> Status {
+    rows += batch.rows;
+    for (size_t row = 0; row < batch.rows; ++row) {
+      AppendCopyText(batch, row, format, &text);
+      if (text.size() >= kPiece) TESSERA_TRY(write());
+    }
+    return Status::Ok();
+  };
+  TESSERA_TRY(RunProgram(state, *compiled.program, snapshot, append));
+  TESSERA_TRY(write());
+  state->timing.rows = rows;
+  return client != nullptr ? out->Done(fmt::format("COPY {}", rows)) : out->Text(text);
+}
+
+}  // namespace
+
 Status CopyTo(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, ResultWriter* out) {
   const Statement& statement = compiled.statement;
+  CopyClient* const client = statement.file.empty() ? state->options.copy_client : nullptr;
+  if (!statement.file.empty() && !state->options.files) return FilesRefused();
+  if (statement.file.empty() && IsText(statement.copy_to.form, *state))
+    return CopyTextTo(state, compiled, snapshot, out);
   std::string file = statement.file;
   TemporaryFile spool;
   // To the standard output through a file: one writer makes all CSV, and an error leaves no half of it on the output.
@@ -139,7 +235,12 @@ Status CopyTo(SessionState* state, const Compiled& compiled, const Snapshot& sna
   }));
   TESSERA_TRY(writer->Close());
   state->timing.rows = rows;
-  if (statement.file.empty()) return spool.ForEachPiece([&](const std::string& text) { return out->Text(text); });
+  if (client != nullptr) {
+    TESSERA_TRY(client->BeginWrite(names.size()));
+    TESSERA_TRY(spool.ForEachPiece([&](std::string text) { return client->Write(std::move(text)); }));
+  } else if (statement.file.empty()) {
+    return spool.ForEachPiece([&](const std::string& text) { return out->Text(text); });
+  }
   return out->Done(fmt::format("COPY {}", rows));
 }
 

@@ -107,7 +107,13 @@ Result<Compiled> CompileStatement(SessionState* state, std::string_view sql, con
   }
 }
 
+Status FilesRefused() {
+  return {ErrorKind::kInsufficientPrivilege, "this session may not read or write files",
+          "COPY ... FROM STDIN and TO STDOUT send the rows over the connection."};
+}
+
 void SetSpoolOfFiles(SessionState* state) {
+  if (!state->options.files) state->files.Refuse(FilesRefused());
   auto spools = std::make_shared<std::vector<TemporaryFile>>();
   const bool is_free = state->options.standard_input_is_free;
   state->files.SetSpool([spools, is_free](const std::string& path) -> Result<std::string> {

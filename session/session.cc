@@ -227,6 +227,7 @@ class Session::Impl {
       if (done) return Status::Ok();
       TESSERA_ASSIGN(const DatabaseCommand command, ReadDatabaseCommand(sql));
       if (command.kind == DatabaseCommand::Kind::kNone) return RunOther(sql, out);
+      if (!state_.options.files) return FilesRefused();
       const auto other = [this](std::string_view part, ResultWriter* none) { return RunOther(part, none); };
       return RunDatabaseCommand(&state_, command, other, out);
     };
@@ -472,6 +473,12 @@ bool Session::in_transaction() const { return impl_->state().transaction.is_open
 void Session::Cancel() { impl_->Cancel(); }
 void Session::SetProgress(std::function<void(const Progress&)> progress) {
   impl_->state().progress = std::move(progress);
+}
+
+Session::TransactionState Session::transaction() const {
+  const SessionTransaction& t = impl_->state().transaction;
+  if (!t.is_open && !t.timed_out) return TransactionState::kNone;
+  return t.has_failed || t.timed_out ? TransactionState::kFailed : TransactionState::kOpen;
 }
 
 const Timing& Session::last_timing() const { return impl_->state().timing; }

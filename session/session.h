@@ -31,6 +31,7 @@ namespace tessera {
 class ThreadPool;
 
 class Cluster;
+class CopyClient;
 class Engine;
 class FileReader;
 struct ExplainForm;
@@ -56,6 +57,10 @@ struct SessionOptions {
   bool scatter = false;        ///< ranks get their tablets from this one, even if they see the directory
   /// Whether COPY ... FROM STDIN may read standard input: not if the statements themselves come from there.
   bool standard_input_is_free = false;
+  /// Where COPY FROM STDIN and TO STDOUT go instead; it outlives the session. nullptr: the standard streams.
+  CopyClient* copy_client = nullptr;
+  /// Whether statements may name files: COPY, FROM 'file', EXPORT, IMPORT, VACUUM INTO. Not if they are those of others.
+  bool files = true;
 };
 
 /// Where the time of a statement went, in milliseconds.
@@ -153,6 +158,13 @@ class Session {
   /// `progress` is told how far the running statement is; it may be empty. It is called from any thread, also while
   /// another call runs.
   void SetProgress(std::function<void(const Progress&)> progress);
+
+  enum class TransactionState : uint8_t {
+    kNone,
+    kOpen,
+    kFailed,  ///< it is open, and takes nothing but its end
+  };
+  TransactionState transaction() const;
 
   const Timing& last_timing() const;
   /// Whether it was a query, which can be run again and changes nothing.

@@ -67,23 +67,33 @@ Status TemporaryFile::ForEachPiece(const std::function<Status(const std::string&
 namespace {
 
 Result<TemporaryFile> Spool(int from, const std::string& name) {
+  return SpoolPieces([&](std::string* piece) -> Result<bool> {
+    piece->resize(kPiece);
+    const ssize_t n = ReadInterruptible(from, piece->data(), piece->size());
+    if (n < 0) return IoError("could not read", name, errno);
+    piece->resize(static_cast<size_t>(n));
+    return n > 0;
+  });
+}
+
+}  // namespace
+
+Result<TemporaryFile> SpoolPieces(const std::function<Result<bool>(std::string*)>& next) {
   TESSERA_ASSIGN(TemporaryFile file, TemporaryFile::Create());
   const int fd = open(file.path().c_str(), O_WRONLY | O_CLOEXEC);
   if (fd < 0) return IoError("could not open", file.path(), errno);
-  std::vector<char> piece(kPiece);
+  std::string piece;
   Status status;
   while (status.ok()) {
-    const ssize_t n = ReadInterruptible(from, piece.data(), piece.size());
-    if (n < 0) status = IoError("could not read", name, errno);
-    if (n <= 0) break;
-    status = WriteAll(fd, file.path(), piece.data(), static_cast<size_t>(n));
+    const Result<bool> more = Caught([&] { return next(&piece); });
+    status = more.status();
+    if (!more.ok() || !*more) break;
+    status = WriteAll(fd, file.path(), piece.data(), piece.size());
   }
   if (close(fd) != 0 && status.ok()) status = IoError("could not write", file.path(), errno);
   if (!status.ok()) return status;
   return file;
 }
-
-}  // namespace
 
 Result<TemporaryFile> SpoolStandardInput() { return Spool(STDIN_FILENO, "standard input"); }
 

@@ -34,6 +34,8 @@ class TemporaryFile {
 
 /// All that is left on standard input. Errors: kIo, kResource; kCancelled.
 Result<TemporaryFile> SpoolStandardInput();
+/// All pieces that `next` gives, until it gives false.
+Result<TemporaryFile> SpoolPieces(const std::function<Result<bool>(std::string*)>& next);
 /// All that comes from a pipe of that name. Errors: the same.
 Result<TemporaryFile> SpoolPipe(const std::string& path);
 

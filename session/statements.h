@@ -115,6 +115,9 @@ void SetSpoolOfFiles(SessionState* state);
 /// What is said of records that were left out.
 void WarnOfIgnored(SessionState* state, uint64_t ignored);
 
+/// The error where SessionOptions::files is false.
+Status FilesRefused();
+
 // copy_statements.cc
 Status CopyFrom(SessionState* state, const Statement& statement, ResultWriter* out);
 Status CopyTo(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, ResultWriter* out);

@@ -131,6 +131,7 @@ Result<std::vector<FileIdentity>> FileTables::FindFiles(const FileSpec& spec) {
 }
 
 Result<std::shared_ptr<const TableInfo>> FileTables::Find(const FileSpec& spec) {
+  TESSERA_TRY(refused_);
   const std::string key = spec.Key();
   // A statement that names a file twice reads it once.
   const auto at = std::ranges::find_if(entries_, [&](const auto& entry) { return entry->key == key; });

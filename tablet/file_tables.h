@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -32,6 +33,8 @@ class FileTables {
   ~FileTables();
 
   void SetSpool(Spool spool) { spool_ = std::move(spool); }
+  /// Find gives this error from now on.
+  void Refuse(Status error) { refused_ = std::move(error); }
   /// Forgets what the last statement used, and the files that were not used for long.
   void BeginStatement();
   /// The table of these files. Its rows may not be there yet; then they are estimates, and its statistics are bounds. Errors:
@@ -60,6 +63,7 @@ class FileTables {
   Status Forget(std::list<std::unique_ptr<Entry>>::iterator entry);
 
   Spool spool_;
+  Status refused_;
   std::unique_ptr<Database> database_;  ///< nullptr until rows are read
   std::list<std::unique_ptr<Entry>> entries_;
   std::vector<std::pair<std::string, std::string>> spooled_;  ///< names and where they are

@@ -32,8 +32,9 @@ constexpr Row kRows[] = {
 
 /// What no statement makes here: another engine's kinds (x / 0 is NULL, casts decide between functions), a GPU's error, and
 /// bugs.
-const std::set<std::string> kNoStatement = {"AmbiguousFunction", "DivisionByZero", "Constraint",
-                                            "InvalidEncoding",   "Device",         "Internal"};
+const std::set<std::string> kNoStatement = {"AmbiguousFunction", "DivisionByZero",   "Constraint",
+                                            "InvalidEncoding",   "Device",           "Internal",
+                                            "UndefinedPortal",   "ProtocolViolation"};
 
 class SqlStates : public testing::Test {
  protected:
@@ -48,8 +49,9 @@ class SqlStates : public testing::Test {
     fs::remove_all(folder_);
   }
 
-  std::unique_ptr<Session> Open(OpenMode mode) const {
+  std::unique_ptr<Session> Open(OpenMode mode, bool files = true) const {
     SessionOptions options;
+    options.files = files;
     options.directory = folder_ + "/db";
     options.mode = mode;
     options.device = DeviceChoice::kHost;
@@ -139,6 +141,14 @@ void SqlStates::FailWithFiles() {
   Fails("UndefinedFile", "COPY t FROM '" + folder_ + "/nowhere.csv'");
   Fails("Io", "COPY t FROM '" + folder_ + "'");
   Fails("DiskFull", "COPY (SELECT i FROM generate_series(1, 1000000) AS i) TO '/dev/full'");
+  session_ = Open(OpenMode::kReadWrite, false);
+  const std::string file = "'" + folder_ + "/short.csv'", folder = "'" + folder_ + "/export'";
+  for (const std::string& sql :
+       {"COPY t FROM " + file, "COPY t TO " + file, "SELECT * FROM " + file, "SELECT * FROM read_csv(" + file + ")",
+        "CREATE TABLE of_file AS SELECT * FROM " + file, "EXPORT DATABASE " + folder, "IMPORT DATABASE " + folder,
+        "VACUUM INTO " + folder})
+    Fails("InsufficientPrivilege", sql);
+  EXPECT_FALSE(fs::exists(folder_ + "/export"));
   for (const auto& entry : fs::directory_iterator(folder_ + "/db")) {
     if (entry.path().filename().string().starts_with("tablet-")) fs::resize_file(entry.path(), 10);
   }

@@ -1,6 +1,7 @@
 #include "compiler/bind/copy_binder.h"
 
 #include <algorithm>
+#include <cctype>
 #include <optional>
 #include <string>
 #include <utility>
@@ -46,8 +47,21 @@ struct CopyFormat {
   std::string null_string;
   char quote = '"';
   char escape = '"';
+  CopyForm form = CopyForm::kUnsaid;
+  bool has_delimiter = false, has_null = false;
   CopyFromOptions reads;  ///< what only COPY FROM takes
 };
+
+Status CheckTextFormat(const CopyFormat& format, int position) {
+  const char delimiter = format.has_delimiter ? format.delimiter : '\t';
+  if (delimiter == '\\' || delimiter == '.' || std::isalnum(static_cast<unsigned char>(delimiter)) != 0) {
+    return SqlError(ErrorKind::kInvalidParameterValue, std::string("COPY delimiter cannot be \"") + delimiter + "\"",
+                    position);
+  }
+  if (format.null_string.find(delimiter) == std::string::npos) return {};
+  return SqlError(ErrorKind::kInvalidParameterValue,
+                  "COPY delimiter character must not appear in the NULL specification", position);
+}
 
 /// An option of COPY FROM alone. False: it is none.
 Result<bool> BindReadOption(const std::string& name, const ParseNode& option, CopyFromOptions* reads) {
@@ -78,21 +92,23 @@ Result<bool> BindReadOption(const std::string& name, const ParseNode& option, Co
   return true;
 }
 
-Status BindCopyOptions(const ParseNode* options, bool is_from, CopyFormat* format) {
+Status BindCopyOptions(const ParseNode* options, bool is_from, bool has_file, CopyFormat* format) {
   bool has_escape = false;
-  int delimiter_position = -1;
+  int delimiter_position = -1, csv_option = -1;
   if (options != nullptr) {
     for (const ParseNode& option : *options) {
       const std::string name = LowerCase(option.Text(Field::k_defname));
       const int position = option.location();
+      if (name == "quote" || name == "escape") csv_option = position;
       if (name == "format") {
         const std::string text = LowerCase(OptionText(option));
-        if (text == "text" || text == "binary") {
+        if (text == "binary" || (text == "text" && has_file)) {
           return Unsupported("COPY format \"" + text + "\" is not supported", position,
                              "Formats are csv, parquet and arrow; DELIMITER and NULL of csv can be chosen.");
         }
-        if (text != "csv")
+        if (text != "csv" && text != "text")
           return SqlError(ErrorKind::kInvalidParameterValue, "COPY format \"" + text + "\" not recognized", position);
+        format->form = text == "csv" ? CopyForm::kCsv : CopyForm::kText;
       } else if (name == "delimiter" || name == "delim" || name == "sep") {
         TESSERA_TRY(ByteOption(option, "delimiter", &format->delimiter));
         delimiter_position = position;
@@ -107,6 +123,7 @@ Status BindCopyOptions(const ParseNode* options, bool is_from, CopyFormat* forma
         }
       } else if (name == "null" || name == "nullstr") {
         format->null_string = OptionText(option);
+        format->has_null = true;
         if (format->null_string.find_first_of("\r\n") != std::string::npos) {
           return SqlError(ErrorKind::kInvalidParameterValue,
                           "COPY null representation cannot use newline or carriage return", position);
@@ -135,6 +152,11 @@ Status BindCopyOptions(const ParseNode* options, bool is_from, CopyFormat* forma
         return Unsupported("COPY option \"" + name + "\" is not supported", position);
       }
     }
+  }
+  format->has_delimiter = delimiter_position >= 0;
+  if (format->form == CopyForm::kText) {
+    if (csv_option >= 0) return SqlError("COPY quote and escape are for the csv format only", csv_option);
+    return CheckTextFormat(*format, delimiter_position);
   }
   if (!has_escape) format->escape = format->quote;
   if (format->delimiter == format->quote)
@@ -237,6 +259,9 @@ Status BindCsvFrom(CopyFormat format, const std::vector<int>& columns, const std
   out->copy_from.quote = format.quote;
   out->copy_from.escape = format.escape;
   out->copy_from.columns = columns;
+  out->copy_from.form = format.form;
+  out->copy_from.has_delimiter = format.has_delimiter;
+  out->copy_from.has_null = format.has_null;
   return {};
 }
 
@@ -246,6 +271,9 @@ void SetCsvOptions(const CopyFormat& format, CopyToOptions* out) {
   out->null_string = format.null_string;
   out->quote = format.quote;
   out->escape = format.escape;
+  out->form = format.form;
+  out->has_delimiter = format.has_delimiter;
+  out->has_null = format.has_null;
 }
 
 }  // namespace
@@ -272,7 +300,7 @@ Status BindCopy(const ParseNode& copy, std::string_view sql, const Dialect& dial
     if (!is_from) out->setting = columnar.ToText();
   } else {
     TESSERA_TRY(CheckFileName(out->file, is_from, FindKeyword(sql, position, is_from ? "from" : "to")));
-    TESSERA_TRY(BindCopyOptions(options, is_from, &format));
+    TESSERA_TRY(BindCopyOptions(options, is_from, !out->file.empty(), &format));
   }
 
   std::vector<int> columns;

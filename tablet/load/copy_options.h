@@ -23,6 +23,13 @@ enum class TextEncoding : uint8_t { kUtf8, kUtf16, kLatin1 };
 class LoadRanks;
 struct TableSchema;
 
+/// Which format COPY is said to have.
+enum class CopyForm : uint8_t {
+  kUnsaid,  ///< CSV, or text with a client (session/copy_client.h)
+  kCsv,
+  kText,  ///< of PostgreSQL: from and to the standard streams, or a client
+};
+
 /// A quote or escape that is the NUL byte: there is none.
 struct CopyFromOptions {
   char delimiter = ',';
@@ -51,6 +58,8 @@ struct CopyFromOptions {
   std::atomic<uint64_t>* ignored = nullptr;   ///< gets how many were; may be nullptr
   std::vector<uint8_t> read;                  ///< by column: 0: nothing reads it, it becomes NULL; empty: all are read
   bool guessed = false;                       ///< types are those of a sample: an error says what can be done
+  CopyForm form = CopyForm::kUnsaid;
+  bool has_delimiter = false, has_null = false;  ///< it is said what these are, which for the text format are others
 };
 
 struct CopyToOptions {
@@ -59,6 +68,8 @@ struct CopyToOptions {
   std::string null_string;
   char quote = '"';
   char escape = '"';
+  CopyForm form = CopyForm::kUnsaid;
+  bool has_delimiter = false, has_null = false;  ///< as above
 };
 
 }  // namespace tessera

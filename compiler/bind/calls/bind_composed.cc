@@ -83,7 +83,8 @@ Result<ExprPtr> ExpressionBinder::BindRandom(int position) {
 Result<ExprPtr> ExpressionBinder::BindRandomUuid(int position) { return MakeRandomUuid(position); }
 
 Result<ExprPtr> ExpressionBinder::BindVersion(int position) {
-  return MakeConstant(Value::Text(std::string("Tessera ") + kVersion), position);
+  // (SQLAlchemy and others look for PostgreSQL's version in it.)
+  return MakeConstant(Value::Text(std::string("Tessera ") + kVersion + ", compatible with PostgreSQL 15.0"), position);
 }
 
 Result<ExprPtr> ExpressionBinder::BindFormatType(ExprPtr oid, ExprPtr modifier, int position) {
