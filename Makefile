@@ -32,7 +32,7 @@ endif
 # ---- What there is --------------------------------------------------------------------------------------------------
 
 # One run of the preprocessor answers for the compiler and every header. (\043 is a number sign.)
-HEADERS := nlohmann/json.hpp pg_query.h re2/re2.h utf8proc.h zstd.h sqlite3.h zlib.h fmt/core.h xxhash.h histedit.h gtest/gtest.h boost/context/fiber.hpp
+HEADERS := nlohmann/json.hpp pg_query.h re2/re2.h utf8proc.h zstd.h sqlite3.h zlib.h fmt/core.h xxhash.h histedit.h asio.hpp openssl/ssl.h gtest/gtest.h boost/context/fiber.hpp
 FOUND := $(if $(NOBUILD),,$(shell { printf '\043if __GNUC__ >= 12 || __clang_major__ >= 14\ngcc\n\043endif\n'; \
   printf '\043if __has_include(<fmt/core.h>)\n\043include <fmt/core.h>\n\043if FMT_VERSION / 10000 == 9\nfmt9\n\043endif\n\043endif\n'; \
   printf '\043if __has_include(<%s>)\n%s\n\043endif\n' $(foreach h,$(HEADERS),$h $h); } | \
@@ -54,6 +54,10 @@ CUDA_ARCHS ?= $(or $(GPU_ARCHS),80 90)
 MPICXX_FOUND := $(shell command -v mpicxx 2>/dev/null)
 MPICXX := $(if $(MPICXX_FOUND),$(shell printf '\043if __has_include(<mpi.h>)\n$(MPICXX_FOUND)\n\043endif\n' | \
   $(MPICXX_FOUND) -std=c++20 -x c++ -E -P - 2>/dev/null))
+
+# The server (tessera --serve) needs both; without them the rest is built all the same.
+MISSING_SERVER := $(strip $(if $(call Has,asio.hpp),,libasio-dev) \
+  $(if $(and $(call Has,openssl/ssl.h),$(call HasLibrary,ssl.a)),,libssl-dev))
 
 # The packages that a build, and the tests, lack.
 MISSING := $(strip $(if $(call Has,gcc),,g++) \
@@ -95,7 +99,7 @@ LDFLAGS += -fsanitize=$(SANITIZE)
 endif
 # libpg_query, RE2 and utf8proc are static, because few machines have them. The former's archive exports functions of an old xxhash; ours is inlined
 # from the header (XXH_INLINE_ALL), so the two never meet.
-LIBS := -lsqlite3 -l:libpg_query.a -l:libre2.a -l:libutf8proc.a -l:libzstd.a -lz -ledit -ldl
+LIBS := $(if $(MISSING_SERVER),,-l:libssl.a -l:libcrypto.a) -lsqlite3 -l:libpg_query.a -l:libre2.a -l:libutf8proc.a -l:libzstd.a -lz -ledit -ldl
 # The kernels' host side alone sees CUDA's headers, so that with and without a toolkit the rest is the same objects; and
 # campaigns that call CUDA themselves.
 GPU_TORTURE_SOURCES := tests/torture/cuda_calls.cc tests/torture/gpu_neighbour.cc
@@ -111,7 +115,7 @@ CCACHE_CXX := $(CCACHE:%=CCACHE_DEPEND=1 CCACHE_SLOPPINESS=pch_defines,time_macr
 
 KERNEL_FOLDERS := kernels $(wildcard kernels/*/)
 KERNEL_FOLDERS := $(KERNEL_FOLDERS:%/=%)
-FOLDERS := $(shell find base tablet compiler vm session shell capi data_gen mpi tools -type d) $(KERNEL_FOLDERS)
+FOLDERS := $(shell find base tablet compiler vm session server shell capi data_gen mpi tools -type d) $(KERNEL_FOLDERS)
 SOURCES := $(filter-out $(EXCLUDE),$(wildcard $(FOLDERS:%=%/*.cc)))
 ifneq ($(NVCC),)
 SOURCES := $(filter-out kernels/no_gpu.cc,$(SOURCES))
@@ -135,7 +139,8 @@ ARROW_LIBRARIES := $(notdir $(foreach l,arrow parquet,$(firstword $(sort $(wildc
 ifneq ($(PYARROW),)
 ARROW_OBJECT := $(B)/tessera_arrow.so
 endif
-TEST_SOURCES := $(filter-out $(EXCLUDE),$(wildcard tests/*.cc))
+SOURCES := $(filter-out $(if $(MISSING_SERVER),$(filter-out server/no_server.cc,$(wildcard server/*.cc)),server/no_server.cc),$(SOURCES))
+TEST_SOURCES := $(filter-out $(EXCLUDE) $(if $(MISSING_SERVER),tests/server_messages_test.cc),$(wildcard tests/*.cc))
 TORTURE_SOURCES := $(filter-out $(EXCLUDE) $(if $(NVCC),,$(GPU_TORTURE_SOURCES)),$(wildcard tests/torture/*.cc))
 FUZZ_SOURCES := $(wildcard tests/fuzz/*.cc)
 include bench/bench.mk
@@ -143,8 +148,9 @@ include bench/bench.mk
 # Where hardly anything runs: neither for each row nor for each query of the ledger (tests/ledger). A function of the
 # standard library that cold and hot sources both have may be linked from either.
 HOT := $(addprefix mpi/,mpi_exchange.cc packed_numbers.cc row_traffic.cc) $(addprefix capi/,arrow_array.cc arrow_values.cc) \
+  $(addprefix server/,messages.cc row_sender.cc wire_values.cc) session/copy_text.cc \
   $(addprefix compiler/bind/bind_,expression.cc function.cc operator.cc type.cc)
-COLD := $(filter-out $(HOT),$(wildcard compiler/bind/bind_*.cc compiler/bind/calls/*.cc session/*.cc shell/*.cc capi/*.cc mpi/*.cc tools/*.cc)) \
+COLD := $(filter-out $(HOT),$(wildcard compiler/bind/bind_*.cc compiler/bind/calls/*.cc session/*.cc server/*.cc shell/*.cc capi/*.cc mpi/*.cc tools/*.cc)) \
   $(foreach s,catalog_query co_location conversion_generator copy_binder decorrelate error_format exchange_joins fold_aggregates \
     generate_window grouping_sets hoist key_spans nearest_name partial_aggregate plan plan_text ranked_rows row_rules script \
     split_grouping split_windows statement_option stored_columns type_binder,$(filter compiler/%/$s.cc,$(SOURCES))) \

@@ -236,7 +236,7 @@ Status CopyTo(SessionState* state, const Compiled& compiled, const Snapshot& sna
   TESSERA_TRY(writer->Close());
   state->timing.rows = rows;
   if (client != nullptr) {
-    TESSERA_TRY(client->BeginWrite(names.size()));
+    TESSERA_TRY(client->BeginWrite(compiled.program->columns.size()));
     TESSERA_TRY(spool.ForEachPiece([&](std::string text) { return client->Write(std::move(text)); }));
   } else if (statement.file.empty()) {
     return spool.ForEachPiece([&](const std::string& text) { return out->Text(text); });

@@ -116,6 +116,44 @@ Status TakeStatisticsFile(const std::string&, const char* value, CommandLine* li
   return Status::Ok();
 }
 
+template <auto field, auto value>
+Status AssignServer(const std::string&, const char*, CommandLine* line) {
+  line->server.*field = value;
+  return Status::Ok();
+}
+
+template <auto field>
+Status TakeServerText(const std::string&, const char* value, CommandLine* line) {
+  line->server.*field = value;
+  return Status::Ok();
+}
+
+/// [HOST:]PORT, with an IPv6 address in brackets.
+Status TakeServe(const std::string& name, const char* value, CommandLine* line) {
+  const std::string_view text = value;
+  const size_t colon = text.rfind(':');
+  std::string_view host = colon == text.npos ? std::string_view() : text.substr(0, colon);
+  const bool in_brackets = host.size() > 2 && host.front() == '[' && host.back() == ']';
+  if (in_brackets) host = host.substr(1, host.size() - 2);
+  if ((colon != text.npos && host.empty()) || (!in_brackets && host.find(':') != host.npos))
+    return Usage(name + " takes PORT, HOST:PORT or [IPV6]:PORT: not \"" + std::string(text) + "\"");
+  if (!host.empty()) line->server.host = host;
+  line->serves = true;
+  TESSERA_ASSIGN(line->server.port, Count(name, colon == text.npos ? text : text.substr(colon + 1), 0, 65'535));
+  return Status::Ok();
+}
+
+Status TakeMaxConnections(const std::string& name, const char* value, CommandLine* line) {
+  TESSERA_ASSIGN(line->server.max_connections, Count(name, value, 1, 100'000));
+  return Status::Ok();
+}
+
+Status TakeAuthenticationTimeout(const std::string& name, const char* value, CommandLine* line) {
+  TESSERA_ASSIGN(const int seconds, Count(name, value, 1, 600));
+  line->server.authentication_timeout = seconds * 1000;
+  return Status::Ok();
+}
+
 Status TakeThreads(const std::string& name, const char* value, CommandLine* line) {
   TESSERA_ASSIGN(line->session.threads, Count(name, value, 1, kMaxThreads));
   return Status::Ok();
@@ -135,6 +173,8 @@ struct Option {
 };
 
 constexpr Option kOptions[] = {
+    {"authenticate-all", no_argument, AssignServer<&server::ServerOptions::authenticate_all, true>},
+    {"authentication-timeout", required_argument, TakeAuthenticationTimeout},
     {"bail", no_argument, Assign<&CommandLine::bail, true>},
     {"batch", no_argument, Assign<&CommandLine::batch, true>},
     {"box", no_argument, Assign<&CommandLine::format, ResultFormat::kBox>},
@@ -145,6 +185,7 @@ constexpr Option kOptions[] = {
     {"device", required_argument, TakeDevice},
     {"echo", no_argument, Assign<&CommandLine::echo, true>},
     {"file", required_argument, TakeInput<CommandLineInput::Kind::kFile>, 'f'},
+    {"files", no_argument, AssignServer<&server::ServerOptions::files, true>},
     {"format", required_argument, TakeFormat},
     {"gpu-memory", required_argument, TakeSize<&SessionOptions::gpu_memory>},
     {"header", no_argument, Assign<&CommandLine::headers, true>},
@@ -155,6 +196,7 @@ constexpr Option kOptions[] = {
     {"line", no_argument, Assign<&CommandLine::format, ResultFormat::kLine>},
     {"list", no_argument, Assign<&CommandLine::format, ResultFormat::kList>},
     {"markdown", no_argument, Assign<&CommandLine::format, ResultFormat::kMarkdown>},
+    {"max-connections", required_argument, TakeMaxConnections},
     {"memory", required_argument, TakeSize<&SessionOptions::memory_limit>},
     {"no-bail", no_argument, Assign<&CommandLine::bail, false>},
     {"noheader", no_argument, Assign<&CommandLine::headers, false>},
@@ -162,12 +204,18 @@ constexpr Option kOptions[] = {
     {"ranks", required_argument, TakeCount<&CommandLine::ranks, 1, kMostRanks>},
     {"readonly", no_argument, TakeReadOnly},
     {"repeat", required_argument, TakeCount<&CommandLine::repeat, 1, kMostRuns>},
+    {"role", required_argument, TakeText<&CommandLine::role>},
+    {"roles", required_argument, TakeServerText<&server::ServerOptions::roles_file>},
     {"scatter", no_argument, TakeScatter},
     {"separator", required_argument, TakeSeparator},
+    {"serve", required_argument, TakeServe},
+    {"socket-folder", required_argument, TakeServerText<&server::ServerOptions::socket_folder>},
     {"stats", required_argument, TakeStatistics},
     {"stats-file", required_argument, TakeStatisticsFile},
     {"threads", required_argument, TakeThreads},
     {"timer", no_argument, Assign<&CommandLine::timer, true>},
+    {"tls-certificate", required_argument, TakeServerText<&server::ServerOptions::tls_certificate>},
+    {"tls-key", required_argument, TakeServerText<&server::ServerOptions::tls_key>},
     {"trace", required_argument, TakeTrace},
     {"version", no_argument, Assign<&CommandLine::version, true>},
     {"warmup", required_argument, TakeCount<&CommandLine::warmup, 0, kMostRuns>},
@@ -245,6 +293,9 @@ Result<CommandLine> ParseCommandLine(int argc, char** argv) {
     TESSERA_TRY(option->take("--" + std::string(option->name), optarg, &line));
   }
   for (int i = optind; i < argc; ++i) TakeWord(argv[i], &is_named, &line);
+  if (line.serves && line.session.directory.empty()) return Usage("--serve needs the directory of a database");
+  if (line.serves && line.ranks != 0) return Usage("--serve runs without ranks; leave --ranks out");
+  if (line.serves && !line.inputs.empty()) return Usage("--serve takes its statements from clients, not from -c or -f");
   if (!line.hostfile.empty() && line.ranks == 0) return Usage("--hostfile says where ranks run; --ranks N how many");
   return line;
 }
@@ -290,6 +341,24 @@ editing and history if that is a terminal.
   --ranks N         run on N ranks, started by mpirun (with a terminal for rank 0)
   --hostfile FILE   the machines of the ranks, as mpirun takes it (default: this one)
   --scatter         on ranks: send the other ranks their tablets, even if they see the directory
+
+  --serve [HOST:]PORT
+                    serve DATABASE_DIR to clients of PostgreSQL until SIGTERM (HOST: 127.0.0.1,
+                    which with the Unix socket is for processes of this machine)
+  --socket-folder DIR
+                    of the Unix socket (default: /tmp; "": none)
+  --max-connections N
+                    clients at once (default: 100)
+  --authentication-timeout N
+                    seconds in which a client has to log in (default: 60)
+  --roles FILE      who may connect from other machines: lines as --role makes them
+  --authenticate-all
+                    ask processes of this machine, too, for a password
+  --role NAME       print the line of NAME for a roles file; the password is read from standard
+                    input
+  --files           let statements of clients name files of this machine
+  --tls-certificate FILE, --tls-key FILE
+                    encrypt connections whose client asks for it
 
   --version, --help
 

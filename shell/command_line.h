@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "server/server.h"
 #include "session/session.h"
 #include "shell/rank_statistics_text.h"
 #include "shell/result_text.h"
@@ -41,6 +42,9 @@ struct CommandLine {
   std::string init_file;                       ///< run first; "": ~/.tesserarc, if there is a prompt
   std::vector<std::string> commands;           ///< -cmd: run next
   std::vector<CommandLineInput> inputs;        ///< -c, -f and words in their order; none: standard input
+  bool serves = false;                         ///< --serve
+  server::ServerOptions server;
+  std::string role;  ///< --role: whose line is wanted; "": none
   bool help = false;
   bool version = false;
 };

@@ -13,8 +13,10 @@
 #include "mpi/cluster.h"
 #include "shell/command_line.h"
 #include "shell/exit_status.h"
+#include "shell/plan_tree_text.h"
 #include "shell/ranks_launcher.h"
 #include "shell/shell.h"
+#include "shell/statistics_text.h"
 #include "tablet/catalog/temporary_directory.h"
 
 namespace tessera {
@@ -28,6 +30,28 @@ void PrintError(const Status& error) noexcept {
   }
 }
 
+/// For --role: the password is the first line of standard input.
+int PrintRole(const std::string& role) {
+  std::string password;
+  for (int c; (c = std::getchar()) != EOF && c != '\n';) password += static_cast<char>(c);
+  const Result<std::string> line = server::RoleLine(role, password);
+  if (line.ok()) return std::puts(line->c_str()) >= 0 && std::fflush(stdout) == 0 ? kExitOk : kExitUsage;
+  PrintError(line.status());
+  return kExitUsage;
+}
+
+int Serve(CommandLine* line) {
+  line->server.explain_text = [](const Explanation& explanation) {
+    return explanation.form->json ? PlanTreeJson(explanation) : PlanTreeText(explanation, 0);
+  };
+  line->server.analysis_text = [](const Analysis& analysis) { return "\n" + StatisticsText(analysis); };
+  const Status status = server::RunServer(line->session, line->server,
+                                          [](const std::string& text) { fmt::print(stderr, "tessera: {}\n", text); });
+  if (status.ok()) return kExitOk;
+  PrintError(status);
+  return kExitUsage;
+}
+
 int Run(int argc, char** argv, Cluster* cluster) {
   Result<CommandLine> line = ParseCommandLine(argc, argv);
   if (!line.ok()) {
@@ -37,6 +61,11 @@ int Run(int argc, char** argv, Cluster* cluster) {
   if (line->help || line->version) {
     const std::string text = line->help ? UsageText() : fmt::format("tessera {}\n", kVersion);
     return std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0 ? kExitOk : kExitUsage;
+  }
+  if (!line->role.empty()) return PrintRole(line->role);
+  if (line->serves && cluster != nullptr) {
+    fmt::print(stderr, "tessera: --serve runs without ranks: start it without mpirun\n");
+    return kExitUsage;
   }
   // Scripts that cannot be read are known before anything runs.
   std::vector<std::string> files;
@@ -59,6 +88,7 @@ int Run(int argc, char** argv, Cluster* cluster) {
   // mpirun gives rank 0 a terminal of its own for standard output, wherever that goes in the end.
   if (cluster != nullptr && !line->format && !IsControllingTerminal(STDOUT_FILENO)) line->format = ResultFormat::kCsv;
   if (!line->session.directory.empty()) RemoveAbandonedDirectories();  // (else the session does)
+  if (line->serves) return Serve(&*line);
   Result<std::unique_ptr<Session>> session = Session::Open(line->session);
   if (!session.ok()) {
     PrintError(session.status());
