@@ -505,7 +505,8 @@ TEST(Describe, ColumnsAndParametersOfQueries) {
             "(DECIMAL(38,6), TIMESTAMP WITH TIME ZONE) -> x DECIMAL(38,6), y TIMESTAMP WITH TIME ZONE");
   EXPECT_EQ(Described(s, "SELECT $1 AS x", {SqlType::Of(TypeId::kDate)}), "(DATE) -> x DATE");
   EXPECT_EQ(Described(s, "VALUES (1, 'x')"), "column1 INTEGER, column2 TEXT");
-  EXPECT_EQ(Described(s, "SELECT b FROM t TABLESAMPLE bernoulli ($1) WHERE a = $2"), "(DOUBLE PRECISION, ?) -> b DECIMAL(8,2)");
+  EXPECT_EQ(Described(s, "SELECT b FROM t TABLESAMPLE bernoulli ($1) WHERE a = $2"),
+            "(DOUBLE PRECISION, ?) -> b DECIMAL(8,2)");
   // It has not run.
   EXPECT_EQ(Described(s, "SELECT 1 / 0 * a AS x FROM t, (VALUES (1)) v (y)"), "x INTEGER");
 }
