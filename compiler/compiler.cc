@@ -33,6 +33,8 @@ void Tell(const Snapshot& snapshot, const PlanOptions& options, Dialect* dialect
   dialect->macros = &snapshot.macros;
   dialect->variables = options.variables;
   dialect->files = options.files;
+  dialect->sequences = options.sequences;
+  dialect->relations = &snapshot;
   if (options.caches) dialect->caches = &options.caches;
 }
 

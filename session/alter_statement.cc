@@ -107,10 +107,15 @@ Status Alter(SessionState* state, std::string_view sql, const Compiled& compiled
   state->settings.device = DeviceChoice::kHost;  // a GPU's rows come in any order
   TESSERA_ASSIGN(Database* const database, DatabaseOf(state, compiled.statement.table));
   TESSERA_TRY(CopyTypes(state, compiled.statement.schema));
+  std::shared_ptr<const Snapshot> seen = snapshot;
+  if (NeedsSequences(compiled.statement)) {
+    TESSERA_TRY(ChangeSequencesOf(state, compiled.statement));
+    TESSERA_ASSIGN(seen, SnapshotOf(state));
+  }
   TESSERA_ASSIGN(const std::unique_ptr<TableAlteration> alteration, database->Alter(compiled.statement.table));
   // The table is that of this moment: no other process changes it until the commit.
   TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> now, SnapshotOf(state));
-  if (IsSame(*now, *snapshot)) return AlterRows(state, compiled, *now, alteration.get(), out);
+  if (IsSame(*now, *seen)) return AlterRows(state, compiled, *now, alteration.get(), out);
   TESSERA_ASSIGN(const Compiled anew, Compile(sql, *now, PlanOptionsOf(*state), &state->random));
   if (anew.statement.kind == Statement::Kind::kNotice) return out->Done(anew.statement.notice);
   // (DROP INDEX may mean another table by now.)

@@ -15,6 +15,7 @@
 #include "session/settings_scope.h"
 #include "session/statements.h"
 #include "session/transaction.h"
+#include "tablet/catalog/qualified_name.h"
 #include "tablet/files/directory_lock.h"
 #include "tablet/files/io_error.h"
 #include "tablet/files/new_directory.h"
@@ -95,6 +96,7 @@ Status Export(SessionState* state, const DatabaseCommand& command, const Stateme
   std::set<std::string> files;
   uint64_t rows = 0;
   NoResult none;
+  for (const Sequence& sequence : snapshot->names.sequences) after += SetSequenceText(sequence);
   for (const SchemaEntry& entry : WholeSchema(*snapshot)) {
     schema += entry.text;
     if (entry.table == nullptr) continue;
@@ -104,7 +106,7 @@ Status Export(SessionState* state, const DatabaseCommand& command, const Stateme
       continue;
     }
     for (const ForeignKey& key : table.foreign_keys) after += AddForeignKeyText(table, key);
-    const std::string file = FileOf(entry.name, &files);
+    const std::string file = FileOf(ShownName(entry.name), &files);
     const std::string copy = fmt::format("COPY {} ({})", QuotedName(entry.name), ColumnsOf(table));
     TESSERA_TRY(run(fmt::format("{} TO {} ({})", copy, QuotedText(directory.path() + "/" + file), options), &none));
     rows += state->timing.rows;
@@ -147,7 +149,7 @@ Status RunScript(const std::string& directory, const char* name, bool loads, con
                         "Such a file has CREATE, ALTER, COMMENT, INSERT, SET and SELECT.");
       }
       const std::string word = FirstWordOf(statement.sql);
-      if (!loads || word == "alter" || word == "refresh") return run(statement.sql, &none);
+      if (!loads || word == "alter" || word == "refresh" || word == "select") return run(statement.sql, &none);
       TESSERA_ASSIGN(const std::string copy, CopyFromOther(statement.sql, directory));
       return run(copy, &none);
     };

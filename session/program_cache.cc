@@ -34,11 +34,12 @@ uint64_t BytesOf(const vm::Program& program) {
 /// see Dependencies. A field more is a name more here, so that none can be forgotten.
 bool ChooseAlike(const PlanOptions& x, const PlanOptions& y) {
   const auto& [join, grid_pruning, zone, ranks, join_exchange, broadcast_bytes, exchange_bytes, exchange_above,
-               key_spans, grid_from_matches, invisible_join, read_runs, on_device, caches, files, variables, parameters,
-               run_query] = x;
+               key_spans, grid_from_matches, invisible_join, read_runs, on_device, caches, files, variables, sequences,
+               parameters, run_query] = x;
   (void)caches;
   (void)files;  // a program that reads one is not kept
   (void)variables;
+  (void)sequences;   // their values are of a moment
   (void)parameters;  // they are part of the key
   (void)run_query;
   return join == y.join && grid_pruning == y.grid_pruning && zone == y.zone && ranks == y.ranks &&
@@ -108,6 +109,7 @@ void ProgramCache::Keep(std::string_view key, std::shared_ptr<const vm::Program>
   kept.caches = {};
   kept.files = nullptr;
   kept.variables = nullptr;
+  kept.sequences = nullptr;
   kept.parameters = nullptr;
   kept.run_query = {};
   bytes_ += bytes;

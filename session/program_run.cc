@@ -105,6 +105,7 @@ PlanOptions PlanOptionsOf(const SessionState& state) {
   };
   out.variables = &state.variables;
   out.files = &state.files;
+  out.sequences = state.sequences.get();
   out.parameters = state.parameters;
   if (state.cluster == nullptr) return out;
   out.ranks = state.cluster->ranks();

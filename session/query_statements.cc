@@ -147,7 +147,9 @@ Status CreateTable(SessionState* state, const Compiled& compiled, const Snapshot
   TESSERA_TRY(CopyTypes(state, schema));
   if (compiled.program == nullptr) {
     TESSERA_TRY(s.or_replace ? database->ReplaceTable(schema) : database->CreateTable(schema, s.if_exists));
-    return was_there ? Status::Ok() : NoteOnCommit(state, s);
+    if (was_there) return Status::Ok();
+    TESSERA_TRY(AddSequences(state, s));
+    return NoteOnCommit(state, s);
   }
   CopyFromOptions options;
   if (const std::unique_ptr<FileReader> file = WholeFile(state, s, &options)) {

@@ -65,6 +65,12 @@ bool Changes(const Statement& s) {
     case Statement::Kind::kCreateView:
       return !s.view->temporary;
     case Statement::Kind::kDropView:
+    case Statement::Kind::kCreateSequence:
+    case Statement::Kind::kAlterSequence:
+    case Statement::Kind::kDropSequence:
+    case Statement::Kind::kCreateSchema:
+    case Statement::Kind::kDropSchema:
+    case Statement::Kind::kComment:
       break;
   }
   return true;
@@ -232,6 +238,7 @@ class Session::Impl {
       return RunDatabaseCommand(&state_, command, other, out);
     };
     Status status = run();
+    if (!status.ok()) state_.sequences->Forget();
     if (!status.ok()) state_.transaction.has_failed = state_.transaction.is_open;
     return status;
   }
@@ -243,6 +250,7 @@ class Session::Impl {
     if (!MayAddToWaiting(sql)) TESSERA_TRY(StoreWaiting(&state_));
     TESSERA_ASSIGN(std::shared_ptr<const Snapshot> snapshot, SnapshotOf(&state_));
     TESSERA_TRY(RunText(sql, snapshot, Clock::now(), out));
+    TESSERA_TRY(state_.sequences->Store());
     return state_.transaction.is_open ? Status::Ok() : RunOnCommit(&state_);
   }
 
@@ -312,6 +320,11 @@ class Session::Impl {
   Status RunCompiled(std::string_view sql, Compiled compiled, std::shared_ptr<const Snapshot> snapshot,
                      ResultWriter* out) {
     if (!Changes(compiled.statement)) return RunBound(sql, &compiled, snapshot, out);
+    if (NeedsSequences(compiled.statement) && !state_.transaction.is_open) {
+      return RunAlone(&state_, out, [&](ResultWriter* held) {
+        return RunCompiled(sql, std::move(compiled), std::move(snapshot), held);
+      });
+    }
     TESSERA_ASSIGN(std::shared_ptr<const Snapshot> now, BeginChange(&state_, &compiled.statement, snapshot));
     const bool alone = !state_.transaction.is_open && TouchesForeignKeys(compiled.statement, *snapshot);
     if (alone) {
@@ -385,6 +398,7 @@ Status RunStatement(SessionState* state, const Compiled& compiled, const Snapsho
     case Statement::Kind::kTruncate: {
       TESSERA_ASSIGN(Database* const database, ChangedDatabase(state, s));
       TESSERA_TRY(database->Truncate(s.tables));
+      TESSERA_TRY(ChangeSequencesOf(state, s));
       return out->Done("TRUNCATE TABLE");
     }
     case Statement::Kind::kCreateType:
@@ -408,11 +422,24 @@ Status RunStatement(SessionState* state, const Compiled& compiled, const Snapsho
     case Statement::Kind::kRefreshView:
       TESSERA_TRY(RefreshView(state, s));
       return out->Done("REFRESH MATERIALIZED VIEW");
+    case Statement::Kind::kCreateSequence:
+    case Statement::Kind::kAlterSequence:
+    case Statement::Kind::kDropSequence:
+      return ChangeSequence(state, s, out);
+    case Statement::Kind::kCreateSchema:
+    case Statement::Kind::kDropSchema:
+      return ChangeSchemaNames(state, s, out);
+    case Statement::Kind::kComment:
+      return SetComment(state, s, out);
     case Statement::Kind::kCopyFrom:
       return CopyFrom(state, s, out);
     case Statement::Kind::kCopyTo:
       return CopyTo(state, compiled, snapshot, out);
     case Statement::Kind::kSet:
+      if (s.setting == "search_path") {
+        state->search_path = s.tables;
+        return out->Done("SET");
+      }
       TESSERA_TRY(Set(state, s.setting, s.value));
       return out->Done("SET");
     case Statement::Kind::kNotice:

@@ -3,6 +3,7 @@
 #include "session/session_state.h"
 
 #include <algorithm>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -36,8 +37,12 @@ Result<std::shared_ptr<const Snapshot>> SessionState::WithTemporary(std::shared_
     TESSERA_ASSIGN(of_session, temporary->Read());
   }
   const bool has_tables = of_session != nullptr && !of_session->tables.empty();
-  if (temporary_views.empty() && !has_tables) return snapshot;
+  if (temporary_views.empty() && !has_tables && search_path.empty()) return snapshot;
   auto all = std::make_shared<Snapshot>(*snapshot);
+  for (const std::string& schema : search_path) {  // those that are there
+    const bool is_default = schema == "public" || schema == "main";
+    if (is_default || std::ranges::count(all->names.schemas, schema) > 0) all->path.push_back(is_default ? "" : schema);
+  }
   all->views.insert(all->views.end(), temporary_views.begin(), temporary_views.end());
   std::sort(all->views.begin(), all->views.end(), ViewLess);
   if (has_tables) {

@@ -18,6 +18,7 @@
 #include "session/prepared_statements.h"
 #include "session/program_cache.h"
 #include "session/session.h"
+#include "session/session_sequences.h"
 #include "session/settings.h"
 #include "session/transaction.h"
 #include "tablet/database.h"
@@ -62,11 +63,13 @@ struct SessionState {
   std::function<void(const Progress&)> progress;
   std::map<std::string, Value, std::less<>> variables;  ///< of SET VARIABLE
   Views temporary_views;
+  std::vector<std::string> search_path;  ///< as SET has it; empty: the default schema alone
   mutable FileTables files;  ///< that statements read; the compiler looks for them
   RandomState random{std::random_device()(), 0};
   SessionTransaction transaction;
   ProgramCache programs;                    ///< of queries that have run
   std::shared_ptr<vm::StringPool> strings;  ///< of the query that runs, if its program was kept
+  std::unique_ptr<SessionSequences> sequences = std::make_unique<SessionSequences>(this);
   PreparedStatements prepared;
   // Of the running or the last statement:
   const std::vector<Value>* parameters = nullptr;  ///< what $1 and so on stand for; nullptr: there may be none

@@ -87,6 +87,22 @@ Status DropViews(SessionState* state, const Statement& statement);
 /// Computes the rows of a materialised view anew, in one commit. Errors: its query gives other columns now.
 Status RefreshView(SessionState* state, const Statement& statement);
 
+// schema_statements.cc
+/// CREATE and DROP SCHEMA.
+Status ChangeSchemaNames(SessionState* state, const Statement& statement, ResultWriter* out);
+/// COMMENT ON what is no table.
+Status SetComment(SessionState* state, const Statement& statement, ResultWriter* out);
+
+// sequence_statements.cc
+/// CREATE, ALTER and DROP SEQUENCE.
+Status ChangeSequence(SessionState* state, const Statement& statement, ResultWriter* out);
+/// Those of a table that has been made, or got columns that need them.
+Status AddSequences(SessionState* state, const Statement& statement);
+/// Those of TRUNCATE ... RESTART IDENTITY and of ALTER TABLE, before it changes the table.
+Status ChangeSequencesOf(SessionState* state, const Statement& statement);
+/// Whether it takes values of sequences for rows that it stores, or makes sequences: then it is a transaction of its own.
+bool NeedsSequences(const Statement& statement);
+
 // vacuum_statement.cc
 /// Writes the tables anew, each in one commit: in the order of cluster_by, packed for `compression` ("": for what the
 /// session's setting says). Errors: no such table; `compression` is none of the setting's values.

@@ -7,6 +7,7 @@
 // Start at: RunTransactionCommand, SnapshotOf, BeginChange. The thread of the session.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -74,6 +75,9 @@ Status StoreWaiting(SessionState* state);
 
 /// Undoes what is open, which has then failed.
 void TimeOutTransaction(SessionState* state) noexcept;
+
+/// Runs a statement as a transaction of its own. What it returns is handed to `out` after the commit.
+Status RunAlone(SessionState* state, ResultWriter* out, const std::function<Status(ResultWriter*)>& run);
 
 /// Undoes what is open. The end of a session does that.
 void RollBack(SessionState* state) noexcept;

@@ -6,6 +6,7 @@
 #include "compiler/parse/sql_scanner.h"
 #include "compiler/parse/transaction_command.h"
 #include "session/foreign_keys.h"
+#include "session/held_result.h"
 #include "session/same_snapshot.h"
 #include "session/session_state.h"
 #include "session/statements.h"
@@ -303,7 +304,25 @@ void TimeOutTransaction(SessionState* state) noexcept {
   t.temporary_views = state->temporary_views;
 }
 
+Status RunAlone(SessionState* state, ResultWriter* out, const std::function<Status(ResultWriter*)>& run) {
+  state->transaction = {};
+  state->transaction.is_open = true;
+  state->transaction.temporary_views = state->temporary_views;
+  HeldResult held;
+  Status status = Caught([&] { return run(&held); });
+  if (status.ok()) status = StoreWaiting(state);
+  if (status.ok()) status = state->sequences->Store();
+  if (status.ok()) status = CheckDeferred(state);
+  if (!status.ok()) {
+    RollBack(state);
+    return status;
+  }
+  TESSERA_TRY(Commit(state));
+  return held.Show(out);
+}
+
 void RollBack(SessionState* state) noexcept {
+  state->sequences->Forget();
   if (state->transaction.is_open) state->temporary_views.swap(state->transaction.temporary_views);
   state->transaction = {};
   for (Database* const database : {state->database.get(), state->temporary.get()}) {

@@ -335,24 +335,35 @@ Status DotCommands::Read(const Arguments& arguments) {
 
 Status DotCommands::Schema(const Arguments& arguments) {
   TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> snapshot, shell_->session_->Tables());
+  // A name with its schema or alone.
+  const auto is_asked = [&](const std::string& name) {
+    return arguments.empty() || Matches(arguments[0], BaseName(name)) || Matches(arguments[0], ShownName(name));
+  };
   std::string out;
   std::vector<std::string_view> names;
-  std::vector<const TableSchema*> tables, materialized;
+  std::vector<const TableInfo*> tables, materialized;
   for (const std::shared_ptr<const TableInfo>& table : snapshot->tables) {
     const TableSchema& schema = table->schema;
     const size_t of_schema = SchemaOfName(schema.name).size();
     names.push_back(std::string_view(schema.name).substr(of_schema > 0 ? of_schema + 1 : 0));
     if (schema.materialized) {
-      materialized.push_back(&schema);
-    } else if (arguments.empty() || Matches(arguments[0], std::string(names.back()))) {
-      tables.push_back(&schema);
+      materialized.push_back(table.get());
+    } else if (is_asked(schema.name)) {
+      tables.push_back(table.get());
     }
   }
-  out += CreateTablesText(std::move(tables));
-  const std::vector<SchemaEntry> entries = InOrderOfUse(snapshot->views, materialized, snapshot->macros);
+  for (const std::string& schema : snapshot->names.schemas) {
+    if (arguments.empty()) out += "CREATE SCHEMA " + QuotedName(schema) + ";\n";
+  }
+  for (const Sequence& sequence : snapshot->names.sequences) {
+    if (sequence.table_id == 0 && is_asked(sequence.name)) out += CreateSequenceText(sequence);
+  }
+  out += CreateTablesText(std::move(tables), snapshot->names);
+  const std::vector<SchemaEntry> entries =
+      InOrderOfUse(snapshot->views, materialized, snapshot->macros, snapshot->names);
   for (const SchemaEntry& entry : entries) {
     names.emplace_back(entry.name);
-    if (arguments.empty() || Matches(arguments[0], entry.name)) out += entry.text;
+    if (is_asked(entry.name)) out += entry.text;
   }
   if (out.empty() && !arguments.empty()) {
     const std::string nearest = NearestName(arguments[0], names);
@@ -372,8 +383,8 @@ Status DotCommands::Separator(const Arguments& arguments) {
 Status DotCommands::Tables(const Arguments& arguments) {
   TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> snapshot, shell_->session_->Tables());
   std::set<std::string> names;
-  for (const std::shared_ptr<const TableInfo>& table : snapshot->tables) names.insert(BaseName(table->schema.name));
-  for (const std::shared_ptr<const ViewSchema>& view : snapshot->views) names.insert(view->name);
+  for (const std::shared_ptr<const TableInfo>& table : snapshot->tables) names.insert(ShownName(table->schema.name));
+  for (const std::shared_ptr<const ViewSchema>& view : snapshot->views) names.insert(ShownName(view->name));
   std::string out;
   for (const std::string& name : names) {
     if (arguments.empty() || Matches(arguments[0], name)) out += name + "\n";

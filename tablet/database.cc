@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "tablet/catalog/database_directory.h"
 #include "tablet/catalog/macro.h"
+#include "tablet/catalog/qualified_name.h"
 #include "tablet/catalog/references.h"
 #include "tablet/catalog/schema.h"
 #include "tablet/catalog/schema_check.h"
@@ -157,6 +158,9 @@ class DirectoryDatabase final : public Database {
     TESSERA_ASSIGN(const DatabaseDirectory::Write write, directory_->BeginWrite());
     if (write.contents.Find(view.name) != nullptr)
       return SqlError(ErrorKind::kDuplicateTable, "table \"" + view.name + "\" already exists");
+    TESSERA_TRY(CheckSchemaExists(write.contents.names, view.name));
+    if (FindSequence(write.contents.names.sequences, view.name) != nullptr)
+      return SqlError(ErrorKind::kDuplicateTable, "sequence \"" + view.name + "\" already exists");
     Views views = write.contents.views;
     const auto at = std::ranges::find_if(views, [&](const auto& v) { return v->name == view.name; });
     if (at != views.end()) {
@@ -180,6 +184,18 @@ class DirectoryDatabase final : public Database {
     }
     if (views.size() == write.contents.views.size()) return Status();
     return directory_->SetViews(write, std::move(views));
+  }
+
+  Result<CatalogNames> ReadNames() override { return directory_->ReadNames(); }
+
+  Status ChangeNames(const std::function<Status(CatalogNames*)>& change) override {
+    TESSERA_ASSIGN(const DatabaseDirectory::Write write, directory_->BeginWrite());
+    CatalogNames names = write.contents.names;
+    TESSERA_TRY(change(&names));
+    std::ranges::sort(names.sequences, {}, &Sequence::name);
+    std::ranges::sort(names.schemas);
+    std::ranges::sort(names.comments);
+    return names == write.contents.names ? Status() : directory_->SetNames(write, std::move(names));
   }
 
   Result<std::unique_ptr<TableWriter>> Write(const std::string& table) override {
@@ -248,6 +264,22 @@ std::shared_ptr<const TableInfo> Snapshot::Find(std::string_view name) const {
   const auto at = std::lower_bound(tables.begin(), tables.end(), name,
                                    [](const auto& table, std::string_view n) { return table->schema.name < n; });
   return at != tables.end() && (*at)->schema.name == name ? *at : nullptr;
+}
+
+std::string Snapshot::Resolve(std::string_view name) const {
+  std::string qualified = QualifiedName(kTemporarySchema, name);
+  if (Find(qualified) != nullptr) return qualified;
+  // (A view of the session is marked, and has no schema.)
+  if (const ViewSchema* const view = FindView(views, name); view != nullptr && view->temporary)
+    return std::string(name);
+  if (path.empty()) return std::string(name);
+  for (const std::string& schema : path) {
+    qualified = QualifiedName(schema, name);
+    if (Find(qualified) != nullptr || FindView(views, qualified, false) != nullptr ||
+        FindSequence(names.sequences, qualified) != nullptr)
+      return qualified;
+  }
+  return QualifiedName(path[0], name);
 }
 
 const TableInfo* Snapshot::FindById(int64_t id) const {

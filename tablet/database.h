@@ -11,11 +11,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/status.h"
+#include "tablet/catalog/catalog_names.h"
 #include "tablet/catalog/macro.h"
 #include "tablet/catalog/open_mode.h"
 #include "tablet/catalog/schema.h"
@@ -70,6 +72,11 @@ class Database {
   virtual Status CreateView(const ViewSchema& view, bool replace, bool if_not_exists) = 0;
   /// All or none.
   virtual Status DropViews(const std::vector<std::string>& names, bool if_exists) = 0;
+  /// Sequences, schemas and comments as they are now.
+  virtual Result<CatalogNames> ReadNames() = 0;
+  /// Under the writer lock, so that no other process reads what `change` reads before it is changed. Errors: those of
+  /// `change`; then nothing is.
+  virtual Status ChangeNames(const std::function<Status(CatalogNames*)>& change) = 0;
   virtual Result<std::unique_ptr<TableWriter>> Write(const std::string& table) = 0;
   /// A new table with its rows, in one commit: as CreateTable() or, if `replace`, ReplaceTable() and Write().
   virtual Result<std::unique_ptr<TableWriter>> WriteNew(const TableSchema& schema, bool replace) = 0;

@@ -14,6 +14,8 @@
 #include "compiler/bind/relation_name.h"
 #include "compiler/bind/renamed_expression.h"
 #include "compiler/bind/row_rules.h"
+#include "compiler/bind/schema_binder.h"
+#include "compiler/bind/sequence_binder.h"
 #include "compiler/bind/table_binder.h"
 #include "compiler/parse/sql_scanner.h"
 #include "compiler/query/expr_builder.h"
@@ -120,6 +122,9 @@ class Alteration {
   Status DropNotNull(const ParseNode& command, int position);
   Status AddConstraint(const ParseNode& command, int position);
   Status DropConstraint(const ParseNode& command, int position);
+  Status AddIdentity(const ParseNode& command, int position);
+  Status ChangeIdentity(const ParseNode& command, int position);
+  Status DropIdentity(const ParseNode& command, int position);
   Status DoNothing(const ParseNode& command, int) {
     nothing_ = command.Text(Field::k_subtype) == "AT_ChangeOwner" ? "there are no users" : "the table is as it says";
     return {};
@@ -149,6 +154,8 @@ class Alteration {
   bool moves_columns_ = false;  ///< columns were added or dropped
   bool only_columns_ = true;    ///< ... and nothing else was done
   std::string nothing_;         ///< why an action has no effect
+  Sequences sequences_;         ///< new ones, and those that change
+  std::vector<std::string> dropped_sequences_;
 };
 
 Status Alteration::Apply(const ParseNode& command, int position) {
@@ -161,6 +168,8 @@ Status Alteration::Apply(const ParseNode& command, int position) {
       {"AT_AlterColumnType", &Alteration::ChangeType},  {"AT_ColumnDefault", &Alteration::ChangeDefault},
       {"AT_SetNotNull", &Alteration::SetNotNull},       {"AT_DropNotNull", &Alteration::DropNotNull},
       {"AT_AddConstraint", &Alteration::AddConstraint}, {"AT_DropConstraint", &Alteration::DropConstraint},
+      {"AT_AddIdentity", &Alteration::AddIdentity},     {"AT_SetIdentity", &Alteration::ChangeIdentity},
+      {"AT_DropIdentity", &Alteration::DropIdentity},
       {"AT_ChangeOwner", &Alteration::DoNothing},       {"AT_SetStatistics", &Alteration::DoNothing},
       {"AT_SetStorage", &Alteration::DoNothing},        {"AT_SetCompression", &Alteration::DoNothing},
       {"AT_ReplicaIdentity", &Alteration::DoNothing},   {"AT_ClusterOn", &Alteration::DoNothing},
@@ -173,7 +182,6 @@ Status Alteration::Apply(const ParseNode& command, int position) {
   };
   constexpr Refused kRefused[] = {
       {"AT_SetRelOptions", "ALTER TABLE ... SET (...)", "Options of WITH are those of CREATE TABLE."},
-      {"AT_AddIdentity", "GENERATED AS IDENTITY", ""},
       {"AT_DropExpression", "ALTER COLUMN ... DROP EXPRESSION", "Add a column, fill it by UPDATE, drop the other."},
       {"AT_AttachPartition", "ATTACH PARTITION", ""},
       {"AT_AddInherit", "INHERIT", ""},
@@ -223,7 +231,7 @@ Status Alteration::AddColumn(const ParseNode& command, int position) {
     return {};
   }
   const TableSchema before = schema_;
-  TESSERA_TRY(tessera::AddColumn(definition, sql_, dialect_, snapshot_, &schema_));
+  TESSERA_TRY(tessera::AddColumn(definition, sql_, dialect_, snapshot_, &schema_, &sequences_));
   from_.push_back({-1, nullptr, -1});
   moves_columns_ = changed_ = true;
   // Rows that it breaks a rule for are found as they are written anew.
@@ -284,6 +292,10 @@ Status Alteration::DropDependents(const std::string& name, int column, bool casc
 }
 
 void Alteration::RemoveColumn(int column) {
+  for (const Sequence& sequence : snapshot_.names.sequences) {
+    if (sequence.table_id == table_.id && sequence.column == schema_.columns[static_cast<size_t>(column)].name)
+      dropped_sequences_.push_back(sequence.name);
+  }
   const auto names = [&](const std::vector<int>& list) { return std::ranges::count(list, column) > 0; };
   if (names(schema_.primary_key)) schema_.primary_key.clear();
   std::erase_if(schema_.unique_keys, [&](const UniqueKey& key) { return names(key.columns); });
@@ -366,6 +378,10 @@ Status Alteration::ChangeDefault(const ParseNode& command, int position) {
     return SqlError(ErrorKind::kGeneratedAlways,
                     "column " + Quoted(column.name) + " of table " + Quoted(schema_.name) + " is a generated column",
                     position, "It is computed from others.");
+  if (IdentityOfColumn(table_, column.name, snapshot_.names.sequences) != nullptr)
+    return SqlError(ErrorKind::kSyntax,
+                    "column " + Quoted(column.name) + " of table " + Quoted(schema_.name) + " is an identity column",
+                    position, "ALTER TABLE t ALTER COLUMN " + column.name + " DROP IDENTITY first.");
   column.default_text.reset();
   column.default_expression.reset();
   changed_ = true;
@@ -429,6 +445,54 @@ Status Alteration::DropConstraint(const ParseNode& command, int position) {
   return SqlError(ErrorKind::kUndefinedObject,
                   "constraint " + Quoted(name) + " of table " + Quoted(schema_.name) + " does not exist", position,
                   all.empty() ? "It has no constraints." : "It has " + all + ".");
+}
+
+Status Alteration::AddIdentity(const ParseNode& command, int position) {
+  TESSERA_ASSIGN(const size_t number, ColumnOf(command, position));
+  const ColumnSchema& column = schema_.columns[number];
+  const std::string what = "column " + Quoted(column.name) + " of table " + Quoted(schema_.name);
+  if (IdentityOfColumn(table_, column.name, snapshot_.names.sequences) != nullptr)
+    return SqlError(ErrorKind::kNotInPrerequisiteState, what + " is already an identity column", position);
+  if (!column.not_null) {
+    return SqlError(ErrorKind::kNotInPrerequisiteState,
+                    what + " must be declared NOT NULL before identity can be added", position,
+                    "ALTER TABLE t ALTER COLUMN " + column.name + " SET NOT NULL.");
+  }
+  if (column.HasDefault())
+    return SqlError(ErrorKind::kNotInPrerequisiteState, what + " already has a default value", position,
+                    "ALTER TABLE t ALTER COLUMN " + column.name + " DROP DEFAULT first.");
+  changed_ = true;
+  return AddColumnSequence(command.Get(Field::k_def), sql_, number, position, dialect_, snapshot_, &schema_, &sequences_);
+}
+
+Status Alteration::ChangeIdentity(const ParseNode& command, int position) {
+  TESSERA_ASSIGN(const size_t number, ColumnOf(command, position));
+  const std::string& name = schema_.columns[number].name;
+  const Sequence* const identity = IdentityOfColumn(table_, name, snapshot_.names.sequences);
+  if (identity == nullptr)
+    return SqlError(ErrorKind::kNotInPrerequisiteState,
+                    "column " + Quoted(name) + " of table " + Quoted(schema_.name) + " is not an identity column",
+                    position, "Write ADD GENERATED BY DEFAULT AS IDENTITY.");
+  changed_ = true;
+  return SetIdentity(*command.Get(Field::k_def), sql_, *identity, position, dialect_, snapshot_, &sequences_);
+}
+
+Status Alteration::DropIdentity(const ParseNode& command, int position) {
+  TESSERA_ASSIGN(const size_t number, ColumnOf(command, position));
+  ColumnSchema& column = schema_.columns[number];
+  const Sequence* const identity = IdentityOfColumn(table_, column.name, snapshot_.names.sequences);
+  if (identity == nullptr && command.Get(Field::k_missing_ok) != nullptr) {
+    nothing_ = "column " + Quoted(column.name) + " is not an identity column";
+    return {};
+  }
+  if (identity == nullptr)
+    return SqlError(
+        ErrorKind::kNotInPrerequisiteState,
+        "column " + Quoted(column.name) + " of table " + Quoted(schema_.name) + " is not an identity column", position);
+  column.default_expression.reset();
+  dropped_sequences_.push_back(identity->name);
+  changed_ = true;
+  return {};
 }
 
 Result<ExprPtr> Alteration::ValueOf(size_t number, ExpressionBinder* binder) const {
@@ -515,19 +579,29 @@ Status Alteration::Finish(const char* command, int position, Statement* out) {
   SetSchema(table_, schema_, command, out);
   TESSERA_TRY(KeepForeignKeys(table_, cascade_, position, snapshot_, out));
   schema_ = out->schema;
+  out->sequences = sequences_;
+  out->dropped_sequences = dropped_sequences_;
   if (rewrites_ || (moves_columns_ && !only_columns_)) return BindNewRows(out);
   for (size_t c = 0; moves_columns_ && c < from_.size(); ++c) out->sources.push_back(from_[c].column);
   if (!checks_.empty()) return BindWrongRows(out);
   return {};
 }
 
-Status RenameColumn(const ParseNode& rename, const TableInfo& table, int position, TableSchema* schema) {
+/// `sequences`: those of all tables; the column's own go to `changed`.
+Status RenameColumn(const ParseNode& rename, const TableInfo& table, int position, const Sequences& sequences,
+                    TableSchema* schema, Sequences* changed) {
   const std::string to(rename.Text(Field::k_newname));
   TESSERA_ASSIGN(const int column, FindTableColumn(table, rename.Text(Field::k_subname), position));
   if (schema->Find(to) >= 0)
     return SqlError(ErrorKind::kDuplicateColumn,
                     "column " + Quoted(to) + " of table " + Quoted(schema->name) + " already exists", position);
-  schema->columns[static_cast<size_t>(column)].name = to;
+  std::string& name = schema->columns[static_cast<size_t>(column)].name;
+  for (const Sequence& sequence : sequences) {
+    if (sequence.table_id != table.id || sequence.column != name) continue;
+    changed->push_back(sequence);
+    changed->back().column = to;
+  }
+  name = to;
   return {};
 }
 
@@ -598,6 +672,15 @@ Status BindAlterTable(const ParseNode& alter, int position, std::string_view sql
     return {};
   }
   const ParseNode& relation = *alter.Get(Field::k_relation);
+  TESSERA_ASSIGN(const std::string name, RelationName(relation, snapshot));
+  // (A dump of PostgreSQL gives views and sequences an owner so, too.)
+  bool only_owner = FindView(snapshot.views, name) != nullptr || FindSequence(snapshot.names.sequences, name) != nullptr;
+  for (const ParseNode& command : commands) only_owner &= command.Text(Field::k_subtype) == "AT_ChangeOwner";
+  if (only_owner) {
+    out->kind = Statement::Kind::kNotice;
+    out->notice = "ALTER TABLE: no effect, there are no users";
+    return {};
+  }
   TESSERA_ASSIGN(const std::shared_ptr<const TableInfo> table, FindTarget(alter, "ALTER TABLE", snapshot, out));
   if (table == nullptr) return {};
   Alteration alteration(*table, relation, sql, dialect, snapshot);
@@ -608,6 +691,7 @@ Status BindAlterTable(const ParseNode& alter, int position, std::string_view sql
 Status BindRename(const ParseNode& rename, int position, const Snapshot& snapshot, Statement* out) {
   const std::string_view type = rename.Text(Field::k_renameType);
   if (type == "OBJECT_INDEX") return RenameIndex(rename, position, snapshot, out);
+  if (type == "OBJECT_SEQUENCE") return BindRenameSequence(rename, position, snapshot, out);
   if (type != "OBJECT_TABLE" && type != "OBJECT_COLUMN" && type != "OBJECT_TABCONSTRAINT") {
     const std::string name(type.starts_with("OBJECT_") ? type.substr(7) : type);
     return Unsupported("ALTER " + name + " ... RENAME is not supported", position);
@@ -619,11 +703,13 @@ Status BindRename(const ParseNode& rename, int position, const Snapshot& snapsho
     TESSERA_TRY(RenameConstraint(std::string(rename.Text(Field::k_subname)), std::string(rename.Text(Field::k_newname)),
                                  position, &schema));
   }
-  if (type == "OBJECT_COLUMN") TESSERA_TRY(RenameColumn(rename, *table, position, &schema));
+  if (type == "OBJECT_COLUMN") TESSERA_TRY(RenameColumn(rename, *table, position, snapshot.names.sequences, &schema, &out->sequences));
   if (type == "OBJECT_TABLE") {
     schema.name = QualifiedName(SchemaOfName(schema.name), rename.Text(Field::k_newname));
     if (snapshot.Find(schema.name) != nullptr)
       return SqlError(ErrorKind::kDuplicateTable, "table " + Quoted(schema.name) + " already exists", position);
+    if (FindSequence(snapshot.names.sequences, schema.name) != nullptr)
+      return SqlError(ErrorKind::kDuplicateTable, "sequence " + Quoted(schema.name) + " already exists", position);
   }
   const TableSchema renamed = schema;
   TESSERA_TRY(ForEachExpression(&schema, [&](std::string* text, const SqlType& of, const std::string& what) -> Status {

@@ -107,6 +107,11 @@ Result<ExprPtr> ConstantArray(ExpressionBinder* binder, const ParseNode& array) 
   return MakeConstant(Value::Text(ArrayText(texts)), array.FirstLocation());
 }
 
+/// ... of CREATE SCHEMA.
+bool IsSchema(std::string_view name, const BindContext& context) {
+  return context.snapshot != nullptr && std::ranges::binary_search(context.snapshot->names.schemas, name);
+}
+
 bool IsSchemaName(std::string_view name) {
   return name == "public" || name == "main" || name == "information_schema" || name == "pg_catalog";
 }
@@ -321,7 +326,7 @@ Result<ExprPtr> ExpressionBinder::BindColumn(const ParseNode& node) {
   }
   // schema.table.column is table.column: FROM has said that it is that schema's.
   const ParseNode* part = fields->first();
-  const bool has_schema = fields->size() == 3 && IsSchemaName(part->Text(Field::k_sval));
+  const bool has_schema = fields->size() == 3 && (IsSchemaName(part->Text(Field::k_sval)) || IsSchema(part->Text(Field::k_sval), *context_));
   if (has_schema) part = part->next();
   const size_t count = fields->size() - (has_schema ? 1 : 0);
   if (count > 2) return Unsupported("a name with more than two parts is not supported", position);

@@ -144,9 +144,9 @@ Status BindNewView(const ParseNode& create, std::string_view sql, const Dialect&
   const ParseNode& relation = *create.Get(Field::k_view);
   const int position = relation.location();
   out->kind = Statement::Kind::kCreateView;
-  TESSERA_ASSIGN(const std::string name, NewRelationName(relation));
-  view->name = BaseName(name);
+  TESSERA_ASSIGN(const std::string name, NewRelationName(relation, snapshot));
   view->temporary = IsTemporaryName(name);
+  view->name = view->temporary ? BaseName(name) : name;
   out->or_replace = create.Get(Field::k_replace) != nullptr;
   out->if_exists = dialect.if_not_exists;
   const int recursive = FindKeyword(sql, 0, "recursive");
@@ -160,8 +160,7 @@ Status BindNewView(const ParseNode& create, std::string_view sql, const Dialect&
     return Unsupported("WITH CHECK OPTION is not supported", position, "Leave it out: views are read only.");
   if (out->or_replace && out->if_exists)
     return SqlError("CREATE OR REPLACE VIEW with IF NOT EXISTS is not valid", position, "Leave out one of them.");
-  const std::string_view schema = view->temporary ? kTemporarySchema : std::string_view();
-  if (snapshot.Find(QualifiedName(schema, view->name)) != nullptr) {
+  if (snapshot.Find(name) != nullptr) {
     return SqlError(ErrorKind::kDuplicateTable, "table " + Quoted(view->name) + " already exists", position,
                     "A view and a table cannot have the same name.");
   }
@@ -215,7 +214,7 @@ Status BindCreateView(const ParseNode& create, std::string_view sql, const Diale
   const std::string_view text = QueryText(sql, static_cast<size_t>(as) + 2);
   view->query = text;
   QueryBlock outside(sql, &dialect, snapshot);
-  const BoundView bound{view.get(), nullptr};
+  const BoundView bound{view.get(), nullptr, true};
   Result<std::unique_ptr<Query>> query = BindText(view->query, &dialect, &outside.context, bound);
   if (!query.ok()) {
     const Status& error = query.status();
@@ -223,6 +222,9 @@ Status BindCreateView(const ParseNode& create, std::string_view sql, const Diale
     return {error.kind(), error.message(), error.hint(), error.position() < 0 ? -1 : error.position() + offset};
   }
   TESSERA_TRY(NameColumns(**query, create.Get(Field::k_aliases), position, view.get()));
+  if (const auto* const names = NotedNames()) {
+    TESSERA_ASSIGN(view->query, WithSchemas(text, 0, *names));
+  }
   out->view = std::move(view);
   return {};
 }
@@ -279,7 +281,7 @@ Result<Relation> FromBinder::ViewRelation(const ViewSchema& view, int position) 
   Relocation(position, number).Move(query->get());
   TESSERA_TRY(Enclose(**query, &context_, position));
   Relation relation = DerivedTable(std::move(query).value());
-  relation.alias = view.name;
+  relation.alias = BaseName(view.name);
   relation.column_names.clear();
   for (const ViewColumn& column : view.columns) relation.column_names.push_back(column.name);
   return relation;

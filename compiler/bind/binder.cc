@@ -21,8 +21,11 @@
 #include "compiler/bind/parameter_binder.h"
 #include "compiler/bind/query_binder.h"
 #include "compiler/bind/query_block.h"
+#include "compiler/bind/relation_name.h"
 #include "compiler/bind/returning_binder.h"
 #include "compiler/bind/row_rules.h"
+#include "compiler/bind/schema_binder.h"
+#include "compiler/bind/sequence_binder.h"
 #include "compiler/bind/set_list.h"
 #include "compiler/bind/table_binder.h"
 #include "compiler/bind/type_binder.h"
@@ -31,6 +34,7 @@
 #include "compiler/parse/statement_notice.h"
 #include "compiler/parse/statement_option.h"
 #include "compiler/parse/unsupported_statement.h"
+#include "compiler/query/dependencies.h"
 #include "compiler/query/fold.h"
 #include "tablet/catalog/schema_check.h"
 
@@ -47,8 +51,8 @@ int FirstWord(std::string_view sql) {
 
 // ---- INSERT
 
-Status BindValues(const ParseNode& lists, std::string_view sql, const Dialect& dialect, const std::vector<int>& columns,
-                  bool named, Statement* out) {
+Status BindValues(const ParseNode& lists, std::string_view sql, const Dialect& dialect, const Snapshot& snapshot,
+                  const std::vector<int>& columns, bool named, bool overrides, Statement* out) {
   const TableSchema& schema = out->target->schema;
   BindContext context;
   context.sql = sql;
@@ -85,6 +89,8 @@ Status BindValues(const ParseNode& lists, std::string_view sql, const Dialect& d
       const auto c = static_cast<size_t>(columns[i++]);
       if (schema.columns[c].generated_text && !item.Is(Tag::kSetToDefault))
         return GivenToGenerated(schema.columns[c], item.FirstLocation());
+      if (!overrides && !item.Is(Tag::kSetToDefault))
+        TESSERA_TRY(CheckIdentity(*out->target, columns[i - 1], snapshot, item.FirstLocation()));
       TESSERA_ASSIGN(const Value value, InsertValue(&binder, item, schema.columns[c]));
       batch.columns[c].Append(value);
     }
@@ -129,6 +135,11 @@ Status BindInsert(const ParseNode& insert, std::string_view sql, const Dialect& 
   const bool plain = select->Get(Field::k_sortClause) == nullptr && select->Get(Field::k_limitCount) == nullptr &&
                      select->Get(Field::k_limitOffset) == nullptr && select->Get(Field::k_withClause) == nullptr;
   const bool named = insert.Get(Field::k_cols) != nullptr;
+  const std::string_view override = insert.Text(Field::k_override);
+  if (override == "OVERRIDING_USER_VALUE")
+    return Unsupported("OVERRIDING USER VALUE is not supported", FindKeyword(sql, 0, "overriding"),
+                       "Leave the column out.");
+  const bool overrides = override == "OVERRIDING_SYSTEM_VALUE";
   std::vector<SqlType> types;
   for (const int c : columns) {
     types.push_back(out->target->schema.columns[static_cast<size_t>(c)].type);
@@ -136,7 +147,7 @@ Status BindInsert(const ParseNode& insert, std::string_view sql, const Dialect& 
     if (types.back().id == TypeId::kText) types.back().length = 0;
   }
   if (values != nullptr && plain) {
-    const Status status = BindValues(*values, sql, dialect, columns, named, out);
+    const Status status = BindValues(*values, sql, dialect, snapshot, columns, named, overrides, out);
     if (status.ok()) {
       const ParseNode& first = *values->first();
       return make_rules((first.Is(Tag::kList) ? first.Get(Field::k_items) : &first)->size());
@@ -163,6 +174,8 @@ Status BindInsert(const ParseNode& insert, std::string_view sql, const Dialect& 
   for (size_t i = 0; i < count; ++i) {
     const ColumnSchema& column = out->target->schema.columns[static_cast<size_t>(columns[i])];
     if (column.generated_text) return GivenToGenerated(column, out->query->outputs[i].expr->position);
+    if (!overrides)
+      TESSERA_TRY(CheckIdentity(*out->target, columns[i], snapshot, out->query->outputs[i].expr->position));
   }
   TESSERA_TRY(make_rules(count));
   TESSERA_TRY(FitToTable(out->query.get(), *out->target, columns, dialect));
@@ -178,6 +191,17 @@ std::string SettingText(const ParseNode& constant, std::string_view sql) {
   return std::to_string(ExpressionBinder::IntegerOfConstant(sql, constant));
 }
 
+/// SET search_path = a, b: the names are the statement's tables.
+Status BindPath(const ParseNode& set, std::string_view sql, Statement* out) {
+  const ParseNode* const args = set.Get(Field::k_args);
+  for (const ParseNode* arg = args != nullptr ? args->first() : nullptr; arg != nullptr; arg = arg->next()) {
+    if (!arg->Is(Tag::kA_Const) || arg->Get(Field::k_sval) == nullptr)
+      return SqlError(ErrorKind::kInvalidParameterValue, "search_path takes names of schemas", arg->location());
+    out->tables.push_back(SettingText(*arg, sql));
+  }
+  return {};
+}
+
 Status BindSet(const ParseNode& set, std::string_view sql, Statement* out) {
   out->kind = Statement::Kind::kSet;
   const std::string_view kind = set.Text(Field::k_kind);
@@ -186,6 +210,7 @@ Status BindSet(const ParseNode& set, std::string_view sql, Statement* out) {
     out->value = "default";
     return {};
   }
+  if (kind == "VAR_SET_VALUE" && out->setting == "search_path") return BindPath(set, sql, out);
   if (kind != "VAR_SET_VALUE") {
     return Unsupported(kind == "VAR_RESET_ALL" ? "RESET ALL is not supported" : "this form of SET is not supported",
                        FirstWord(sql));
@@ -208,19 +233,31 @@ Status BindSet(const ParseNode& set, std::string_view sql, Statement* out) {
   return {};
 }
 
-/// SELECT set_config('name', 'value', false), which a dump of PostgreSQL begins with, of a setting without an effect.
-std::optional<std::string> ConfigNotice(const ParseNode& select, std::string_view sql) {
+/// SELECT set_config('name', 'value', false), which a dump of PostgreSQL begins with: of the path, or of a setting without an
+/// effect. False: it is another query.
+bool BindSetConfig(const ParseNode& select, std::string_view sql, Statement* out) {
   const ParseNode* const targets = select.Get(Field::k_targetList);
-  if (targets == nullptr || targets->size() != 1 || select.Get(Field::k_fromClause) != nullptr) return std::nullopt;
+  if (targets == nullptr || targets->size() != 1 || select.Get(Field::k_fromClause) != nullptr) return false;
   const ParseNode* const call = targets->first()->Get(Field::k_val);
-  if (call == nullptr || !call->Is(Tag::kFuncCall)) return std::nullopt;
+  if (call == nullptr || !call->Is(Tag::kFuncCall)) return false;
   std::string_view name;
   for (const ParseNode& part : *call->Get(Field::k_funcname)) name = part.Text(Field::k_sval);
   const ParseNode* const args = call->Get(Field::k_args);
-  if (name != "set_config" || args == nullptr || args->size() != 3) return std::nullopt;
+  if (name != "set_config" || args == nullptr || args->size() != 3) return false;
   const ParseNode &setting = *args->first(), &value = *setting.next();
-  if (!setting.Is(Tag::kA_Const) || !value.Is(Tag::kA_Const)) return std::nullopt;
-  return SettingNotice(SettingText(setting, sql), SettingText(value, sql));
+  if (!setting.Is(Tag::kA_Const) || !value.Is(Tag::kA_Const)) return false;
+  if (SettingText(setting, sql) == "search_path") {
+    out->kind = Statement::Kind::kSet;
+    out->setting = "search_path";
+    std::string_view text = value.Get(Field::k_sval) != nullptr ? value.Get(Field::k_sval)->Text(Field::k_sval) : "";
+    out->tables = NamesOfPath(text);
+    return true;
+  }
+  std::optional<std::string> notice = SettingNotice(SettingText(setting, sql), SettingText(value, sql));
+  if (!notice) return false;
+  out->kind = Statement::Kind::kNotice;
+  out->notice = std::move(*notice);
+  return true;
 }
 
 /// A statement without an effect, or without support, by its tag.
@@ -241,6 +278,8 @@ Status BindDrop(const ParseNode& drop, int position, const Dialect& dialect, con
   if (type == "OBJECT_INDEX") return BindDropIndex(drop, position, snapshot, out);
   if (type == "OBJECT_MATVIEW") return BindDropMaterialized(drop, snapshot, out);
   if (type == "OBJECT_VIEW") return BindDropView(drop, snapshot, out);
+  if (type == "OBJECT_SCHEMA") return BindDropSchema(drop, position, snapshot, out);
+  if (type == "OBJECT_SEQUENCE") return BindDropSequence(drop, position, dialect, snapshot, out);
   return BindDropTable(drop, position, snapshot, out);
 }
 
@@ -278,11 +317,7 @@ Status BindStatement(const ParseNode& node, std::string_view sql, const Dialect&
   switch (node.tag()) {
     case Tag::kSelectStmt: {
       if (!dialect.macro.name.empty()) return BindCreateMacro(dialect, snapshot, out);
-      if (std::optional<std::string> notice = ConfigNotice(node, sql)) {
-        out->kind = Statement::Kind::kNotice;
-        out->notice = std::move(*notice);
-        return {};
-      }
+      if (BindSetConfig(node, sql, out)) return {};
       out->kind = Statement::Kind::kSelect;
       TESSERA_ASSIGN(out->query, BindQuery(node, sql, dialect, snapshot));
       return {};
@@ -305,6 +340,16 @@ Status BindStatement(const ParseNode& node, std::string_view sql, const Dialect&
       return BindRefresh(node, FirstWord(sql), snapshot, out);
     case Tag::kDropStmt:
       return BindDrop(node, FirstWord(sql), dialect, snapshot, out);
+    case Tag::kCreateSeqStmt:
+      return BindCreateSequence(node, sql, FirstWord(sql), dialect, snapshot, out);
+    case Tag::kAlterSeqStmt:
+      return BindAlterSequence(node, sql, FirstWord(sql), dialect, snapshot, out);
+    case Tag::kCreateSchemaStmt:
+      return BindCreateSchema(node, FirstWord(sql), snapshot, out);
+    case Tag::kAlterObjectSchemaStmt:
+      return BindSetSchema(node, FirstWord(sql), snapshot, out);
+    case Tag::kCommentStmt:
+      return BindComment(node, FirstWord(sql), snapshot, out);
     case Tag::kViewStmt:
       return BindCreateView(node, sql, dialect, snapshot, out);
     case Tag::kVacuumStmt:
@@ -319,7 +364,8 @@ Status BindStatement(const ParseNode& node, std::string_view sql, const Dialect&
     case Tag::kRenameStmt:
       return BindRename(node, FirstWord(sql), snapshot, out);
     case Tag::kTruncateStmt:
-      return BindTruncate(node, snapshot, out);
+      TESSERA_TRY(BindTruncate(node, snapshot, out));
+      return BindRestart(node, snapshot, dialect, out);
     case Tag::kCopyStmt:
       return BindCopy(node, sql, dialect, snapshot, FirstWord(sql), out);
     case Tag::kVariableSetStmt:
@@ -328,7 +374,11 @@ Status BindStatement(const ParseNode& node, std::string_view sql, const Dialect&
       out->setting = node.Text(Field::k_name);
       out->kind = out->setting == "tables" ? Statement::Kind::kSelect : Statement::Kind::kShow;
       if (out->setting == "tables") out->query = TablesQuery(snapshot);
-      if (const char* const value = ServerSetting(out->setting)) {
+      if (out->setting == "search_path") {
+        out->kind = Statement::Kind::kSelect;
+        out->query = ConstantRows({out->setting}, {SqlType::Text()}, {{Value::Text(PathText(snapshot))}});
+        NoteMoment();
+      } else if (const char* const value = ServerSetting(out->setting)) {
         out->kind = Statement::Kind::kSelect;
         out->query = ConstantRows({out->setting}, {SqlType::Text()}, {{Value::Text(value)}});
       }

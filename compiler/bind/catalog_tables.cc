@@ -6,7 +6,8 @@
 #include <utility>
 
 #include "compiler/bind/catalog_query.h"
-#include "compiler/parse/statement_option.h"
+#include "compiler/bind/relation_name.h"
+#include "compiler/bind/sequence_binder.h"
 #include "compiler/query/schema_text.h"
 
 namespace tessera {
@@ -72,21 +73,14 @@ int64_t OidOfEnum(const std::string& name) {
 }
 
 int64_t OidOfName(std::string_view text, const Snapshot& snapshot) {
-  for (const std::string_view schema : {"public.", "main.", "pg_catalog."}) {
-    if (text.starts_with(schema)) text.remove_prefix(schema.size());
-  }
-  std::string name(text);
-  if (name.size() > 1 && name.front() == '"' && name.back() == '"') {
-    name = name.substr(1, name.size() - 2);
-  } else {
-    name = LowerCase(name);
-  }
+  const std::string name = NameOfText(text, &snapshot);
   for (size_t v = 0; v < snapshot.views.size(); ++v) {
     if (snapshot.views[v]->name == name) return OidOfView(v);
   }
-  std::shared_ptr<const TableInfo> table = snapshot.Find(QualifiedName(kTemporarySchema, name));
-  if (table == nullptr) table = snapshot.Find(name);
-  if (table != nullptr) return OidOf(*table);
+  if (const auto table = snapshot.Find(name); table != nullptr) return OidOf(*table);
+  for (size_t s = 0; s < snapshot.names.sequences.size(); ++s) {
+    if (snapshot.names.sequences[s].name == name) return OidOfSequence(s);
+  }
   for (const auto& [system, oid] : kSystemTables) {
     if (name == system) return oid;
   }
@@ -94,6 +88,22 @@ int64_t OidOfName(std::string_view text, const Snapshot& snapshot) {
     if (c.IsIndex() && c.name == name) return c.oid;
   }
   return -1;
+}
+
+int64_t OidOfSchema(std::string_view schema) {
+  constexpr std::pair<std::string_view, int64_t> kFixed[] = {
+      {"pg_catalog", 11}, {kTheSchema, 2200}, {"information_schema", 13000}, {kTemporarySchema, 13001}};
+  for (const auto& [name, oid] : kFixed) {
+    if (name == schema) return oid;
+  }
+  return (int64_t{1} << 27) + static_cast<int64_t>(std::hash<std::string_view>{}(schema)&0x7FFFFFF);
+}
+
+std::string PathText(const Snapshot& snapshot) {
+  std::string text;
+  for (const std::string& schema : snapshot.path)
+    text += (text.empty() ? "" : ", ") + QuotedName(schema.empty() ? kTheSchema : schema);
+  return text.empty() ? kTheSchema : text;
 }
 
 std::string FormatTypeText(const std::vector<EnumType>* types) {
@@ -130,11 +140,14 @@ std::vector<CatalogColumnOf> CatalogColumnsOf(const Snapshot& snapshot) {
     for (const ColumnSchema& schema : table->schema.columns) {
       CatalogColumnOf& column = columns.emplace_back();
       column.relation = BaseName(table->schema.name);
-      column.temporary = IsTemporaryName(table->schema.name);
+      column.schema_name = SchemaOf(*table);
       column.relation_oid = OidOf(*table);
       column.number = ++number;
       column.name = schema.name;
       column.schema = &schema;
+      column.table = &table->schema;
+      if (const Sequence* const s = IdentityOfColumn(*table, schema.name, snapshot.names.sequences))
+        column.identity = static_cast<char>(s->identity);
       ReadType(schema.type.ToString(), &column);
     }
   }
@@ -142,9 +155,9 @@ std::vector<CatalogColumnOf> CatalogColumnsOf(const Snapshot& snapshot) {
     int64_t number = 0;
     for (const ViewColumn& of_view : snapshot.views[v]->columns) {
       CatalogColumnOf& column = columns.emplace_back();
-      column.relation = snapshot.views[v]->name;
+      column.relation = BaseName(snapshot.views[v]->name);
       column.is_view = true;
-      column.temporary = snapshot.views[v]->temporary;
+      column.schema_name = SchemaOf(*snapshot.views[v]);
       column.relation_oid = OidOfView(v);
       column.number = ++number;
       column.name = of_view.name;

@@ -64,8 +64,8 @@ const std::vector<CatalogType>& CatalogTypes();
 
 /// A column of a table or a view.
 struct CatalogColumnOf {
-  std::string relation;
-  bool is_view = false, temporary = false;
+  std::string relation, schema_name;
+  bool is_view = false;
   int64_t relation_oid = 0;
   int64_t number = 1;
   std::string name;
@@ -73,6 +73,8 @@ struct CatalogColumnOf {
   std::string type_name;
   int64_t precision = -1, scale = -1, length = -1;  ///< as they are declared
   const ColumnSchema* schema = nullptr;             ///< of a table
+  const TableSchema* table = nullptr;               ///< the table
+  char identity = ' ';                              ///< a: GENERATED ALWAYS AS IDENTITY; d: BY DEFAULT
 
   int64_t type_oid() const;
   /// PostgreSQL's number for what stands behind the type in parentheses; -1: nothing.
@@ -100,6 +102,8 @@ std::vector<CatalogConstraint> CatalogConstraintsOf(const Snapshot& snapshot);
 inline int64_t OidOf(const TableInfo& table) { return 16384 + table.id; }
 /// Of the view with that number in the snapshot, and of a type.
 inline int64_t OidOfView(size_t number) { return (int64_t{1} << 29) + static_cast<int64_t>(number); }
+/// ... and of a sequence.
+inline int64_t OidOfSequence(size_t number) { return (int64_t{3} << 28) + static_cast<int64_t>(number); }
 int64_t OidOfEnum(const std::string& name);
 /// What 'public.t'::regclass is: the number of a table or view; -1: there is none.
 int64_t OidOfName(std::string_view text, const Snapshot& snapshot);
@@ -114,9 +118,18 @@ inline Value NoText() { return Value::Null(SqlType::Text()); }
 inline Value NoNumber() { return Value::Null(SqlType::Of(TypeId::kBigint)); }
 /// NULL if it is below 0.
 inline Value NumberOrNull(int64_t n) { return n < 0 ? NoNumber() : CatalogNumber(n); }
-inline const char* SchemaOf(const ViewSchema& view) { return view.temporary ? "pg_temp" : kTheSchema; }
-inline const char* SchemaOf(const TableInfo& table) {
-  return IsTemporaryName(table.schema.name) ? "pg_temp" : kTheSchema;
+/// The schema of a qualified name.
+inline std::string ShownSchema(std::string_view qualified) {
+  const std::string_view schema = SchemaOfName(qualified);
+  return std::string(schema.empty() ? kTheSchema : schema);
 }
+inline std::string SchemaOf(const ViewSchema& view) {
+  return view.temporary ? std::string(kTemporarySchema) : ShownSchema(view.name);
+}
+inline std::string SchemaOf(const TableInfo& table) { return ShownSchema(table.schema.name); }
+/// Its number in pg_namespace.
+int64_t OidOfSchema(std::string_view schema);
+/// The text of the session's path, as SHOW search_path has it.
+std::string PathText(const Snapshot& snapshot);
 
 }  // namespace tessera

@@ -33,7 +33,7 @@ Rows Tables(const Snapshot& snapshot) {
 Rows ViewRows(const Snapshot& snapshot) {
   Rows rows;
   for (const auto& view : snapshot.views) {
-    rows.push_back({CatalogText(kTheDatabase), CatalogText(SchemaOf(*view)), CatalogText(view->name),
+    rows.push_back({CatalogText(kTheDatabase), CatalogText(SchemaOf(*view)), CatalogText(BaseName(view->name)),
                     CatalogFlag(view->temporary), CatalogNumber(static_cast<int64_t>(view->columns.size())),
                     WithoutNewline(CreateViewText(*view))});
   }
@@ -46,7 +46,7 @@ Rows Columns(const Snapshot& snapshot) {
     Value value = NoText();
     if (c.schema != nullptr && c.schema->default_text) value = CatalogText(*c.schema->default_text);
     if (c.schema != nullptr && c.schema->default_expression) value = CatalogText(*c.schema->default_expression);
-    rows.push_back({CatalogText(kTheDatabase), CatalogText(c.temporary ? "pg_temp" : kTheSchema),
+    rows.push_back({CatalogText(kTheDatabase), CatalogText(c.schema_name),
                     CatalogText(c.relation), CatalogText(c.name), CatalogNumber(c.number), std::move(value),
                     CatalogFlag(c.schema == nullptr || !c.schema->not_null), CatalogText(c.type_name)});
   }

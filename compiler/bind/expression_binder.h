@@ -78,6 +78,7 @@ struct WindowCall;
 struct BoundView {
   const ViewSchema* view = nullptr;
   const BoundView* outer = nullptr;
+  bool is_new = false;  ///< names alone are looked for in the session's path, and not in the default schema
 };
 
 /// Units of DATE_TRUNC and DATE_DIFF, by their length.
@@ -286,6 +287,22 @@ class ExpressionBinder {
   Result<ExprPtr> BindCastCall(std::string_view name, ExprPtr x, int position);
   /// GETVARIABLE.
   Result<ExprPtr> BindVariable(ExprPtr name, int position);
+  // bind_path.cc
+  /// CURRENT_SCHEMA.
+  Result<ExprPtr> BindCurrentSchema(int position);
+  /// CURRENT_SCHEMAS.
+  Result<ExprPtr> BindCurrentSchemas(ExprPtr implicit, int position);
+  /// PG_TABLE_IS_VISIBLE.
+  Result<ExprPtr> BindVisible(ExprPtr oid, int position);
+  /// PG_GET_SERIAL_SEQUENCE.
+  Result<ExprPtr> BindSerialSequence(ExprPtr table, ExprPtr column, int position);
+  // bind_sequence.cc
+  /// The sequence that an argument of `function` names. Errors: the call would be one for each row.
+  Result<std::string> SequenceOf(const Expr& name, std::string_view function) const;
+  /// NEXTVAL and CURRVAL.
+  Result<ExprPtr> BindSequenceValue(std::string_view function, std::vector<ExprPtr>* args, int position);
+  Result<ExprPtr> BindLastValue(int position);
+  Result<ExprPtr> BindSetValue(std::string_view function, std::vector<ExprPtr>* args, int position);
   Result<ExprPtr> BindAggregate(std::string_view name, const ParseNode& node);
   /// The aggregate that a call names, with its argument as the aggregate takes it; nullptr for count(*).
   struct AggregateCall {

@@ -180,15 +180,11 @@ Result<Relation> FromBinder::NamedRelation(const ParseNode& item) {
   const CatalogTable* const catalog = FindCatalogTable(schema, name);
   if (catalog != nullptr && !schema.empty()) return CatalogRelation(*catalog, snapshot);
   const bool of_session = context_.view == nullptr || context_.view->view->temporary;
-  std::string qualified(name);
-  if (catalog == nullptr) {
-    TESSERA_ASSIGN(qualified, RelationName(item, snapshot, of_session));
-  } else if (of_session) {
-    qualified = RelationName(name, snapshot);
-  }
+  const bool by_path = context_.view == nullptr || context_.view->is_new;
+  TESSERA_ASSIGN(const std::string qualified, RelationName(item, snapshot, of_session, by_path));
   const bool temporary = IsTemporaryName(qualified);
   if (!temporary) {
-    TESSERA_ASSIGN(const ViewSchema* const view, FindViewNamed(name, item.location()));
+    TESSERA_ASSIGN(const ViewSchema* const view, FindViewNamed(qualified, item.location()));
     if (view != nullptr) return ViewRelation(*view, item.location());
   }
   std::shared_ptr<const TableInfo> table = temporary && !of_session ? nullptr : snapshot.Find(qualified);
@@ -198,9 +194,9 @@ Result<Relation> FromBinder::NamedRelation(const ParseNode& item) {
     return StoredTable(std::move(table));
   }
   if (catalog != nullptr) return CatalogRelation(*catalog, snapshot);
-  const bool is_view = FindView(snapshot.views, name) != nullptr;
+  const bool is_view = FindView(snapshot.views, qualified) != nullptr;
   if (!is_view && (of_session || snapshot.Find(QualifiedName(kTemporarySchema, name)) == nullptr))
-    return TableNotFound(name, item.location(), snapshot);
+    return TableNotFound(schema.empty() ? std::string(name) : qualified, item.location(), snapshot);
   return SqlError(
       (is_view ? "view \"" : "table \"") + std::string(name) + "\" is temporary, and a view that is not cannot read it",
       item.location(), "Write CREATE TEMP VIEW.");
@@ -304,7 +300,7 @@ Status FromBinder::BindChunks(const ParseNode& item, const ParseNode& call, cons
   const ParseNode* const name = args != nullptr && args->size() == 1 ? args->first()->Get(Field::k_sval) : nullptr;
   if (name == nullptr)
     return SqlError("tessera_chunks takes the name of a table", call.location(), "Write tessera_chunks('table').");
-  const std::string text = RelationName(name->Text(Field::k_sval), *context_.snapshot);
+  const std::string text = NameOfText(name->Text(Field::k_sval), context_.snapshot);
   const std::shared_ptr<const TableInfo> table = context_.snapshot->Find(text);
   if (table == nullptr && FindView(context_.snapshot->views, text) != nullptr)
     return NotATable(text, args->first()->location());

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "compiler/bind/catalog_tables.h"
+#include "compiler/parse/statement_option.h"
 #include "compiler/query/schema_text.h"
 
 namespace tessera {
@@ -15,16 +16,17 @@ constexpr TypeId kText = TypeId::kText, kNumber = TypeId::kBigint;
 
 Value Database() { return CatalogText(kTheDatabase); }
 
-Rows Schemata(const Snapshot&) {
+Rows Schemata(const Snapshot& snapshot) {
   Rows rows;
   for (const char* name : {kTheSchema, "information_schema", "pg_catalog"})
     rows.push_back({Database(), CatalogText(name), NoText()});
+  for (const std::string& name : snapshot.names.schemas) rows.push_back({Database(), CatalogText(name), NoText()});
   return rows;
 }
 
 Rows Tables(const Snapshot& snapshot) {
   Rows rows;
-  const auto add = [&](const char* schema, const std::string& name, const char* kind, bool view) {
+  const auto add = [&](const std::string& schema, const std::string& name, const char* kind, bool view) {
     rows.push_back({Database(), CatalogText(schema), CatalogText(name), CatalogText(kind), YesOrNo(!view)});
   };
   // (Materialised views are not of the standard: pg_matviews has them.)
@@ -33,7 +35,7 @@ Rows Tables(const Snapshot& snapshot) {
     const std::string& name = table->schema.name;
     add(SchemaOf(*table), BaseName(name), IsTemporaryName(name) ? "LOCAL TEMPORARY" : "BASE TABLE", false);
   }
-  for (const auto& view : snapshot.views) add(SchemaOf(*view), view->name, "VIEW", true);
+  for (const auto& view : snapshot.views) add(SchemaOf(*view), BaseName(view->name), "VIEW", true);
   return rows;
 }
 
@@ -43,12 +45,13 @@ Rows Columns(const Snapshot& snapshot) {
     const CatalogType* const type = c.type;
     Value value = NoText(), generated = NoText();
     if (c.schema != nullptr && c.schema->default_text) value = CatalogText(*c.schema->default_text);
-    if (c.schema != nullptr && c.schema->default_expression) value = CatalogText(*c.schema->default_expression);
+    const bool is_identity = c.identity != ' ';
+    if (c.schema != nullptr && c.schema->default_expression && !is_identity) value = CatalogText(*c.schema->default_expression);
     if (c.schema != nullptr && c.schema->generated_text) generated = CatalogText(*c.schema->generated_text);
     const bool is_moment = type != nullptr && (type->category == 'D' || type->category == 'T');
     const bool is_integer = type != nullptr && type->precision >= 0 && type->internal[0] == 'i';
     const bool is_generated = !generated.null;
-    rows.push_back({Database(), CatalogText(c.temporary ? "pg_temp" : kTheSchema), CatalogText(c.relation),
+    rows.push_back({Database(), CatalogText(c.schema_name), CatalogText(c.relation),
                     CatalogText(c.name), CatalogNumber(c.number), std::move(value),
                     YesOrNo(c.schema == nullptr || !c.schema->not_null),
                     CatalogText(type != nullptr ? type->name : "USER-DEFINED"), NumberOrNull(c.length),
@@ -61,6 +64,8 @@ Rows Columns(const Snapshot& snapshot) {
                                  : type->oid == 1082 ? 0
                                                      : 6),
                     CatalogText(type != nullptr ? type->internal : c.type_name),
+                    YesOrNo(is_identity),
+                    is_identity ? CatalogText(c.identity == 'a' ? "ALWAYS" : "BY DEFAULT") : NoText(),
                     CatalogText(is_generated ? "ALWAYS" : "NEVER"), std::move(generated), YesOrNo(!c.is_view)});
   }
   return rows;
@@ -69,8 +74,21 @@ Rows Columns(const Snapshot& snapshot) {
 Rows ViewRows(const Snapshot& snapshot) {
   Rows rows;
   for (const auto& view : snapshot.views) {
-    rows.push_back({Database(), CatalogText(SchemaOf(*view)), CatalogText(view->name), CatalogText(view->query),
+    rows.push_back({Database(), CatalogText(SchemaOf(*view)), CatalogText(BaseName(view->name)), CatalogText(view->query),
                     CatalogText("NONE"), YesOrNo(false), YesOrNo(false)});
+  }
+  return rows;
+}
+
+Rows SequenceRows(const Snapshot& snapshot) {
+  Rows rows;
+  const auto number = [](int64_t n) { return CatalogText(std::to_string(n)); };
+  for (const Sequence& s : snapshot.names.sequences) {
+    if (s.identity != Sequence::Identity::kNone) continue;  // as in PostgreSQL
+    const int64_t bits = s.type == "SMALLINT" ? 16 : s.type == "INTEGER" ? 32 : 64;
+    rows.push_back({Database(), CatalogText(ShownSchema(s.name)), CatalogText(BaseName(s.name)),
+                    CatalogText(LowerCase(s.type)), CatalogNumber(bits), CatalogNumber(2), CatalogNumber(0),
+                    number(s.start), number(s.least), number(s.greatest), number(s.increment), YesOrNo(s.cycles)});
   }
   return rows;
 }
@@ -120,7 +138,8 @@ Rows ReferentialConstraints(const Snapshot& snapshot) {
   Rows rows;
   for (const CatalogConstraint& c : CatalogConstraintsOf(snapshot)) {
     if (c.foreign == nullptr) continue;
-    rows.push_back({Database(), CatalogText(kTheSchema), CatalogText(c.name), Database(), CatalogText(kTheSchema),
+    rows.push_back({Database(), CatalogText(SchemaOf(*c.table)), CatalogText(c.name), Database(),
+                    CatalogText(SchemaOf(*c.referenced)),
                     CatalogText(c.referenced_key), CatalogText("NONE"),
                     CatalogText(std::string(ActionText(c.foreign->on_update))),
                     CatalogText(std::string(ActionText(c.foreign->on_delete)))});
@@ -167,6 +186,8 @@ std::vector<CatalogTable> RelationTables() {
         {"numeric_scale", kNumber},
         {"datetime_precision", kNumber},
         {"udt_name", kText},
+        {"is_identity", kText},
+        {"identity_generation", kText},
         {"is_generated", kText},
         {"generation_expression", kText},
         {"is_updatable", kText}},
@@ -181,6 +202,21 @@ std::vector<CatalogTable> RelationTables() {
         {"is_updatable", kText},
         {"is_insertable_into", kText}},
        ViewRows},
+      {kSchema,
+       "sequences",
+       {{"sequence_catalog", kText},
+        {"sequence_schema", kText},
+        {"sequence_name", kText},
+        {"data_type", kText},
+        {"numeric_precision", kNumber},
+        {"numeric_precision_radix", kNumber},
+        {"numeric_scale", kNumber},
+        {"start_value", kText},
+        {"minimum_value", kText},
+        {"maximum_value", kText},
+        {"increment", kText},
+        {"cycle_option", kText}},
+       SequenceRows},
   };
 }
 

@@ -70,7 +70,12 @@ Status BindCreateMaterialized(const ParseNode& create, std::string_view sql, con
   TESSERA_TRY(BindCreateTableAs(create, sql, dialect, without, out));
   if (IsTemporaryName(out->table)) return Unsupported("a temporary materialized view is not supported", position);
   const int as = FindKeyword(sql, position, "as");
-  out->schema.materialized = {QueryText(sql, static_cast<size_t>(as) + 2), into.Get(Field::k_skipData) == nullptr};
+  std::string text = QueryText(sql, static_cast<size_t>(as) + 2);
+  if (const auto* const names = NotedNames(); names != nullptr && !text.empty()) {
+    const auto offset = static_cast<int>(sql.find(text, static_cast<size_t>(as)));
+    TESSERA_ASSIGN(text, WithSchemas(text, offset, *names));
+  }
+  out->schema.materialized = {std::move(text), into.Get(Field::k_skipData) == nullptr};
   return {};
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "compiler/bind/catalog_tables.h"
+#include "compiler/parse/statement_option.h"
 #include "compiler/query/schema_text.h"
 
 namespace tessera {
@@ -13,10 +14,10 @@ namespace {
 using Rows = std::vector<std::vector<Value>>;
 
 constexpr TypeId kText = TypeId::kText, kNumber = TypeId::kBigint, kFlag = TypeId::kBoolean;
-constexpr int64_t kSchemaOid = 2200, kCatalogOid = 11, kInformationOid = 13000, kTemporaryOid = 13001, kHeapOid = 2;
+constexpr int64_t kSchemaOid = 2200, kCatalogOid = 11, kTemporaryOid = 13001, kHeapOid = 2;
 
-int64_t SchemaOid(const ViewSchema& view) { return view.temporary ? kTemporaryOid : kSchemaOid; }
-int64_t SchemaOid(const TableInfo& table) { return IsTemporaryName(table.schema.name) ? kTemporaryOid : kSchemaOid; }
+int64_t SchemaOid(const ViewSchema& view) { return OidOfSchema(SchemaOf(view)); }
+int64_t SchemaOid(const TableInfo& table) { return OidOfSchema(SchemaOf(table)); }
 
 bool IsIndexed(const TableSchema& schema) { return !schema.primary_key.empty() || !schema.unique_keys.empty(); }
 
@@ -40,7 +41,7 @@ Rows PgTables(const Snapshot& snapshot) {
 Rows PgViews(const Snapshot& snapshot) {
   Rows rows;
   for (const auto& view : snapshot.views)
-    rows.push_back({CatalogText(SchemaOf(*view)), CatalogText(view->name), NoText(), CatalogText(view->query)});
+    rows.push_back({CatalogText(SchemaOf(*view)), CatalogText(BaseName(view->name)), NoText(), CatalogText(view->query)});
   return rows;
 }
 
@@ -49,21 +50,44 @@ Rows PgMatviews(const Snapshot& snapshot) {
   for (const auto& table : snapshot.tables) {
     const auto& query = table->schema.materialized;
     if (!query) continue;
-    rows.push_back({CatalogText(kTheSchema), CatalogText(table->schema.name), NoText(), NoText(), CatalogFlag(false),
+    rows.push_back({CatalogText(SchemaOf(*table)), CatalogText(BaseName(table->schema.name)), NoText(), NoText(), CatalogFlag(false),
                     CatalogFlag(query->populated), CatalogText(query->text)});
   }
   return rows;
 }
 
-Rows PgNamespace(const Snapshot&) {
+Rows PgNamespace(const Snapshot& snapshot) {
   Rows rows;
-  const auto add = [&](int64_t oid, const char* name) {
-    rows.push_back({CatalogNumber(oid), CatalogText(name), CatalogNumber(10), NoText()});
+  const auto add = [&](std::string_view name) {
+    rows.push_back(
+        {CatalogNumber(OidOfSchema(name)), CatalogText(std::string(name)), CatalogNumber(10), NoText()});
   };
-  add(kCatalogOid, "pg_catalog");
-  add(kSchemaOid, kTheSchema);
-  add(kInformationOid, "information_schema");
-  add(kTemporaryOid, "pg_temp");
+  for (const char* const name : {"pg_catalog", kTheSchema, "information_schema"}) add(name);
+  add(kTemporarySchema);
+  for (const std::string& name : snapshot.names.schemas) add(name);
+  return rows;
+}
+
+Rows PgSequences(const Snapshot& snapshot) {
+  Rows rows;
+  for (const Sequence& s : snapshot.names.sequences) {
+    rows.push_back({CatalogText(ShownSchema(s.name)), CatalogText(BaseName(s.name)), NoText(),
+                    CatalogText(LowerCase(s.type)), CatalogNumber(s.start), CatalogNumber(s.least),
+                    CatalogNumber(s.greatest), CatalogNumber(s.increment), CatalogFlag(s.cycles), CatalogNumber(1),
+                    s.was_given ? CatalogNumber(s.value) : NoNumber()});
+  }
+  return rows;
+}
+
+Rows PgSequence(const Snapshot& snapshot) {
+  Rows rows;
+  for (size_t i = 0; i < snapshot.names.sequences.size(); ++i) {
+    const Sequence& s = snapshot.names.sequences[i];
+    const int64_t type = s.type == "SMALLINT" ? 21 : s.type == "INTEGER" ? 23 : 20;
+    rows.push_back({CatalogNumber(OidOfSequence(i)), CatalogNumber(type), CatalogNumber(s.start),
+                    CatalogNumber(s.increment), CatalogNumber(s.greatest), CatalogNumber(s.least), CatalogNumber(1),
+                    CatalogFlag(s.cycles)});
+  }
   return rows;
 }
 
@@ -107,7 +131,11 @@ Rows PgClass(const Snapshot& snapshot) {
   }
   for (size_t v = 0; v < snapshot.views.size(); ++v) {
     const ViewSchema& view = *snapshot.views[v];
-    add(OidOfView(v), view.name, SchemaOid(view), 0, false, "v", view.columns.size(), 0);
+    add(OidOfView(v), BaseName(view.name), SchemaOid(view), 0, false, "v", view.columns.size(), 0);
+  }
+  for (size_t s = 0; s < snapshot.names.sequences.size(); ++s) {
+    const std::string& name = snapshot.names.sequences[s].name;
+    add(OidOfSequence(s), BaseName(name), OidOfSchema(ShownSchema(name)), 1, false, "S", 3, 0);
   }
   for (const CatalogConstraint& c : CatalogConstraintsOf(snapshot)) {
     if (c.IsIndex()) add(c.oid, c.name, SchemaOid(*c.table), 0, false, "i", c.columns.size(), 0);
@@ -127,7 +155,7 @@ Rows PgAttribute(const Snapshot& snapshot) {
                     CatalogNumber(c.modifier()),
                     CatalogFlag(c.schema != nullptr && c.schema->not_null),
                     CatalogFlag(c.schema != nullptr && (generated || c.schema->HasDefault())),
-                    CatalogText(""),
+                    CatalogText(c.identity == ' ' ? "" : std::string(1, c.identity)),
                     CatalogText(generated ? "s" : ""),
                     CatalogFlag(false),
                     CatalogNumber(0),
@@ -213,10 +241,10 @@ Rows SqliteMaster(const Snapshot& snapshot) {
   for (const auto& table : snapshot.tables) {  // (SQLite has temporary ones in sqlite_temp_master)
     const TableSchema& schema = table->schema;
     if (!IsTemporaryName(schema.name))
-      add(schema.materialized ? "view" : "table", schema.name, CreateTableText(schema));
+      add(schema.materialized ? "view" : "table", ShownName(schema.name), CreateTableText(schema));
   }
   for (const auto& view : snapshot.views) {
-    if (!view->temporary) add("view", view->name, CreateViewText(*view));
+    if (!view->temporary) add("view", ShownName(view->name), CreateViewText(*view));
   }
   return rows;
 }
@@ -254,6 +282,31 @@ std::vector<CatalogTable> RelationTables() {
         {"ispopulated", kFlag},
         {"definition", kText}},
        PgMatviews},
+      {kSchema,
+       "pg_sequences",
+       {{"schemaname", kText},
+        {"sequencename", kText},
+        {"sequenceowner", kText},
+        {"data_type", kText},
+        {"start_value", kNumber},
+        {"min_value", kNumber},
+        {"max_value", kNumber},
+        {"increment_by", kNumber},
+        {"cycle", kFlag},
+        {"cache_size", kNumber},
+        {"last_value", kNumber}},
+       PgSequences},
+      {kSchema,
+       "pg_sequence",
+       {{"seqrelid", kNumber},
+        {"seqtypid", kNumber},
+        {"seqstart", kNumber},
+        {"seqincrement", kNumber},
+        {"seqmax", kNumber},
+        {"seqmin", kNumber},
+        {"seqcache", kNumber},
+        {"seqcycle", kFlag}},
+       PgSequence},
       {kSchema,
        "pg_namespace",
        {{"oid", kNumber}, {"nspname", kText}, {"nspowner", kNumber}, {"nspacl", kText}},

@@ -42,8 +42,7 @@ std::string ParametersOf(const Macro& macro) {
 
 std::string IndexText(const CatalogConstraint& c) {
   const std::string& table = c.table->schema.name;
-  return "CREATE UNIQUE INDEX " + QuotedName(c.name) + " ON " + (IsTemporaryName(table) ? "pg_temp." : "public.") +
-         QuotedName(BaseName(table)) + " USING btree (" + NamesOf(c) + ")";
+  return "CREATE UNIQUE INDEX " + QuotedName(c.name) + " ON " + ShownSchema(table) + "." + QuotedName(BaseName(table)) + " USING btree (" + NamesOf(c) + ")";
 }
 
 /// What pg_get_constraintdef and its kin give. `kind`: c, a constraint; i, an index; v, a view; f, a function's arguments.
@@ -78,6 +77,7 @@ Rows PgAttrdef(const Snapshot& snapshot) {
   Rows rows;
   for (const CatalogColumnOf& c : CatalogColumnsOf(snapshot)) {
     if (c.schema == nullptr || (!c.schema->generated_text && !c.schema->HasDefault())) continue;
+    if (c.identity != ' ') continue;
     const std::string text = c.schema->generated_text                              ? *c.schema->generated_text
                              : c.schema->default_text && c.schema->type.IsQuoted() ? QuotedText(*c.schema->default_text)
                              : c.schema->default_text                              ? *c.schema->default_text
@@ -153,7 +153,6 @@ constexpr std::pair<const char*, const char*> kSettings[] = {
     {"lc_ctype", "C"},
     {"max_identifier_length", "63"},
     {"max_index_keys", "32"},
-    {"search_path", "public"},
     {"server_encoding", "UTF8"},
     {"server_version", "15.0"},
     {"server_version_num", "150000"},
@@ -161,10 +160,13 @@ constexpr std::pair<const char*, const char*> kSettings[] = {
     {"transaction_isolation", "serializable"},
 };
 
-Rows PgSettings(const Snapshot&) {
+Rows PgSettings(const Snapshot& snapshot) {
   Rows rows;
-  for (const auto& [name, value] : kSettings)
+  const auto add = [&](const char* name, const std::string& value) {
     rows.push_back({CatalogText(name), CatalogText(value), NoText(), CatalogText("internal"), CatalogText("")});
+  };
+  for (const auto& [name, value] : kSettings) add(name, value);
+  add("search_path", PathText(snapshot));
   return rows;
 }
 
@@ -179,8 +181,60 @@ Rows PgCollation(const Snapshot&) {
 
 Rows PgTablespace(const Snapshot&) { return {{CatalogNumber(1663), CatalogText("pg_default"), CatalogNumber(kOwner)}}; }
 
+/// Comments.
+Rows PgDescription(const Snapshot& snapshot) {
+  Rows rows;
+  const auto add = [&](int64_t oid, int64_t of, int64_t part, const std::string& text) {
+    if (!text.empty()) rows.push_back({CatalogNumber(oid), CatalogNumber(of), CatalogNumber(part), CatalogText(text)});
+  };
+  constexpr int64_t kClass = 1259, kType = 1247, kNamespace = 2615, kFunction = 1255;
+  for (const auto& table : snapshot.tables) {
+    add(OidOf(*table), kClass, 0, table->schema.comment);
+    for (size_t c = 0; c < table->schema.columns.size(); ++c)
+      add(OidOf(*table), kClass, static_cast<int64_t>(c) + 1, table->schema.columns[c].comment);
+  }
+  const CatalogNames& names = snapshot.names;
+  const auto place = [](const auto& list, const auto& is_it) {
+    return static_cast<size_t>(std::ranges::find_if(list, is_it) - list.begin());
+  };
+  for (const Comment& c : names.comments) {
+    if (c.kind == "schema") add(OidOfSchema(c.name), kNamespace, 0, c.text);
+    if (c.kind == "type") add(OidOfEnum(c.name), kType, 0, c.text);
+    if (c.kind == "sequence")
+      add(OidOfSequence(place(names.sequences, [&](const Sequence& s) { return s.name == c.name; })), kClass, 0, c.text);
+    if (c.kind == "macro") {
+      const size_t macro = place(snapshot.macros, [&](const Macro& m) { return m.name == c.name; });
+      add(kFirstFunction + static_cast<int64_t>(macro), kFunction, 0, c.text);
+    }
+    if (c.kind != "view") continue;
+    const size_t v = place(snapshot.views, [&](const auto& view) { return view->name == c.name && !view->temporary; });
+    if (v == snapshot.views.size()) continue;
+    const std::vector<ViewColumn>& columns = snapshot.views[v]->columns;
+    const size_t column = place(columns, [&](const ViewColumn& of) { return of.name == c.column; });
+    add(OidOfView(v), kClass, c.column.empty() ? 0 : static_cast<int64_t>(column) + 1, c.text);
+  }
+  return rows;
+}
+
+/// What a name alone does not find, see pg_table_is_visible.
+Rows Hidden(const Snapshot& snapshot) {
+  Rows rows;
+  const auto add = [&](const std::string& name, int64_t oid) {
+    if (snapshot.Resolve(BaseName(name)) != name) rows.push_back({CatalogNumber(oid)});
+  };
+  for (const auto& table : snapshot.tables) add(table->schema.name, OidOf(*table));
+  for (size_t v = 0; v < snapshot.views.size(); ++v) add(snapshot.views[v]->name, OidOfView(v));
+  for (size_t s = 0; s < snapshot.names.sequences.size(); ++s) add(snapshot.names.sequences[s].name, OidOfSequence(s));
+  return rows;
+}
+
 std::vector<CatalogTable> FilledTables() {
   return {
+      {kSchema,
+       "pg_description",
+       {{"objoid", kNumber}, {"classoid", kNumber}, {"objsubid", kNumber}, {"description", kText}},
+       PgDescription},
+      {kSchema, "tessera_hidden", {{"oid", kNumber}}, Hidden},
       {kSchema, "tessera_definitions", {{"oid", kNumber}, {"kind", kText}, {"definition", kText}}, Definitions},
       {kSchema,
        "pg_attrdef",
@@ -262,25 +316,10 @@ std::vector<CatalogTable> FilledTables() {
 /// What there is not here, so that clients find none: of tables.
 std::vector<CatalogTable> EmptyTables() {
   return {
-      {kSchema,
-       "pg_description",
-       {{"objoid", kNumber}, {"classoid", kNumber}, {"objsubid", kNumber}, {"description", kText}},
-       NoRows},
       {kSchema, "pg_shdescription", {{"objoid", kNumber}, {"classoid", kNumber}, {"description", kText}}, NoRows},
       {kSchema,
        "pg_inherits",
        {{"inhrelid", kNumber}, {"inhparent", kNumber}, {"inhseqno", kNumber}, {"inhdetachpending", kFlag}},
-       NoRows},
-      {kSchema,
-       "pg_sequence",
-       {{"seqrelid", kNumber},
-        {"seqtypid", kNumber},
-        {"seqstart", kNumber},
-        {"seqincrement", kNumber},
-        {"seqmax", kNumber},
-        {"seqmin", kNumber},
-        {"seqcache", kNumber},
-        {"seqcycle", kFlag}},
        NoRows},
       {kSchema,
        "pg_matviews",

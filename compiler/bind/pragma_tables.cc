@@ -29,8 +29,7 @@ Result<Rows> TableInfoRows(const std::string& name, const Snapshot& snapshot, in
       if (c.schema->default_text)
         value = CatalogText(c.schema->type.IsQuoted() ? QuotedText(*c.schema->default_text) : *c.schema->default_text);
       if (c.schema->default_expression) value = CatalogText(*c.schema->default_expression);
-      const std::string table = c.temporary ? QualifiedName(kTemporarySchema, c.relation) : c.relation;
-      const std::vector<int>& keys = snapshot.Find(table)->schema.primary_key;
+      const std::vector<int>& keys = c.table->primary_key;
       const auto found = std::ranges::find(keys, static_cast<int>(c.number) - 1);
       if (found != keys.end()) key = found - keys.begin() + 1;
     }
@@ -83,17 +82,21 @@ Result<Rows> ForeignKeyRows(const std::string& name, const Snapshot& snapshot, i
 
 Result<Rows> TableListRows(const std::string&, const Snapshot& snapshot, int) {
   Rows rows;
-  const auto add = [&](const std::string& name, const char* type, size_t columns, const char* schema) {
+  const auto add = [&](const std::string& name, const char* type, size_t columns, std::string schema) {
     rows.push_back({CatalogText(schema), CatalogText(name), CatalogText(type), NumberOf(columns), ZeroOrOne(false),
                     ZeroOrOne(true)});
+  };
+  const auto shown = [](std::string_view name, bool temporary) -> std::string {
+    const std::string_view schema = SchemaOfName(name);
+    return temporary || schema == kTemporarySchema ? "temp" : schema.empty() ? "main" : std::string(schema);
   };
   for (const auto& table : snapshot.tables) {
     const TableSchema& schema = table->schema;
     add(BaseName(schema.name), schema.materialized ? "view" : "table", schema.columns.size(),
-        IsTemporaryName(schema.name) ? "temp" : "main");
+        shown(schema.name, false));
   }
   for (const auto& view : snapshot.views)
-    add(view->name, "view", view->columns.size(), view->temporary ? "temp" : "main");
+    add(BaseName(view->name), "view", view->columns.size(), shown(view->name, view->temporary));
   std::ranges::sort(rows, {}, [](const std::vector<Value>& row) { return row[1].text; });
   return rows;
 }

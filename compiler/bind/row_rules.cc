@@ -3,16 +3,20 @@
 #include <algorithm>
 #include <bit>
 #include <memory>
+#include <optional>
 #include <random>
 #include <utility>
 
 #include "compiler/bind/expression_binder.h"
+#include "compiler/bind/sequence_binder.h"
 #include "compiler/parse/parser.h"
 #include "compiler/query/evaluate.h"
 #include "compiler/query/query_walk.h"
 #include "compiler/query/random_calls.h"
+#include "compiler/query/sequence_source.h"
 #include "tablet/catalog/qualified_name.h"
 #include "tablet/catalog/schema_check.h"
+#include "tablet/values/value_parser.h"
 #include "vm/meaning/interval_meaning.h"
 #include "vm/meaning/meaning.h"
 
@@ -127,7 +131,19 @@ Result<Value> Compute(const Expr& e, const RowBatch& batch, size_t row) {
   return EvaluateFunction(e.function, e.type, e.field, args);
 }
 
+/// A value of the sequence, as one of that type.
+Result<Value> SequenceValue(const std::string& sequence, const SqlType& type, SequenceSource* source) {
+  if (source == nullptr) return Unsupported("a DEFAULT of a sequence is not supported here");
+  TESSERA_ASSIGN(const int64_t number, source->Next(sequence));
+  if (type.id == TypeId::kBigint) return Value::Int(type, number);
+  return ParseValue(std::to_string(number), type);
+}
+
 struct Rules {
+  struct Numbered {
+    size_t column;
+    std::string sequence;
+  };
   struct Generated {
     size_t column;
     ExprPtr value;
@@ -138,8 +154,23 @@ struct Rules {
   };
   TableSchema schema;
   std::vector<Generated> defaults;  ///< of columns that the rows have no values for
+  std::vector<Numbered> numbered;   ///< likewise: DEFAULT nextval('s')
+  SequenceSource* source = nullptr;
   std::vector<Generated> generated;
   std::vector<Check> checks;
+
+  Status Number(RowBatch* batch) const {
+    for (const Numbered& n : numbered) {
+      ColumnVector made;
+      made.type = schema.columns[n.column].type;
+      for (size_t row = 0; row < batch->rows; ++row) {
+        TESSERA_ASSIGN(const Value value, SequenceValue(n.sequence, made.type, source));
+        made.Append(value);
+      }
+      batch->columns[n.column] = std::move(made);
+    }
+    return Status::Ok();
+  }
 
   Status Apply(RowBatch* batch, uint64_t first_row) const {
     const auto place = [&](size_t row) {
@@ -162,6 +193,7 @@ struct Rules {
     };
     // A DEFAULT has no columns; it counts the rows of all batches.
     for (const Generated& g : defaults) TESSERA_TRY(make(g, "DEFAULT of", first_row));
+    TESSERA_TRY(Number(batch));
     for (const Generated& g : generated) TESSERA_TRY(make(g, "generated", 0));
     for (size_t row = 0; !checks.empty() && row < batch->rows; ++row) {
       for (const Check& check : checks) {
@@ -232,6 +264,13 @@ Result<std::vector<int>> ColumnsOfRowExpression(const ParseNode& node, std::stri
 
 Result<bool> CheckDefault(ExpressionBinder* binder, const ParseNode& node, const ColumnSchema& column,
                           std::string_view sql, const Dialect& dialect) {
+  if (const std::optional<std::string> sequence = SequenceOfDefault(node, dialect.relations)) {
+    TESSERA_TRY(CheckSequenceExists(*sequence, dialect, node.FirstLocation()));
+    if (FindCast(SqlType::Of(TypeId::kBigint), column.type) <= CastContext::kAssignment) return true;
+    return SqlError("column \"" + column.name + "\" is of type " + column.type.ToString() +
+                        " but default expression is of type BIGINT",
+                    node.FirstLocation(), "Make it a BIGINT.");
+  }
   TESSERA_ASSIGN(const ExprPtr e, binder->Bind(node));  // errors of names and calls
   if (e->type.id == TypeId::kNull) return false;
   if (FindCast(e->type, column.type) > CastContext::kAssignment) {
@@ -249,6 +288,8 @@ Result<bool> CheckDefault(ExpressionBinder* binder, const ParseNode& node, const
 
 Result<Value> DefaultValue(const ColumnSchema& column, const Dialect& dialect) {
   if (!column.default_expression) return DefaultOf(column);
+  if (const std::optional<std::string> sequence = SequenceOfDefault(*column.default_expression))
+    return SequenceValue(*sequence, column.type, dialect.sequences);
   TableSchema schema;
   schema.columns.push_back(column);
   TESSERA_ASSIGN(const ExprPtr e,
@@ -266,6 +307,11 @@ Result<RowRules> MakeRowRules(const TableSchema& schema, std::span<const int> gi
     const ColumnSchema& column = schema.columns[c];
     if (!column.default_expression || std::find(given.begin(), given.end(), static_cast<int>(c)) != given.end())
       continue;
+    if (std::optional<std::string> sequence = SequenceOfDefault(*column.default_expression)) {
+      rules->numbered.push_back({c, *std::move(sequence)});
+      rules->source = dialect.sequences;
+      continue;
+    }
     Result<ExprPtr> value = ReadExpression(*column.default_expression, schema, column.type, dialect.zone, now);
     if (!value.ok()) {
       return Status(value.status().kind(), "DEFAULT of column \"" + column.name + "\" of table \"" + schema.name +
@@ -291,7 +337,8 @@ Result<RowRules> MakeRowRules(const TableSchema& schema, std::span<const int> gi
     }
     rules->checks.push_back({check.name, std::move(condition).value()});
   }
-  if (rules->defaults.empty() && rules->generated.empty() && rules->checks.empty()) return RowRules();
+  if (rules->defaults.empty() && rules->numbered.empty() && rules->generated.empty() && rules->checks.empty())
+    return RowRules();
   return RowRules([rules](RowBatch* batch, uint64_t first_row) { return rules->Apply(batch, first_row); });
 }
 

@@ -8,6 +8,7 @@
 
 #include "compiler/bind/expression_binder.h"
 #include "compiler/bind/from_binder.h"
+#include "compiler/bind/relation_name.h"
 #include "compiler/parse/parser.h"
 #include "compiler/parse/sql_scanner.h"
 #include "compiler/query/nearest_name.h"
@@ -28,8 +29,13 @@ Result<const std::vector<ScopeColumn>*> ColumnsOfStar(const ParseNode& fields, i
     if (scope.variables.empty()) return SqlError("SELECT * with no tables specified is not valid", position);
     return &scope.columns;
   }
-  if (fields.size() > 2) return Unsupported("a name with more than two parts is not supported", position);
-  const std::string_view alias = fields.first()->Text(Field::k_sval);
+  // schema.table.* is table.*: FROM has said that it is that schema's.
+  const bool has_schema =
+      fields.size() == 3 && FindSchema(fields.first()->Text(Field::k_sval), *block.context.snapshot).has_value();
+  if (fields.size() > 2 && !has_schema)
+    return Unsupported("a name with more than two parts is not supported", position);
+  const ParseNode* const table = has_schema ? fields.first()->next() : fields.first();
+  const std::string_view alias = table->Text(Field::k_sval);
   std::vector<std::string_view> aliases;
   for (const RangeVariable& v : scope.variables) {
     aliases.push_back(v.alias);

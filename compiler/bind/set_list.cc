@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "compiler/bind/row_rules.h"
+#include "compiler/bind/sequence_binder.h"
 #include "compiler/bind/table_binder.h"
 #include "compiler/query/expr_builder.h"
 #include "compiler/query/type_rules.h"
@@ -97,6 +98,8 @@ Status BindSetList(const ParseNode& targets, const TableInfo& table, const NameS
                       target.location());
     is_set[c] = true;
     TESSERA_ASSIGN(const ParseNode* value, ValueOf(target));
+    if (!value->Is(Tag::kSetToDefault))
+      TESSERA_TRY(CheckIdentityUpdate(table, column, *block->context.snapshot, target.location()));
     TESSERA_ASSIGN((*values)[c], NewValue(*value, table.schema.columns[c], &binder));
     if (!block->query->aggregates.empty() || !block->windows.empty()) {
       return SqlError(ErrorKind::kGrouping,

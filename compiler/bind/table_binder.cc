@@ -1,6 +1,7 @@
 #include "compiler/bind/table_binder.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "compiler/bind/query_binder.h"
 #include "compiler/bind/relation_name.h"
 #include "compiler/bind/row_rules.h"
+#include "compiler/bind/sequence_binder.h"
 #include "compiler/parse/sql_scanner.h"
 #include "compiler/parse/statement_option.h"
 #include "compiler/query/dependencies.h"
@@ -97,12 +99,13 @@ std::string UnsupportedConstraint(std::string_view type) {
   struct Row {
     std::string_view type, name;
   };
-  constexpr Row kRows[] = {{"CONSTR_IDENTITY", "GENERATED AS IDENTITY"}, {"CONSTR_EXCLUSION", "EXCLUDE"}};
+  constexpr Row kRows[] = {{"CONSTR_EXCLUSION", "EXCLUDE"}};
   for (const Row& row : kRows) {
     if (row.type == type) return std::string(row.name);
   }
   constexpr std::string_view kKnown[] = {"CONSTR_NOTNULL", "CONSTR_NULL",   "CONSTR_PRIMARY",   "CONSTR_DEFAULT",
-                                         "CONSTR_CHECK",   "CONSTR_UNIQUE", "CONSTR_GENERATED", "CONSTR_FOREIGN"};
+                                         "CONSTR_CHECK",   "CONSTR_UNIQUE", "CONSTR_GENERATED", "CONSTR_FOREIGN",
+                                         "CONSTR_IDENTITY"};
   if (std::find(std::begin(kKnown), std::end(kKnown), type) != std::end(kKnown)) return {};
   return "this constraint (" + std::string(type) + ")";
 }
@@ -115,6 +118,9 @@ class TableBinder {
     context_.dialect = &dialect;
     context_.relations = &no_relations_;
   }
+
+  /// Where new sequences of SERIAL and IDENTITY go; without it they are an error.
+  void SetSequences(Sequences* sequences) { sequences_ = sequences; }
 
   Status AddColumn(const ParseNode& definition) {
     const int position = definition.location();
@@ -130,9 +136,15 @@ class TableBinder {
         return SqlError(ErrorKind::kDuplicateColumn, "column \"" + column.name + "\" specified more than once",
                         position);
     }
-    TESSERA_ASSIGN(column.type, TypeOf(definition));
+    const std::optional<SqlType> serial = SerialType(definition);
+    if (serial) {
+      column.type = *serial;
+    } else {
+      TESSERA_ASSIGN(column.type, TypeOf(definition));
+    }
     bool is_null = false;
     schema_->columns.push_back(column);
+    if (serial) TESSERA_TRY(AddColumnSequence(nullptr, context_.sql, schema_->columns.size() - 1, position, *context_.dialect, snapshot_, schema_, sequences_));
     if (const ParseNode* constraints = definition.Get(Field::k_constraints)) {
       bool of_foreign_key = false;
       for (const ParseNode& c : *constraints) {
@@ -147,6 +159,8 @@ class TableBinder {
           return Unsupported(name + " is not supported", c.location());
         }
         if (kind == "CONSTR_DEFAULT") TESSERA_TRY(SetDefault(c));
+        if (kind == "CONSTR_IDENTITY")
+          TESSERA_TRY(AddColumnSequence(&c, context_.sql, schema_->columns.size() - 1, c.location(), *context_.dialect, snapshot_, schema_, sequences_));
         bool& not_null = schema_->columns.back().not_null;
         if (kind == "CONSTR_NULL") is_null = true;
         if (kind == "CONSTR_NOTNULL") not_null = true;
@@ -217,7 +231,8 @@ class TableBinder {
     ExpressionBinder binder(&context_, nullptr, Clause::kDefault);
     TESSERA_ASSIGN(const bool varies, CheckDefault(&binder, expression, *column, context_.sql, *context_.dialect));
     if (varies) {
-      column->default_expression = std::string(text);
+      const std::optional<std::string> sequence = SequenceOfDefault(expression, context_.dialect->relations);
+      column->default_expression = sequence ? NextValueText(*sequence) : std::string(text);
       return Status::Ok();
     }
     TESSERA_ASSIGN(const Value value, InsertValue(&binder, expression, *column));
@@ -372,6 +387,7 @@ class TableBinder {
   std::vector<std::pair<const ParseNode*, int>> expressions_, foreign_keys_;
   TableSchema* schema_;
   const Snapshot& snapshot_;
+  Sequences* sequences_ = nullptr;
   std::vector<Relation> no_relations_;  ///< stays empty: a DEFAULT has no columns to speak of
   BindContext context_;
 };
@@ -393,7 +409,7 @@ Status TableNotFound(std::string_view name, int position, const Snapshot& snapsh
   std::vector<std::string_view> names;
   for (const auto& t : snapshot.tables) {
     const std::string_view qualified = t->schema.name;
-    names.push_back(qualified.substr(qualified.size() - BaseName(qualified).size()));
+    names.push_back(IsTemporaryName(qualified) ? qualified.substr(kTemporarySchema.size() + 1) : qualified);
   }
   for (const auto& v : snapshot.views) names.push_back(v->name);
   const std::string nearest = NearestName(name, names);
@@ -440,14 +456,14 @@ Status BindNewTable(const ParseNode& relation, bool if_not_exists, const Dialect
   const int position = relation.location();
   if (relation.Text(Field::k_relpersistence) == "u")
     return Unsupported("an unlogged table is not supported", position, "Write CREATE TABLE, or CREATE TEMP TABLE.");
-  TESSERA_ASSIGN(out->table, NewRelationName(relation));
+  TESSERA_ASSIGN(out->table, NewRelationName(relation, snapshot));
   const bool temporary = IsTemporaryName(out->table);
   out->schema.name = out->table;
   out->if_exists = if_not_exists;
   out->or_replace = dialect.or_replace;
   if (out->or_replace && out->if_exists)
     return SqlError("CREATE OR REPLACE TABLE with IF NOT EXISTS is not valid", position, "Leave out one of them.");
-  const ViewSchema* const view = FindView(snapshot.views, BaseName(out->table), temporary);
+  const ViewSchema* const view = FindView(snapshot.views, temporary ? BaseName(out->table) : out->table, temporary);
   if (view != nullptr && view->temporary == temporary)
     return SqlError(ErrorKind::kWrongObjectType, "\"" + out->table + "\" is a view", position, "DROP VIEW removes it.");
   const std::shared_ptr<const TableInfo> there = snapshot.Find(out->table);
@@ -481,6 +497,7 @@ Status BindCreateTable(const ParseNode& create, std::string_view sql, const Dial
   TESSERA_TRY(BindOnCommit(create.Text(Field::k_oncommit), position, out));
 
   TableBinder binder(sql, dialect, snapshot, &out->schema);
+  binder.SetSequences(&out->sequences);
   const ParseNode* elements = create.Get(Field::k_tableElts);
   if (elements == nullptr)
     return SqlError(ErrorKind::kTableDefinition, "table \"" + out->table + "\" must have at least one column",
@@ -601,8 +618,9 @@ Status BindVacuum(const ParseNode& vacuum, int position, const Snapshot& snapsho
 }
 
 Status AddColumn(const ParseNode& definition, std::string_view sql, const Dialect& dialect, const Snapshot& snapshot,
-                 TableSchema* schema) {
+                 TableSchema* schema, Sequences* sequences) {
   TableBinder binder(sql, dialect, snapshot, schema);
+  binder.SetSequences(sequences);
   TESSERA_TRY(binder.AddColumn(definition));
   TESSERA_TRY(binder.AddExpressions());
   return binder.AddForeignKeys();

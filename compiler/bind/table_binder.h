@@ -51,9 +51,9 @@ Status FitToTable(Query* query, const TableInfo& target, const std::vector<int>&
 Status BindVacuum(const ParseNode& vacuum, int position, const Snapshot& snapshot, Statement* out);
 
 // Parts of CREATE TABLE that a table may get later.
-/// A column with its constraints. Errors: one of the name is there.
+/// A column with its constraints. Its sequence, if it has one, is added to `sequences`. Errors: one of the name is there.
 Status AddColumn(const ParseNode& definition, std::string_view sql, const Dialect& dialect, const Snapshot& snapshot,
-                 TableSchema* schema);
+                 TableSchema* schema, Sequences* sequences);
 /// PRIMARY KEY, UNIQUE, CHECK or FOREIGN KEY.
 Status AddConstraint(const ParseNode& constraint, std::string_view sql, const Dialect& dialect,
                      const Snapshot& snapshot, TableSchema* schema);

@@ -28,6 +28,8 @@ namespace tessera {
 
 class FileTables;
 struct Parameters;
+class SequenceSource;
+class Snapshot;
 
 /// What names and texts of a statement mean in its session.
 struct SessionNames {
@@ -39,6 +41,8 @@ struct SessionNames {
   /// Values of SET VARIABLE; nullptr: there are none.
   const std::map<std::string, Value, std::less<>>* variables = nullptr;
   FileTables* files = nullptr;  ///< see PlanOptions
+  SequenceSource* sequences = nullptr;  ///< nullptr: there are none
+  const Snapshot* relations = nullptr;  ///< what names in texts mean; nullptr: those of the default schema
 };
 
 /// What the parse tree of the new text does not say.

@@ -56,8 +56,8 @@ constexpr std::array kFieldWords = {
 #include "compiler/parse/parse_words.def"
 };
 
-const WordTable<256>& Tags() {
-  static const WordTable<256> table(kTagWords);
+const WordTable<512>& Tags() {
+  static const WordTable<512> table(kTagWords);
   return table;
 }
 const WordTable<1024>& Fields() {

@@ -16,7 +16,6 @@ constexpr Known kKnown[] = {
     {"GrantRoleStmt", kNoUsers},
     {"AlterOwnerStmt", kNoUsers},
     {"AlterDefaultPrivilegesStmt", kNoUsers},
-    {"CommentStmt", "comments are not kept"},
     {"ReindexStmt", "scans need no index"},
 };
 
@@ -48,7 +47,6 @@ constexpr KnownSetting kSettings[] = {
     {"lock_timeout", "0", kForServers},
     {"maintenance_work_mem", "", kForServers},
     {"row_security", "off", kNoUsers},
-    {"search_path", "", "there is one schema"},
     {"standard_conforming_strings", "on", "strings always are"},
     {"synchronize_seqscans", "", kForServers},
     {"transaction_timeout", "0", kForServers},

@@ -19,6 +19,7 @@
 namespace tessera {
 
 class FileTables;
+class SequenceSource;
 
 /// SET join_strategy: how joins find their pairs. Each strategy can be asked for.
 enum class JoinChoice : uint8_t {
@@ -72,6 +73,7 @@ struct PlanOptions {
   FileTables* files = nullptr;
   /// Values of SET VARIABLE; nullptr: there are none.
   const std::map<std::string, Value, std::less<>>* variables = nullptr;
+  SequenceSource* sequences = nullptr;  ///< what nextval() asks; nullptr: there are no sequences
   /// What $1, $2 and so on stand for: a value of type kNull is NULL or, in `text`, the characters of a literal, and takes the
   /// type of its place. nullptr: the statement may have no parameters.
   const std::vector<Value>* parameters = nullptr;

@@ -21,6 +21,8 @@
 #include "base/status.h"
 #include "compiler/query/functions.h"
 #include "tablet/catalog/schema.h"
+#include "tablet/catalog/comment.h"
+#include "tablet/catalog/sequence.h"
 #include "tablet/catalog/table_info.h"
 #include "tablet/load/copy_options.h"
 #include "tablet/values/enum_type.h"
@@ -253,7 +255,13 @@ struct Statement {
     kAlterTable,
     kCreateView,
     kDropView,
-    kRefreshView
+    kRefreshView,
+    kCreateSequence,
+    kAlterSequence,
+    kDropSequence,
+    kCreateSchema,
+    kDropSchema,
+    kComment
   };
   Kind kind = Kind::kSelect;
   bool explain = false;  ///< kSelect, kInsert, kDelete, kUpdate, kMerge, kCreateTable with a query, and kExecute only
@@ -290,6 +298,12 @@ struct Statement {
   EnumType type;                           ///< kCreateType; kDropType: its name
   Macro macro;                             ///< kCreateMacro; kDropMacro: its name and kind
   std::shared_ptr<const ViewSchema> view;  ///< kCreateView
+  /// kCreateSequence, kAlterSequence, kTruncate: as it is afterwards; kCreateTable: new ones of the table; kAlterTable: new ones
+  /// and those that change with it.
+  Sequences sequences;
+  std::vector<std::string> dropped_sequences;  ///< kDropSequence, kAlterSequence, kAlterTable
+  std::vector<std::string> dropped_schemas;    ///< kDropSchema: with all that is in them
+  Comment comment;                             ///< kComment: an empty text drops it
   bool if_exists = false;   ///< DROP TABLE, TYPE, MACRO and VIEW IF EXISTS, CREATE TABLE, MACRO and VIEW IF NOT EXISTS
   bool or_replace = false;  ///< CREATE OR REPLACE TABLE, MACRO and VIEW
 

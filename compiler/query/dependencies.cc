@@ -12,6 +12,8 @@ thread_local Dependencies* noted = nullptr;
 }  // namespace
 
 bool Dependencies::HoldIn(const Snapshot& snapshot) const {
+  const auto means_the_same = [&](const Name& name) { return snapshot.Resolve(name.written) == name.qualified; };
+  if (!std::ranges::all_of(names, means_the_same)) return false;
   return std::ranges::all_of(tables, [&](const Table& t) {
     const std::shared_ptr<const TableInfo> now = snapshot.Find(t.name);
     return now != nullptr && now->number.value() == t.number;
@@ -27,6 +29,14 @@ void NoteTable(const TableInfo& table) {
   if (std::ranges::any_of(noted->tables, [&](const Dependencies::Table& t) { return t.number == number; })) return;
   if (noted->tables.empty()) noted->tables.reserve(8);  // one block for most queries
   noted->tables.push_back({table.schema.name, number});
+}
+
+const std::vector<Dependencies::Name>* NotedNames() { return noted != nullptr ? &noted->names : nullptr; }
+
+void NoteName(std::string_view written, std::string_view qualified, int position) {
+  if (noted == nullptr) return;
+  Dependencies::Name name{std::string(written), std::string(qualified), position};
+  if (std::ranges::count(noted->names, name) == 0) noted->names.push_back(std::move(name));
 }
 
 void NoteMoment() {

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tablet/catalog/table_info.h"
@@ -21,6 +22,14 @@ struct Dependencies {
     uint64_t number = 0;  ///< TableInfo::number
   };
   std::vector<Table> tables;  ///< those that were looked up, each once
+  /// What names without a schema meant, where a table of another schema could come before it.
+  struct Name {
+    std::string written, qualified;
+    int position = -1;  ///< in its text
+
+    bool operator==(const Name&) const = default;
+  };
+  std::vector<Name> names;
   /// The program is good for one run: it has the time, a seed of random numbers, a variable's value or what the catalog
   /// holds at this moment.
   bool moment = false;
@@ -44,6 +53,9 @@ class DependencyScope {
 
 /// No effect outside of a scope.
 void NoteTable(const TableInfo& table);
+void NoteName(std::string_view written, std::string_view qualified, int position);
+/// The names noted so far; nullptr outside of a scope.
+const std::vector<Dependencies::Name>* NotedNames();
 void NoteMoment();
 
 }  // namespace tessera

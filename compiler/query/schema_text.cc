@@ -40,19 +40,45 @@ std::set<std::string> WordsOf(std::string_view sql) {
   return words;
 }
 
-void AddViewsAndMacros(const Views& views, const std::vector<const TableSchema*>& materialized,
-                       const std::vector<Macro>& macros, std::vector<SchemaEntry>* entries,
+std::string CommentText(const std::string& what, const std::string& text) {
+  return text.empty() ? "" : "COMMENT ON " + what + " IS " + QuotedText(text) + ";\n";
+}
+
+/// `what`: as COMMENT ON has it.
+std::string CommentsText(const Comments& comments, std::string_view kind, const std::string& name, const char* what) {
+  std::string text;
+  for (const Comment& c : comments) {
+    if (c.kind != kind || c.name != name) continue;
+    const std::string of_column = "COLUMN " + QuotedName(name) + "." + QuotedName(c.column);
+    text += CommentText(c.column.empty() ? std::string(what) + " " + QuotedName(name) : of_column, c.text);
+  }
+  return text;
+}
+
+/// Those of a table and its columns.
+std::string CommentsText(const TableSchema& schema) {
+  const std::string name = QuotedName(schema.name);
+  std::string text = CommentText((schema.materialized ? "MATERIALIZED VIEW " : "TABLE ") + name, schema.comment);
+  for (const ColumnSchema& column : schema.columns)
+    text += CommentText("COLUMN " + name + "." + QuotedName(column.name), column.comment);
+  return text;
+}
+
+void AddViewsAndMacros(const Views& views, const std::vector<const TableInfo*>& materialized,
+                       const std::vector<Macro>& macros, const CatalogNames& names, std::vector<SchemaEntry>* entries,
                        std::vector<std::set<std::string>>* words) {
   for (const auto& view : views) {
-    entries->push_back({view->name, CreateViewText(*view)});
+    const std::string comments = view->temporary ? "" : CommentsText(names.comments, "view", view->name, "VIEW");
+    entries->push_back({view->name, CreateViewText(*view) + comments});
     words->push_back(WordsOf(view->query));
   }
-  for (const TableSchema* table : materialized) {
-    entries->push_back({table->name, CreateTableText(*table)});
-    words->push_back(WordsOf(table->materialized->text));
+  for (const TableInfo* table : materialized) {
+    entries->push_back({table->schema.name, CreateTableText(table->schema) + CommentsText(table->schema)});
+    words->push_back(WordsOf(table->schema.materialized->text));
   }
   for (const Macro& macro : macros) {
-    entries->push_back({macro.name, CreateMacroText(macro)});
+    entries->push_back(
+        {macro.name, CreateMacroText(macro) + CommentsText(names.comments, "macro", macro.name, "FUNCTION")});
     words->push_back(WordsOf(macro.definition));
   }
 }
@@ -68,7 +94,7 @@ std::vector<SchemaEntry> InOrder(const std::vector<SchemaEntry>& entries,
     for (size_t i = 0; i < entries.size(); ++i) {
       bool ready = !done[i];
       for (size_t k = 0; k < entries.size() && ready && !forced; ++k)
-        ready = k == i || done[k] || !words[i].contains(entries[k].name);
+        ready = k == i || done[k] || !words[i].contains(BaseName(entries[k].name));
       if (!ready) continue;
       done[i] = true;
       forced = false;
@@ -81,33 +107,42 @@ std::vector<SchemaEntry> InOrder(const std::vector<SchemaEntry>& entries,
 
 }  // namespace
 
-std::vector<SchemaEntry> InOrderOfUse(const Views& views, const std::vector<const TableSchema*>& materialized,
-                                      const std::vector<Macro>& macros) {
+std::vector<SchemaEntry> InOrderOfUse(const Views& views, const std::vector<const TableInfo*>& materialized,
+                                      const std::vector<Macro>& macros, const CatalogNames& names) {
   std::vector<SchemaEntry> entries;
   std::vector<std::set<std::string>> words;
-  AddViewsAndMacros(views, materialized, macros, &entries, &words);
+  AddViewsAndMacros(views, materialized, macros, names, &entries, &words);
   return InOrder(entries, words);
 }
 
 std::vector<SchemaEntry> WholeSchema(const Snapshot& snapshot) {
   std::vector<SchemaEntry> entries;
   std::vector<std::set<std::string>> words;
+  const CatalogNames& names = snapshot.names;
+  std::string schemas = CommentsText(names.comments, "schema", "public", "SCHEMA");
+  for (const std::string& schema : names.schemas) {
+    schemas += "CREATE SCHEMA " + QuotedName(schema) + ";\n";
+    schemas += CommentsText(names.comments, "schema", schema, "SCHEMA");
+  }
   for (const EnumType& type : snapshot.types) {
-    entries.push_back({type.name, CreateTypeText(type)});
+    entries.push_back({type.name, CreateTypeText(type) + CommentsText(names.comments, "type", type.name, "TYPE")});
     words.emplace_back();
   }
+  // (A DEFAULT names a sequence in a text.)
+  for (const Sequence& sequence : names.sequences) {
+    if (sequence.table_id == 0)
+      schemas += CreateSequenceText(sequence) + CommentsText(names.comments, "sequence", sequence.name, "SEQUENCE");
+  }
   for (const std::shared_ptr<const TableInfo>& table : snapshot.tables) {
-    TableSchema schema = table->schema;
-    // (A size that the rows have led to need not be said: it would hold for other rows, too.)
-    if (schema.tablet_rows == ChooseTabletRows(table->rows)) schema.tablet_rows = 0;
-    schema.foreign_keys.clear();
-    entries.push_back({schema.name, CreateTableText(schema), table});
+    entries.push_back({table->schema.name, WholeTableText(*table, names, true), table});
     words.push_back(WordsOf(entries.back().text));
   }
   Views views;
   std::ranges::copy_if(snapshot.views, std::back_inserter(views), [](const auto& view) { return !view->temporary; });
-  AddViewsAndMacros(views, {}, snapshot.macros, &entries, &words);
-  return InOrder(entries, words);
+  AddViewsAndMacros(views, {}, snapshot.macros, names, &entries, &words);
+  std::vector<SchemaEntry> ordered = InOrder(entries, words);
+  if (!schemas.empty()) ordered.insert(ordered.begin(), SchemaEntry{"", std::move(schemas)});
+  return ordered;
 }
 
 std::string CreateTypeText(const EnumType& type) {
@@ -129,6 +164,8 @@ std::string CreateViewText(const ViewSchema& view) {
 }
 
 std::string QuotedName(std::string_view name) {
+  if (const std::string_view schema = SchemaOfName(name); !schema.empty())
+    return QuotedName(schema) + "." + QuotedName(BaseName(name));
   const auto plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
   const bool word =
       !name.empty() && !(name[0] >= '0' && name[0] <= '9') && std::all_of(name.begin(), name.end(), plain);
@@ -182,8 +219,9 @@ std::string CreateTableText(const TableSchema& schema) {
     return "CREATE MATERIALIZED VIEW " + QuotedName(schema.name) + " (" + list + ") AS\n" + schema.materialized->text +
            (schema.materialized->populated ? "" : "\nWITH NO DATA") + ";\n";
   }
-  std::string out = IsTemporaryName(schema.name) ? "CREATE TEMP TABLE " : "CREATE TABLE ";
-  out += QuotedName(BaseName(schema.name)) + " (\n";
+  const bool temporary = IsTemporaryName(schema.name);
+  std::string out = temporary ? "CREATE TEMP TABLE " : "CREATE TABLE ";
+  out += QuotedName(temporary ? BaseName(schema.name) : schema.name) + " (\n";
   for (size_t i = 0; i < schema.columns.size(); ++i) {
     const ColumnSchema& column = schema.columns[i];
     out += (i == 0 ? "  " : ",\n  ") + QuotedName(column.name) + " " + column.type.ToString() +
@@ -219,19 +257,70 @@ std::string CreateTableText(const TableSchema& schema) {
   return out + (options.empty() ? "" : " WITH (" + options + ")") + ";\n";
 }
 
-std::string CreateTablesText(std::vector<const TableSchema*> tables) {
+std::string CreateSequenceText(const Sequence& s) {
+  const auto number = [](int64_t n) { return std::to_string(n); };
+  return "CREATE SEQUENCE " + QuotedName(s.name) + " AS " + s.type + " INCREMENT " + number(s.increment) + " MINVALUE " +
+         number(s.least) + " MAXVALUE " + number(s.greatest) + " START " + number(s.start) +
+         (s.cycles ? " CYCLE" : "") + ";\n";
+}
+
+std::string SetSequenceText(const Sequence& s) {
+  return "SELECT setval(" + QuotedText(QuotedName(s.name)) + ", " + std::to_string(s.value) +
+         (s.was_given ? "" : ", FALSE") + ");\n";
+}
+
+namespace {
+
+/// ALTER TABLE ... ADD GENERATED AS IDENTITY.
+std::string IdentityText(const std::string& table, const Sequence& s) {
+  const std::string options = CreateSequenceText(s);
+  const size_t increment = options.find(" INCREMENT ");
+  return "ALTER TABLE " + table + " ALTER COLUMN " + QuotedName(s.column) + " ADD GENERATED " +
+         (s.identity == Sequence::Identity::kAlways ? "ALWAYS" : "BY DEFAULT") + " AS IDENTITY (SEQUENCE NAME " +
+         QuotedName(s.name) + options.substr(increment, options.rfind(';') - increment) + ");\n";
+}
+
+std::string TableText(TableSchema schema, const TableInfo& table, const CatalogNames& names) {
+  std::string before, after;
+  const std::string name = QuotedName(schema.name);
+  for (const Sequence& s : names.sequences) {
+    if (s.table_id != table.id || IsTemporaryName(schema.name)) continue;
+    const int column = schema.Find(s.column);
+    if (s.identity != Sequence::Identity::kNone && column >= 0) {
+      schema.columns[static_cast<size_t>(column)].default_expression.reset();
+      after += IdentityText(name, s);
+    } else {
+      before += CreateSequenceText(s);
+      after += "ALTER SEQUENCE " + QuotedName(s.name) + " OWNED BY " + name + "." + QuotedName(s.column) + ";\n";
+    }
+    after += CommentsText(names.comments, "sequence", s.name, "SEQUENCE");
+  }
+  return before + CreateTableText(schema) + after + CommentsText(schema);
+}
+
+}  // namespace
+
+std::string WholeTableText(const TableInfo& table, const CatalogNames& names, bool without_keys) {
+  TableSchema schema = table.schema;
+  // (A size that the rows have led to need not be said: it would hold for other rows, too.)
+  if (schema.tablet_rows == ChooseTabletRows(table.rows)) schema.tablet_rows = 0;
+  if (without_keys) schema.foreign_keys.clear();
+  return TableText(std::move(schema), table, names);
+}
+
+std::string CreateTablesText(std::vector<const TableInfo*> tables, const CatalogNames& names) {
   std::string out, added;
   const auto is_left = [&](const std::string& name) {
-    return std::ranges::any_of(tables, [&](const TableSchema* table) { return table->name == name; });
+    return std::ranges::any_of(tables, [&](const TableInfo* table) { return table->schema.name == name; });
   };
   while (!tables.empty()) {
-    const auto is_ready = [&](const TableSchema* table) {
-      return std::ranges::none_of(table->foreign_keys, [&](const ForeignKey& key) {
-        return key.referenced != table->name && is_left(key.referenced);
+    const auto is_ready = [&](const TableInfo* table) {
+      return std::ranges::none_of(table->schema.foreign_keys, [&](const ForeignKey& key) {
+        return key.referenced != table->schema.name && is_left(key.referenced);
       });
     };
     auto at = std::ranges::find_if(tables, is_ready);
-    TableSchema schema = **(at != tables.end() ? at : tables.begin());
+    TableSchema schema = (*(at != tables.end() ? at : tables.begin()))->schema;
     if (at == tables.end()) {
       at = tables.begin();
       std::erase_if(schema.foreign_keys, [&](const ForeignKey& key) {
@@ -240,7 +329,7 @@ std::string CreateTablesText(std::vector<const TableSchema*> tables) {
         return true;
       });
     }
-    out += CreateTableText(schema);
+    out += TableText(std::move(schema), **at, names);
     tables.erase(at);
   }
   return out + added;

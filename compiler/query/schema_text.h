@@ -19,8 +19,16 @@ namespace tessera {
 /// `CREATE TABLE ...;` over several lines, ending with a newline.
 std::string CreateTableText(const TableSchema& schema);
 
-/// The tables, each after those that its foreign keys refer to; where these go in a circle, keys are added at the end.
-std::string CreateTablesText(std::vector<const TableSchema*> tables);
+/// The same with its sequences, what its columns have of them, and comments: `without_keys`, without its foreign keys.
+std::string WholeTableText(const TableInfo& table, const CatalogNames& names, bool without_keys);
+
+/// The tables so, each after those that its foreign keys refer to; where these go in a circle, keys are added at the end.
+std::string CreateTablesText(std::vector<const TableInfo*> tables, const CatalogNames& names);
+
+/// `CREATE SEQUENCE ...;`, a line.
+std::string CreateSequenceText(const Sequence& sequence);
+/// `SELECT setval(...);`, a line: the values that it has given.
+std::string SetSequenceText(const Sequence& sequence);
 
 /// "NO ACTION" and the like.
 std::string_view ActionText(ForeignKey::Action action);
@@ -44,17 +52,18 @@ struct SchemaEntry {
 };
 
 /// Views, materialised views and macros, each after those that its text names, else in this order, by their names.
-std::vector<SchemaEntry> InOrderOfUse(const Views& views, const std::vector<const TableSchema*>& materialized,
-                                      const std::vector<Macro>& macros);
+std::vector<SchemaEntry> InOrderOfUse(const Views& views, const std::vector<const TableInfo*>& materialized,
+                                      const std::vector<Macro>& macros, const CatalogNames& names);
 
 /// `CREATE TYPE ...;`, a line.
 std::string CreateTypeText(const EnumType& type);
 
-/// All that a catalog has, but for what is temporary, each after what its text names; else types, tables, views, macros.
-/// Tables are without their foreign keys, which may go in a circle.
+/// All that a catalog has, but for what is temporary, each after what its text names; else schemas, types, sequences, tables,
+/// views, macros. Tables are without their foreign keys, which may go in a circle.
 std::vector<SchemaEntry> WholeSchema(const Snapshot& snapshot);
 
-/// `name` as SQL needs it: in double quotes unless it is a plain lower-case word that is not reserved.
+/// `name` as SQL needs it: in double quotes unless it is a plain lower-case word that is not reserved. A qualified name is
+/// schema.name.
 std::string QuotedName(std::string_view name);
 
 /// 'text', with quotes doubled.

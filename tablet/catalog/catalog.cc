@@ -34,11 +34,12 @@ namespace {
 constexpr int kApplicationId = 0x54534352;  // "TSCR"
 /// Without and with the table of defaults, with that of constraints, with types or what is computed for each row, with
 /// clustered tables, with distributed ones, with deleted rows, with views or macros, and with a commit log, short tablets
-/// before the last, foreign keys, materialised views or tablets of several files. Each is made with the first entry.
+/// before the last, foreign keys, materialised views or tablets of several files, and with sequences, schemas or comments.
+/// Each is made with the first entry.
 constexpr int kUserVersion = 1, kVersionWithDefaults = 2, kVersionWithConstraints = 3, kVersionWithTypes = 4,
               kVersionWithClusters = 5, kVersionWithBuckets = 6, kVersionWithDeletedRows = 7,
               kVersionWithShortTablets = 9, kVersionWithForeignKeys = 9,
-              kNewestVersion = 9;  // (8: with views or macros)
+              kVersionWithComments = 10, kNewestVersion = 10;  // (8: with views or macros; 10: with sequences or schemas)
 /// Of tables, tablets and versions: whoever counts on from here does not come to the end of an int64_t.
 constexpr int64_t kGreatestId = int64_t{1} << 62;
 constexpr int64_t kGreatestFileBytes = int64_t{1} << 50;
@@ -294,7 +295,8 @@ Result<Catalog::State> Catalog::Check() {
   // Another schema could make a SELECT or an INSERT run expressions of its own.
   const std::string_view kSchemas[] = {kSchema,       kDefaultsSchema,    kConstraintsSchema,
                                        kTypesSchema,  kDeletedRowsSchema, kViewsSchema,
-                                       kMacrosSchema, kLogSchema,         kLayoutsSchema};
+                                       kMacrosSchema, kLogSchema,         kLayoutsSchema,
+                                       kSequencesSchema, kSchemasSchema,   kCommentsSchema};
   Statement query(this, "SELECT type, sql FROM sqlite_schema");
   for (;;) {
     TESSERA_ASSIGN(bool row, query.Step());
@@ -334,6 +336,7 @@ Status Catalog::Initialise(const CatalogContents& contents, const std::vector<st
   if (!contents.types.empty()) TESSERA_TRY(WriteTypes(contents.types));
   if (!contents.macros.empty()) TESSERA_TRY(WriteMacros(contents.macros));
   if (!contents.views.empty()) TESSERA_TRY(WriteViews(contents.views));
+  TESSERA_TRY(WriteNames(contents.names));
   return transaction.Commit();
 }
 
@@ -674,6 +677,8 @@ Status Catalog::WriteTable(const TableRecord& table, const std::vector<std::stri
   if (!table.schema.distribute_by.empty()) TESSERA_TRY(RaiseVersion(kVersionWithBuckets));
   if (!table.schema.foreign_keys.empty() || table.schema.materialized)
     TESSERA_TRY(RaiseVersion(kVersionWithForeignKeys));
+  if (std::ranges::any_of(constraints, [](const ConstraintRow& row) { return row.kind == "comment"; }))
+    TESSERA_TRY(RaiseVersion(kVersionWithComments));
   Statement insert_constraint(this, "INSERT INTO constraints VALUES (?, ?, ?, ?, ?)");
   for (size_t i = 0; i < constraints.size(); ++i) {
     insert_constraint.Bind(table.id).Bind(static_cast<int64_t>(i));
@@ -744,9 +749,7 @@ Result<Durability> Catalog::InsertTable(const CatalogContents& state, TableRecor
     if (std::find(state.types.begin(), state.types.end(), EnumOf(column.type)) == state.types.end())
       return SqlError(ErrorKind::kUndefinedObject, "type \"" + column.type.ToString() + "\" does not exist");
   }
-  if (FindView(state.views, table.schema.name) != nullptr)
-    return SqlError(ErrorKind::kWrongObjectType, "\"" + table.schema.name + "\" is a view", -1,
-                    "DROP VIEW removes it.");
+  TESSERA_TRY(CheckNewName(state, table.schema.name));
   table.version = 1;
   table.checksum = TableChecksum(table);
   CatalogContents after = state;
@@ -759,6 +762,7 @@ Result<Durability> Catalog::InsertTable(const CatalogContents& state, TableRecor
   if (replaced != nullptr) {
     TESSERA_TRY(DeleteTablets(replaced->id));
     TESSERA_TRY(DeleteTable(replaced->id));
+    TESSERA_TRY(TakeOverSequences(replaced->id, table, &after));
   }
   TESSERA_TRY(WriteTable(table, sketches));
   TESSERA_TRY(InsertTablets(table, 0));
@@ -772,6 +776,7 @@ Result<Durability> Catalog::DropTable(const CatalogContents& state, const TableR
   TESSERA_TRY(transaction.BeginChange("BEGIN IMMEDIATE"));
   TESSERA_TRY(DeleteTablets(table.id));
   TESSERA_TRY(DeleteTable(table.id));
+  TESSERA_TRY(DropSequencesOf(table.id, &after));
   return Commit(&transaction, after);
 }
 
@@ -788,33 +793,6 @@ Result<Durability> Catalog::Truncate(const CatalogContents& state, const std::se
     TESSERA_TRY(DeleteTable(table->id));
     TESSERA_TRY(WriteTable(*table, {}));
   }
-  return Commit(&transaction, after);
-}
-
-Result<Durability> Catalog::SetTypes(const CatalogContents& state, std::vector<EnumType> types) {
-  CatalogContents after = state;
-  after.types = std::move(types);
-  Transaction transaction(this);
-  TESSERA_TRY(transaction.BeginChange("BEGIN IMMEDIATE"));
-  TESSERA_TRY(WriteTypes(after.types));
-  return Commit(&transaction, after);
-}
-
-Result<Durability> Catalog::SetMacros(const CatalogContents& state, std::vector<Macro> macros) {
-  CatalogContents after = state;
-  after.macros = std::move(macros);
-  Transaction transaction(this);
-  TESSERA_TRY(transaction.BeginChange("BEGIN IMMEDIATE"));
-  TESSERA_TRY(WriteMacros(after.macros));
-  return Commit(&transaction, after);
-}
-
-Result<Durability> Catalog::SetViews(const CatalogContents& state, Views views) {
-  CatalogContents after = state;
-  after.views = std::move(views);
-  Transaction transaction(this);
-  TESSERA_TRY(transaction.BeginChange("BEGIN IMMEDIATE"));
-  TESSERA_TRY(WriteViews(after.views));
   return Commit(&transaction, after);
 }
 
@@ -869,6 +847,7 @@ Result<Durability> Catalog::UpdateTable(const CatalogContents& state, const Tabl
   Transaction transaction(this);
   TESSERA_TRY(transaction.BeginChange("BEGIN IMMEDIATE"));
   TESSERA_TRY(WriteChange(before, after, sketches));
+  TESSERA_TRY(DropSequencesWithoutColumn(after, &contents));
   if (starts_log) TESSERA_TRY(WriteFirstGeneration());
   const Result<Durability> committed = Commit(&transaction, contents);
   if (committed.ok() && *committed == Durability::kDurable) {

@@ -24,6 +24,7 @@
 #include "tablet/catalog/log_record.h"
 #include "tablet/catalog/macro.h"
 #include "tablet/catalog/schema.h"
+#include "tablet/catalog/catalog_names.h"
 #include "tablet/catalog/table_info.h"
 #include "tablet/catalog/table_record.h"
 #include "tablet/catalog/view.h"
@@ -87,6 +88,8 @@ class Catalog {
   Result<Durability> SetMacros(const CatalogContents& state, std::vector<Macro> macros);
   /// The views are `views` from now on.
   Result<Durability> SetViews(const CatalogContents& state, Views views);
+  /// Sequences, schemas and comments are `names` from now on.
+  Result<Durability> SetNames(const CatalogContents& state, CatalogNames names);
   /// Replaces a table's record by `after` (its version and checksum are set here) and its sketches, one per column. `made` becomes what
   /// Load() would return, if the disk has it. `starts_log`: later changes are small enough for the commit log.
   Result<Durability> UpdateTable(const CatalogContents& state, const TableRecord& before, TableRecord after,
@@ -149,6 +152,24 @@ class Catalog {
   static const char kViewsSchema[];
   Status LoadViews(Views* views);
   Status WriteViews(const Views& views);
+  // catalog_sequences.cc: the tables of sequences, schemas and comments, each made with the first row
+  static const char kSequencesSchema[], kSchemasSchema[], kCommentsSchema[];
+  Status LoadNames(CatalogNames* names);
+  Status LoadSequences(Sequences* sequences);
+  Status WriteNames(const CatalogNames& names);
+  Status WriteSequences(const Sequences& sequences);
+  Status WriteSchemas(const std::vector<std::string>& schemas);
+  Status WriteComments(const Comments& comments);
+  /// Errors: a table of that name cannot be made.
+  static Status CheckNewName(const CatalogContents& state, const std::string& name);
+  /// Sequences that belong to a table go with it.
+  Status DropSequencesOf(int64_t table_id, CatalogContents* after);
+  /// ... or follow the table that takes its place, if it takes values of them.
+  Status TakeOverSequences(int64_t replaced, const TableRecord& table, CatalogContents* after);
+  /// ... and with its columns.
+  Status DropSequencesWithoutColumn(const TableRecord& table, CatalogContents* after);
+  /// Those of what is not there any more.
+  Status DropLeftComments(CatalogContents* after);
   Result<std::shared_ptr<const TableRecord>> LoadTable(TableRecord table, int64_t next_tablet_id);
   Status WriteTable(const TableRecord& table, const std::vector<std::string>& sketches);
   Status InsertTablets(const TableRecord& table, size_t first);

@@ -125,6 +125,16 @@ uint64_t DatabaseChecksum(const CatalogContents& contents) {
       for (const std::string* text : {&column.name, &column.output, &column.type}) bytes.Add(std::string_view(*text));
     }
   }
+  for (const Sequence& s : contents.names.sequences) {
+    for (const std::string* text : {&s.name, &s.type, &s.column}) bytes.Add(std::string_view(*text));
+    for (const int64_t n : {s.start, s.increment, s.least, s.greatest, int64_t{s.cycles}, s.value, int64_t{s.was_given},
+                            s.table_id, static_cast<int64_t>(s.identity)})
+      bytes.Add(n);
+  }
+  for (const std::string& schema : contents.names.schemas) bytes.Add(std::string_view(schema));
+  for (const Comment& c : contents.names.comments) {
+    for (const std::string* text : {&c.kind, &c.name, &c.column, &c.text}) bytes.Add(std::string_view(*text));
+  }
   return ChecksumOf(bytes);
 }
 

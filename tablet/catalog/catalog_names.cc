@@ -1,9 +1,12 @@
-// What a catalog names beside its tables: types, macros and views (catalog_views.cc).
+// What a catalog names beside its tables: types, macros and views (catalog_views.cc); also CatalogNames
+// (catalog_sequences.cc).
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "tablet/catalog/catalog.h"
 #include "tablet/catalog/catalog_statement.h"
+#include "tablet/catalog/catalog_transaction.h"
 #include "tablet/catalog/schema_check.h"
 #include "tablet/values/enum_type.h"
 
@@ -33,7 +36,8 @@ CREATE TABLE macros (
 Status Catalog::LoadNames(CatalogContents* contents) {
   TESSERA_TRY(LoadTypes(&contents->types));
   TESSERA_TRY(LoadMacros(&contents->macros));
-  return LoadViews(&contents->views);
+  TESSERA_TRY(LoadViews(&contents->views));
+  return LoadNames(&contents->names);
 }
 
 Status Catalog::LoadTypes(std::vector<EnumType>* types) {
@@ -95,6 +99,36 @@ Status Catalog::WriteMacros(const std::vector<Macro>& macros) {
                     .Run());
   }
   return {};
+}
+
+Result<Durability> Catalog::SetTypes(const CatalogContents& state, std::vector<EnumType> types) {
+  CatalogContents after = state;
+  after.types = std::move(types);
+  Transaction transaction(this);
+  TESSERA_TRY(transaction.BeginChange("BEGIN IMMEDIATE"));
+  TESSERA_TRY(WriteTypes(after.types));
+  TESSERA_TRY(DropLeftComments(&after));
+  return Commit(&transaction, after);
+}
+
+Result<Durability> Catalog::SetMacros(const CatalogContents& state, std::vector<Macro> macros) {
+  CatalogContents after = state;
+  after.macros = std::move(macros);
+  Transaction transaction(this);
+  TESSERA_TRY(transaction.BeginChange("BEGIN IMMEDIATE"));
+  TESSERA_TRY(WriteMacros(after.macros));
+  TESSERA_TRY(DropLeftComments(&after));
+  return Commit(&transaction, after);
+}
+
+Result<Durability> Catalog::SetViews(const CatalogContents& state, Views views) {
+  CatalogContents after = state;
+  after.views = std::move(views);
+  Transaction transaction(this);
+  TESSERA_TRY(transaction.BeginChange("BEGIN IMMEDIATE"));
+  TESSERA_TRY(WriteViews(after.views));
+  TESSERA_TRY(DropLeftComments(&after));
+  return Commit(&transaction, after);
 }
 
 }  // namespace tessera

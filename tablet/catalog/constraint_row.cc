@@ -105,6 +105,11 @@ std::vector<ConstraintRow> ConstraintsOf(const TableSchema& schema) {
       rows.push_back({"enum", std::to_string(column), EnumText(EnumOf(type))});
   }
   for (const ForeignKey& key : schema.foreign_keys) rows.push_back({"foreign", key.name, ForeignKeyText(key)});
+  if (!schema.comment.empty()) rows.push_back({"comment", "", schema.comment});
+  for (size_t column = 0; column < schema.columns.size(); ++column) {
+    if (const std::string& text = schema.columns[column].comment; !text.empty())
+      rows.push_back({"comment", std::to_string(column), text});
+  }
   if (const auto& query = schema.materialized)
     rows.push_back({"materialized", query->populated ? "populated" : "", query->text});
   if (!schema.cluster_by.empty()) rows.push_back({"cluster", "", NumbersText(schema.cluster_by)});
@@ -138,13 +143,18 @@ bool AddConstraint(const ConstraintRow& row, TableSchema* schema) {
     schema->checks.push_back({row.name, row.value});
     return true;
   }
-  if (row.kind == "generated" || row.kind == "default" || row.kind == "enum") {
+  if (row.kind == "comment" && row.name.empty()) {
+    schema->comment = row.value;
+    return true;
+  }
+  if (row.kind == "generated" || row.kind == "default" || row.kind == "enum" || row.kind == "comment") {
     int number_of = -1;
     if (!ReadNumber(row.name, &number_of) || static_cast<size_t>(number_of) >= count) return false;
     ColumnSchema& column = schema->columns[static_cast<size_t>(number_of)];
     EnumType type;
     if (row.kind == "generated") column.generated_text = row.value;
     if (row.kind == "default") column.default_expression = row.value;
+    if (row.kind == "comment") column.comment = row.value;
     if (row.kind != "enum") return true;
     if (column.type.id != TypeId::kEnum || !ReadEnum(row.value, &type)) return false;
     column.type = EnumSqlType(type);

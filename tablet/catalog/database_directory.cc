@@ -395,6 +395,7 @@ Result<std::shared_ptr<const Snapshot>> DatabaseDirectory::Read() {
   tables->types = contents_.types;
   tables->macros = contents_.macros;
   tables->views = contents_.views;
+  tables->names = contents_.names;
   snapshot_ = tables;
   return std::shared_ptr<const Snapshot>(std::move(tables));
 }
@@ -577,6 +578,21 @@ Status DatabaseDirectory::SetViews(const Write& write, Views views) {
   const Result<Durability> committed = catalog_->SetViews(write.contents, std::move(views));
   AfterCommit(committed);
   return committed.status();
+}
+
+Status DatabaseDirectory::SetNames(const Write& write, CatalogNames names) {
+  std::lock_guard guard(mutex_);
+  const Result<Durability> committed = catalog_->SetNames(write.contents, std::move(names));
+  AfterCommit(committed);
+  return committed.status();
+}
+
+Result<CatalogNames> DatabaseDirectory::ReadNames() {
+  std::lock_guard guard(mutex_);
+  TESSERA_TRY(Attach());
+  if (catalog_ == nullptr) return CatalogNames();
+  TESSERA_TRY(Refresh());
+  return contents_.names;
 }
 
 Status DatabaseDirectory::UpdateTable(const Write& write, const TableRecord& before, TableRecord after,

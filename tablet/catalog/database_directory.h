@@ -91,6 +91,10 @@ class DatabaseDirectory : public std::enable_shared_from_this<DatabaseDirectory>
   Status SetMacros(const Write& write, std::vector<Macro> macros);
   /// The views are `views` from now on.
   Status SetViews(const Write& write, Views views);
+  /// Sequences, schemas and comments are `names` from now on.
+  Status SetNames(const Write& write, CatalogNames names);
+  /// As they are now.
+  Result<CatalogNames> ReadNames();
   /// `unsynced`: files of new tablets for which the disk has not been waited yet, of a small change that keeps the schema;
   /// nullptr: it is no such.
   Status UpdateTable(const Write& write, const TableRecord& before, TableRecord after,

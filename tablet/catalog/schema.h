@@ -21,6 +21,7 @@ struct ColumnSchema {
   std::optional<std::string> default_expression = {};
   /// GENERATED ALWAYS AS (text) STORED: an expression of SQL over the other columns, which gives its value.
   std::optional<std::string> generated_text = {};
+  std::string comment = {};
 
   bool HasDefault() const { return default_text || default_expression; }
 };
@@ -81,6 +82,7 @@ struct TableSchema {
 
   std::vector<ForeignKey> foreign_keys = {};
   std::optional<MaterializedQuery> materialized = {};  ///< of a materialised view
+  std::string comment = {};
 
   /// Column number, or -1.
   int Find(std::string_view column) const;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "tablet/catalog/catalog_names.h"
 #include "tablet/catalog/macro.h"
 #include "tablet/catalog/schema.h"
 #include "tablet/catalog/view.h"
@@ -135,8 +136,14 @@ class Snapshot {
   std::vector<EnumType> types;                           ///< sorted by name
   std::vector<Macro> macros;                             ///< in the order of ComesBefore
   Views views;                                           ///< those of the session, too
+  CatalogNames names;                                    ///< sequences, schemas and comments
+  /// The schemas of the session in which names alone are looked for, "" for the default one; empty: that alone.
+  std::vector<std::string> path;
   /// nullptr if there is none. Names are as PostgreSQL folds them (the parser lower-cases unquoted names).
   std::shared_ptr<const TableInfo> Find(std::string_view name) const;
+  /// The qualified name that a name alone means: of a temporary table, or of a table, view or sequence in the first schema of
+  /// the path that has one; else as the first schema of the path would have it.
+  std::string Resolve(std::string_view name) const;
   /// A table or a file; nullptr if there is none.
   const TableInfo* FindById(int64_t id) const;
 };

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tablet/catalog/catalog_names.h"
 #include "tablet/catalog/macro.h"
 #include "tablet/catalog/schema.h"
 #include "tablet/catalog/table_info.h"
@@ -65,6 +66,7 @@ struct CatalogContents {
   std::vector<EnumType> types;                             ///< by name
   std::vector<Macro> macros;                               ///< in the order of ComesBefore
   Views views;
+  CatalogNames names;
 
   std::shared_ptr<const TableRecord> Find(std::string_view name) const;
 };

@@ -73,6 +73,7 @@ class DirectoryAlteration final : public TableAlteration {
     TESSERA_TRY(CheckSchema(schema));
     if (schema.name != before_->schema.name && write_.contents.Find(schema.name) != nullptr)
       return SqlError(ErrorKind::kDuplicateTable, "table \"" + schema.name + "\" already exists");
+    TESSERA_TRY(CheckSchemaExists(write_.contents.names, schema.name));
     TESSERA_TRY(CheckNewKeys(schema, cancel));
     TableRecord after = *before_;
     after.schema = AsDeclared(schema);
