@@ -23,11 +23,19 @@ Status Absent(const std::string& name, const Sequences& known) {
 
 }  // namespace
 
+/// (What else there is of a sequence may have changed in the same statement.)
+void SessionSequences::TakeValue(Sequence* sequence) const {
+  const auto changed = pending_.find(sequence->name);
+  if (changed == pending_.end()) return;
+  sequence->value = changed->second.value;
+  sequence->was_given = changed->second.was_given;
+}
+
 Result<Sequences> SessionSequences::All() {
   TESSERA_ASSIGN(CatalogNames names, state_.database->ReadNames());
   Sequences all = std::move(names.sequences);
   for (Sequence& sequence : all) {
-    if (const auto changed = pending_.find(sequence.name); changed != pending_.end()) sequence = changed->second;
+    TakeValue(&sequence);
   }
   return all;
 }
@@ -104,7 +112,7 @@ Status SessionSequences::Store() {
   if (pending_.empty()) return Status::Ok();
   TESSERA_TRY(state_.database->ChangeNames([&](CatalogNames* names) {
     for (Sequence& sequence : names->sequences) {
-      if (const auto changed = pending_.find(sequence.name); changed != pending_.end()) sequence = changed->second;
+      TakeValue(&sequence);
     }
     return Status::Ok();
   }));

@@ -37,6 +37,9 @@ class SessionSequences final : public SequenceSource {
   template <class F>
   Status Change(const std::string& name, F f);
 
+  /// Its value as the open transaction has changed it.
+  void TakeValue(Sequence* sequence) const;
+
   SessionState& state_;
   std::mutex mutex_;
   std::map<std::string, Sequence> pending_;  ///< as the open transaction has changed them

@@ -135,6 +135,7 @@ void Shell::RunInteractive() {
         break;
       case LineEditor::Outcome::kInterrupted:
         script.buffer.clear();
+        script.rows = nullptr;
         script.end = {};
         break;
       case LineEditor::Outcome::kEnd:
@@ -198,6 +199,10 @@ void Shell::RunText(std::string_view text, const std::string& name) {
 
 void Shell::TakeLine(Script* script, std::string_view line) {
   ++script->line;
+  if (script->rows != nullptr) {
+    TakeRow(script, line);
+    return;
+  }
   if (script->line == 1 && line.substr(0, 3) == "\xEF\xBB\xBF") line.remove_prefix(3);  // a byte order mark
   if (script->buffer.empty()) {
     if (!line.empty() && line[0] == '.') {
@@ -209,25 +214,59 @@ void Shell::TakeLine(Script* script, std::string_view line) {
   }
   script->buffer += line;
   script->buffer += '\n';
-  if (script->end.IsBetweenStatements(script->buffer)) RunBuffer(script);
+  if (!script->end.IsBetweenStatements(script->buffer)) return;
+  if (const RowForm form = FormOfRows(script->buffer); form != RowForm::kNone) {
+    script->rows = std::make_unique<ScriptRows>(form, script->line);
+    return;
+  }
+  RunBuffer(script);
+}
+
+void Shell::TakeRow(Script* script, std::string_view line) {
+  if (line == "\\." || line == "\\.\r") {
+    const std::unique_ptr<ScriptRows> rows = std::move(script->rows);
+    RunBuffer(script, rows.get());
+    return;
+  }
+  if (const Status status = script->rows->Add(line); !status.ok()) ReportError(status, script->buffer, script->line, *script);
 }
 
 void Shell::TakeEnd(Script* script) {
+  if (script->rows != nullptr) {
+    // No line ends them: COPY reads the standard input, if it can, and the lines are statements.
+    const std::unique_ptr<ScriptRows> lines = std::move(script->rows);
+    RunBuffer(script);
+    script->line = lines->line();
+    const Status status = lines->ForEachLine([&](std::string_view line) {
+      if (Continues()) TakeLine(script, line);
+    });
+    if (!status.ok()) ReportError(status, "", script->line, *script);
+    TakeEnd(script);
+    return;
+  }
   if (!script->buffer.empty() && Continues()) RunBuffer(script);
 }
 
-void Shell::RunBuffer(Script* script) {
+void Shell::RunBuffer(Script* script, ScriptRows* rows) {
   const std::string text = std::move(script->buffer);
   script->buffer.clear();
   script->end = {};
   size_t end = 0;  // of the statement before
-  for (const StatementText& statement : SplitStatements(text)) {
+  const std::vector<StatementText> statements = SplitStatements(text);
+  for (const StatementText& statement : statements) {
     if (!Continues()) return;
     NameInComment(std::string_view(text).substr(end, statement.offset - end), &script->next);
     end = statement.offset + statement.sql.size();
     std::string name = std::exchange(script->next, {});
     if (name.empty()) name = NameOfScript(script->name);
-    RunStatement(statement.sql, script->buffer_line + statement.line - 1, *script, name);
+    const int line = script->buffer_line + statement.line - 1;
+    if (rows == nullptr || &statement != &statements.back()) {
+      RunStatement(statement.sql, line, *script, name);
+    } else if (const Result<std::string> copy = rows->Statement(statement.sql); copy.ok()) {
+      RunStatement(*copy, line, *script, name);
+    } else {
+      ReportError(copy.status(), statement.sql, line, *script);
+    }
     if (interactive_ && PendingInterrupt() != 0) return;  // Ctrl-C means the rest of the line too
   }
   NameInComment(std::string_view(text).substr(end), &script->next);

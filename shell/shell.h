@@ -17,6 +17,7 @@
 #include "shell/result_output.h"
 #include "shell/result_text.h"
 #include "shell/run_reports.h"
+#include "shell/script_rows.h"
 #include "shell/statement_progress.h"
 
 namespace tessera {
@@ -60,6 +61,7 @@ class Shell {
     std::string buffer;   ///< lines that do not make a whole statement yet
     ScriptEnd end;        ///< of the buffer
     std::string next;     ///< the name of the next statement, if a comment says it
+    std::unique_ptr<ScriptRows> rows;  ///< that the buffer's last statement takes; nullptr: it takes none
   };
 
   /// Says what a person should know before anything runs.
@@ -79,7 +81,10 @@ class Shell {
   void TakeLine(Script* script, std::string_view line);
   /// Runs what is left at the end of a script.
   void TakeEnd(Script* script);
-  void RunBuffer(Script* script);
+  /// A line behind COPY ... FROM STDIN.
+  void TakeRow(Script* script, std::string_view line);
+  /// Runs what is complete. `rows`: for the last statement, or nullptr.
+  void RunBuffer(Script* script, ScriptRows* rows = nullptr);
   void RunStatement(std::string_view sql, int line, const Script& script, const std::string& name);
   void RunDotCommand(std::string_view text, const Script& script);
   /// Runs SQL, a query as often as --repeat and --warmup say. (Errors of what a dot command made are told without a place.)

@@ -5,6 +5,7 @@
 #include "compiler/bind/array_text.h"
 #include "compiler/bind/catalog_tables.h"
 #include "compiler/bind/expression_binder.h"
+#include "compiler/bind/relation_name.h"
 #include "compiler/bind/table_binder.h"
 #include "compiler/parse/statement_option.h"
 #include "compiler/query/dependencies.h"
@@ -97,7 +98,8 @@ Result<SqlType> ExpressionBinder::BindType(const ParseNode& type_name, int posit
     system = system || name == "pg_catalog";
     name = n.Text(Field::k_sval);
   }
-  if (names->size() > (system ? 2 : 1)) return Unsupported("a type name with a schema is not supported", position);
+  const bool has_schema = names->size() == 2 && (system || IsDefaultSchema(names->first()->Text(Field::k_sval)));
+  if (names->size() > 1 && !has_schema) return Unsupported("a type name with a schema is not supported", position);
   if (type_name.Get(Field::k_arrayBounds) != nullptr) return Unsupported("array types are not supported", position);
   if (type_name.Get(Field::k_setof) != nullptr) return Unsupported("SETOF is not supported", position);
 

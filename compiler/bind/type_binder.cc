@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/bind/relation_name.h"
 #include "compiler/query/nearest_name.h"
 #include "compiler/query/type_rules.h"
 #include "tablet/catalog/schema_check.h"
@@ -13,8 +14,10 @@ namespace tessera {
 Status BindCreateType(const ParseNode& create, int position, const Snapshot& snapshot, Statement* out) {
   out->kind = Statement::Kind::kCreateType;
   const ParseNode* names = create.Get(Field::k_typeName);
-  if (names->size() > 1) return Unsupported("a type name with a schema is not supported", position);
-  out->type.name = names->first()->Text(Field::k_sval);
+  const bool has_schema = names->size() == 2 && IsDefaultSchema(names->first()->Text(Field::k_sval));
+  if (names->size() > 1 && !has_schema)
+    return Unsupported("a type in another schema than public is not supported", position, "Leave out the schema.");
+  out->type.name = (has_schema ? names->first()->next() : names->first())->Text(Field::k_sval);
   if (const ParseNode* labels = create.Get(Field::k_vals)) {
     for (const ParseNode& label : *labels) out->type.labels.emplace_back(label.Text(Field::k_sval));
   }
