@@ -45,8 +45,7 @@ Status ChangeSchemaNames(SessionState* state, const Statement& statement, Result
   TESSERA_TRY(state->database->ChangeNames([&](CatalogNames* names) -> Status {
     const bool is_there = std::ranges::count(names->schemas, statement.value) > 0;
     if (is_there && statement.if_exists) return Status::Ok();
-    if (is_there)
-      return SqlError(ErrorKind::kDuplicateSchema, "schema \"" + statement.value + "\" already exists");
+    if (is_there) return SqlError(ErrorKind::kDuplicateSchema, "schema \"" + statement.value + "\" already exists");
     names->schemas.push_back(statement.value);
     return Status::Ok();
   }));

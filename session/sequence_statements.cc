@@ -45,7 +45,8 @@ Status SessionSequences::Change(const std::string& name, F f) {
   Database& database = *state_.database;
   if (state_.transaction.is_open && !database.InTransaction()) {
     if (state_.transaction.reads_only)
-      return SqlError(ErrorKind::kReadOnlyTransaction, "cannot change a sequence in a read-only transaction", -1, "Enter COMMIT first.");
+      return SqlError(ErrorKind::kReadOnlyTransaction, "cannot change a sequence in a read-only transaction", -1,
+                      "Enter COMMIT first.");
     const std::shared_ptr<const Snapshot> seen = state_.transaction.snapshot;
     TESSERA_TRY(BeginChange(&state_, nullptr, nullptr).status());
     TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> now, database.Read());
@@ -85,20 +86,23 @@ Result<int64_t> SessionSequences::Current(const std::string& name) {
   TESSERA_ASSIGN(const Sequences all, All());
   if (FindSequence(all, name) == nullptr) return Absent(name, all);
   if (const auto found = current_.find(name); found != current_.end()) return found->second;
-  return SqlError(ErrorKind::kNotInPrerequisiteState, "currval of sequence \"" + name + "\" is not yet defined in this session", -1, "Call nextval first.");
+  return SqlError(ErrorKind::kNotInPrerequisiteState,
+                  "currval of sequence \"" + name + "\" is not yet defined in this session", -1, "Call nextval first.");
 }
 
 Result<int64_t> SessionSequences::Last() {
   if (!last_.empty()) return current_[last_];
-  return SqlError(ErrorKind::kNotInPrerequisiteState, "lastval is not yet defined in this session", -1, "Call nextval first.");
+  return SqlError(ErrorKind::kNotInPrerequisiteState, "lastval is not yet defined in this session", -1,
+                  "Call nextval first.");
 }
 
 Status SessionSequences::Set(const std::string& name, int64_t value, bool was_given) {
   const std::lock_guard lock(mutex_);
   TESSERA_TRY(Change(name, [&](Sequence* sequence) -> Status {
     if (value < sequence->least || value > sequence->greatest) {
-      return SqlError(ErrorKind::kOutOfRange, "setval: value " + std::to_string(value) + " is out of bounds for sequence \"" + name + "\" (" +
-                      std::to_string(sequence->least) + ".." + std::to_string(sequence->greatest) + ")");
+      return SqlError(ErrorKind::kOutOfRange,
+                      "setval: value " + std::to_string(value) + " is out of bounds for sequence \"" + name + "\" (" +
+                          std::to_string(sequence->least) + ".." + std::to_string(sequence->greatest) + ")");
     }
     sequence->value = value;
     sequence->was_given = was_given;

@@ -64,7 +64,7 @@ struct SessionState {
   std::map<std::string, Value, std::less<>> variables;  ///< of SET VARIABLE
   Views temporary_views;
   std::vector<std::string> search_path;  ///< as SET has it; empty: the default schema alone
-  mutable FileTables files;  ///< that statements read; the compiler looks for them
+  mutable FileTables files;              ///< that statements read; the compiler looks for them
   RandomState random{std::random_device()(), 0};
   SessionTransaction transaction;
   ProgramCache programs;                    ///< of queries that have run

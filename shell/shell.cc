@@ -228,7 +228,8 @@ void Shell::TakeRow(Script* script, std::string_view line) {
     RunBuffer(script, rows.get());
     return;
   }
-  if (const Status status = script->rows->Add(line); !status.ok()) ReportError(status, script->buffer, script->line, *script);
+  if (const Status status = script->rows->Add(line); !status.ok())
+    ReportError(status, script->buffer, script->line, *script);
 }
 
 void Shell::TakeEnd(Script* script) {

@@ -56,11 +56,11 @@ class Shell {
   struct Script {
     std::string name;  ///< file name; "" for the command line, standard input and the terminal
     bool interactive = false;
-    int line = 0;         ///< lines read
-    int buffer_line = 1;  ///< line on which `buffer` starts
-    std::string buffer;   ///< lines that do not make a whole statement yet
-    ScriptEnd end;        ///< of the buffer
-    std::string next;     ///< the name of the next statement, if a comment says it
+    int line = 0;                      ///< lines read
+    int buffer_line = 1;               ///< line on which `buffer` starts
+    std::string buffer;                ///< lines that do not make a whole statement yet
+    ScriptEnd end;                     ///< of the buffer
+    std::string next;                  ///< the name of the next statement, if a comment says it
     std::unique_ptr<ScriptRows> rows;  ///< that the buffer's last statement takes; nullptr: it takes none
   };
 

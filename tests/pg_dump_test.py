@@ -285,7 +285,7 @@ def check_loaded():
     equal(ask("SELECT id, name, born, balance, active, state FROM people ORDER BY id"),
           "1,Ada,1815-12-10,100.50,true,happy\n2,Bob,,0.00,false,sad\n7,Eve,2000-02-29,20.25,true,\n")
     equal(ask("SELECT id, replace(replace(note, chr(9), '<tab>'), chr(10), '<line>'), seen IS NULL FROM people ORDER BY id"),
-          "1,a<tab>tab and a \\ backslash,false\n2,,true\n7,two<line>lines,false\n")
+          "1,a<tab>tab and a \\ backslash,false\n2,\"\",true\n7,two<line>lines,false\n")
     equal(ask("SELECT o.id, p.name, o.item FROM sales.orders o JOIN public.people p ON p.id = o.person ORDER BY 1"),
           "1,Ada,engine\n2,Eve,key\n")
     equal(ask("SELECT * FROM rich"), "1,Ada\n")

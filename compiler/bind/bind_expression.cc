@@ -326,7 +326,8 @@ Result<ExprPtr> ExpressionBinder::BindColumn(const ParseNode& node) {
   }
   // schema.table.column is table.column: FROM has said that it is that schema's.
   const ParseNode* part = fields->first();
-  const bool has_schema = fields->size() == 3 && (IsSchemaName(part->Text(Field::k_sval)) || IsSchema(part->Text(Field::k_sval), *context_));
+  const bool has_schema = fields->size() == 3 &&
+                          (IsSchemaName(part->Text(Field::k_sval)) || IsSchema(part->Text(Field::k_sval), *context_));
   if (has_schema) part = part->next();
   const size_t count = fields->size() - (has_schema ? 1 : 0);
   if (count > 2) return Unsupported("a name with more than two parts is not supported", position);

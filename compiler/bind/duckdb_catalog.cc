@@ -46,9 +46,9 @@ Rows Columns(const Snapshot& snapshot) {
     Value value = NoText();
     if (c.schema != nullptr && c.schema->default_text) value = CatalogText(*c.schema->default_text);
     if (c.schema != nullptr && c.schema->default_expression) value = CatalogText(*c.schema->default_expression);
-    rows.push_back({CatalogText(kTheDatabase), CatalogText(c.schema_name),
-                    CatalogText(c.relation), CatalogText(c.name), CatalogNumber(c.number), std::move(value),
-                    CatalogFlag(c.schema == nullptr || !c.schema->not_null), CatalogText(c.type_name)});
+    rows.push_back({CatalogText(kTheDatabase), CatalogText(c.schema_name), CatalogText(c.relation), CatalogText(c.name),
+                    CatalogNumber(c.number), std::move(value), CatalogFlag(c.schema == nullptr || !c.schema->not_null),
+                    CatalogText(c.type_name)});
   }
   return rows;
 }

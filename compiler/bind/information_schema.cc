@@ -46,14 +46,14 @@ Rows Columns(const Snapshot& snapshot) {
     Value value = NoText(), generated = NoText();
     if (c.schema != nullptr && c.schema->default_text) value = CatalogText(*c.schema->default_text);
     const bool is_identity = c.identity != ' ';
-    if (c.schema != nullptr && c.schema->default_expression && !is_identity) value = CatalogText(*c.schema->default_expression);
+    if (c.schema != nullptr && c.schema->default_expression && !is_identity)
+      value = CatalogText(*c.schema->default_expression);
     if (c.schema != nullptr && c.schema->generated_text) generated = CatalogText(*c.schema->generated_text);
     const bool is_moment = type != nullptr && (type->category == 'D' || type->category == 'T');
     const bool is_integer = type != nullptr && type->precision >= 0 && type->internal[0] == 'i';
     const bool is_generated = !generated.null;
-    rows.push_back({Database(), CatalogText(c.schema_name), CatalogText(c.relation),
-                    CatalogText(c.name), CatalogNumber(c.number), std::move(value),
-                    YesOrNo(c.schema == nullptr || !c.schema->not_null),
+    rows.push_back({Database(), CatalogText(c.schema_name), CatalogText(c.relation), CatalogText(c.name),
+                    CatalogNumber(c.number), std::move(value), YesOrNo(c.schema == nullptr || !c.schema->not_null),
                     CatalogText(type != nullptr ? type->name : "USER-DEFINED"), NumberOrNull(c.length),
                     NumberOrNull(c.precision >= 0 || type == nullptr ? c.precision : type->precision),
                     NumberOrNull(type != nullptr ? type->radix : -1),
@@ -63,8 +63,7 @@ Rows Columns(const Snapshot& snapshot) {
                     NumberOrNull(!is_moment          ? -1
                                  : type->oid == 1082 ? 0
                                                      : 6),
-                    CatalogText(type != nullptr ? type->internal : c.type_name),
-                    YesOrNo(is_identity),
+                    CatalogText(type != nullptr ? type->internal : c.type_name), YesOrNo(is_identity),
                     is_identity ? CatalogText(c.identity == 'a' ? "ALWAYS" : "BY DEFAULT") : NoText(),
                     CatalogText(is_generated ? "ALWAYS" : "NEVER"), std::move(generated), YesOrNo(!c.is_view)});
   }
@@ -74,8 +73,8 @@ Rows Columns(const Snapshot& snapshot) {
 Rows ViewRows(const Snapshot& snapshot) {
   Rows rows;
   for (const auto& view : snapshot.views) {
-    rows.push_back({Database(), CatalogText(SchemaOf(*view)), CatalogText(BaseName(view->name)), CatalogText(view->query),
-                    CatalogText("NONE"), YesOrNo(false), YesOrNo(false)});
+    rows.push_back({Database(), CatalogText(SchemaOf(*view)), CatalogText(BaseName(view->name)),
+                    CatalogText(view->query), CatalogText("NONE"), YesOrNo(false), YesOrNo(false)});
   }
   return rows;
 }
@@ -139,8 +138,7 @@ Rows ReferentialConstraints(const Snapshot& snapshot) {
   for (const CatalogConstraint& c : CatalogConstraintsOf(snapshot)) {
     if (c.foreign == nullptr) continue;
     rows.push_back({Database(), CatalogText(SchemaOf(*c.table)), CatalogText(c.name), Database(),
-                    CatalogText(SchemaOf(*c.referenced)),
-                    CatalogText(c.referenced_key), CatalogText("NONE"),
+                    CatalogText(SchemaOf(*c.referenced)), CatalogText(c.referenced_key), CatalogText("NONE"),
                     CatalogText(std::string(ActionText(c.foreign->on_update))),
                     CatalogText(std::string(ActionText(c.foreign->on_delete)))});
   }

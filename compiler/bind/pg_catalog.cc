@@ -41,7 +41,8 @@ Rows PgTables(const Snapshot& snapshot) {
 Rows PgViews(const Snapshot& snapshot) {
   Rows rows;
   for (const auto& view : snapshot.views)
-    rows.push_back({CatalogText(SchemaOf(*view)), CatalogText(BaseName(view->name)), NoText(), CatalogText(view->query)});
+    rows.push_back(
+        {CatalogText(SchemaOf(*view)), CatalogText(BaseName(view->name)), NoText(), CatalogText(view->query)});
   return rows;
 }
 
@@ -50,8 +51,8 @@ Rows PgMatviews(const Snapshot& snapshot) {
   for (const auto& table : snapshot.tables) {
     const auto& query = table->schema.materialized;
     if (!query) continue;
-    rows.push_back({CatalogText(SchemaOf(*table)), CatalogText(BaseName(table->schema.name)), NoText(), NoText(), CatalogFlag(false),
-                    CatalogFlag(query->populated), CatalogText(query->text)});
+    rows.push_back({CatalogText(SchemaOf(*table)), CatalogText(BaseName(table->schema.name)), NoText(), NoText(),
+                    CatalogFlag(false), CatalogFlag(query->populated), CatalogText(query->text)});
   }
   return rows;
 }
@@ -59,8 +60,7 @@ Rows PgMatviews(const Snapshot& snapshot) {
 Rows PgNamespace(const Snapshot& snapshot) {
   Rows rows;
   const auto add = [&](std::string_view name) {
-    rows.push_back(
-        {CatalogNumber(OidOfSchema(name)), CatalogText(std::string(name)), CatalogNumber(10), NoText()});
+    rows.push_back({CatalogNumber(OidOfSchema(name)), CatalogText(std::string(name)), CatalogNumber(10), NoText()});
   };
   for (const char* const name : {"pg_catalog", kTheSchema, "information_schema"}) add(name);
   add(kTemporarySchema);

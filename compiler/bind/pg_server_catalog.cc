@@ -42,7 +42,8 @@ std::string ParametersOf(const Macro& macro) {
 
 std::string IndexText(const CatalogConstraint& c) {
   const std::string& table = c.table->schema.name;
-  return "CREATE UNIQUE INDEX " + QuotedName(c.name) + " ON " + ShownSchema(table) + "." + QuotedName(BaseName(table)) + " USING btree (" + NamesOf(c) + ")";
+  return "CREATE UNIQUE INDEX " + QuotedName(c.name) + " ON " + ShownSchema(table) + "." + QuotedName(BaseName(table)) +
+         " USING btree (" + NamesOf(c) + ")";
 }
 
 /// What pg_get_constraintdef and its kin give. `kind`: c, a constraint; i, an index; v, a view; f, a function's arguments.
@@ -201,7 +202,8 @@ Rows PgDescription(const Snapshot& snapshot) {
     if (c.kind == "schema") add(OidOfSchema(c.name), kNamespace, 0, c.text);
     if (c.kind == "type") add(OidOfEnum(c.name), kType, 0, c.text);
     if (c.kind == "sequence")
-      add(OidOfSequence(place(names.sequences, [&](const Sequence& s) { return s.name == c.name; })), kClass, 0, c.text);
+      add(OidOfSequence(place(names.sequences, [&](const Sequence& s) { return s.name == c.name; })), kClass, 0,
+          c.text);
     if (c.kind == "macro") {
       const size_t macro = place(snapshot.macros, [&](const Macro& m) { return m.name == c.name; });
       add(kFirstFunction + static_cast<int64_t>(macro), kFunction, 0, c.text);

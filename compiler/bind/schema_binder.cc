@@ -146,8 +146,8 @@ Status BindDropSchema(const ParseNode& drop, int position, const Snapshot& snaps
   }
   for (const auto& table : snapshot.tables) {
     TableSchema schema = table->schema;
-    size_t gone =
-        std::erase_if(schema.foreign_keys, [&](const ForeignKey& key) { return IsIn(key.referenced, out->dropped_schemas); });
+    size_t gone = std::erase_if(schema.foreign_keys,
+                                [&](const ForeignKey& key) { return IsIn(key.referenced, out->dropped_schemas); });
     for (ColumnSchema& column : schema.columns) {
       const auto sequence = column.default_expression ? SequenceOfDefault(*column.default_expression) : std::nullopt;
       if (!sequence || !IsIn(*sequence, out->dropped_schemas)) continue;
@@ -171,7 +171,8 @@ Status BindSetSchema(const ParseNode& alter, int position, const Snapshot& snaps
   if (!to) return SchemaNotFound(written, position, snapshot);
   const ParseNode& relation = *alter.Get(Field::k_relation);
   if (*to == kTemporarySchema)
-    return SqlError("cannot move objects into or out of temporary schemas", position, "CREATE TEMP TABLE AS copies it.");
+    return SqlError("cannot move objects into or out of temporary schemas", position,
+                    "CREATE TEMP TABLE AS copies it.");
   if (type == "OBJECT_SEQUENCE") {
     out->kind = Statement::Kind::kAlterSequence;
     TESSERA_ASSIGN(const Sequence* const sequence, FindNamed(relation, snapshot));
@@ -243,9 +244,13 @@ Status CommentRelation(std::string_view type, std::vector<std::string_view> part
   const std::shared_ptr<const TableInfo> table = snapshot.Find(name);
   const ViewSchema* const view = table == nullptr ? FindView(snapshot.views, name) : nullptr;
   if (table == nullptr && view == nullptr) return TableNotFound(name, position, snapshot);
-  const std::string_view is = view != nullptr ? "OBJECT_VIEW" : table->schema.materialized ? "OBJECT_MATVIEW" : "OBJECT_TABLE";
+  const std::string_view is = view != nullptr              ? "OBJECT_VIEW"
+                              : table->schema.materialized ? "OBJECT_MATVIEW"
+                                                           : "OBJECT_TABLE";
   if (!of_column && is != type) {
-    const char* const what = type == "OBJECT_TABLE" ? "a table" : type == "OBJECT_VIEW" ? "a view" : "a materialized view";
+    const char* const what = type == "OBJECT_TABLE"  ? "a table"
+                             : type == "OBJECT_VIEW" ? "a view"
+                                                     : "a materialized view";
     return SqlError(ErrorKind::kWrongObjectType, Quoted(name) + " is not " + what, position);
   }
   if (table != nullptr) {
@@ -292,14 +297,15 @@ Status BindComment(const ParseNode& comment, int position, const Snapshot& snaps
   }
   if (type == "OBJECT_TYPE") {
     out->comment = {"type", last, "", text};
-    return std::ranges::count(snapshot.types, last, &EnumType::name) > 0 ? Status::Ok() : NoSuch("type", last, position);
+    return std::ranges::count(snapshot.types, last, &EnumType::name) > 0 ? Status::Ok()
+                                                                         : NoSuch("type", last, position);
   }
   if (type == "OBJECT_FUNCTION") {
     out->comment = {"macro", last, "", text};
     return std::ranges::count(snapshot.macros, last, &Macro::name) > 0 ? Status::Ok() : NoSuch("macro", last, position);
   }
-  Notice("COMMENT: no effect, comments of " +
-             std::string(type.starts_with("OBJECT_") ? type.substr(7) : type) + " are not kept",
+  Notice("COMMENT: no effect, comments of " + std::string(type.starts_with("OBJECT_") ? type.substr(7) : type) +
+             " are not kept",
          out);
   return {};
 }

@@ -75,7 +75,8 @@ Status SetOwner(const ParseNode& option, const Snapshot& snapshot, Sequence* seq
   if (found == nullptr)
     return SqlError(ErrorKind::kUndefinedTable, "table \"" + table + "\" does not exist", option.location());
   if (found->schema.Find(names.back()) < 0) {
-    return SqlError(ErrorKind::kUndefinedColumn, "column \"" + names.back() + "\" of table \"" + table + "\" does not exist", option.location());
+    return SqlError(ErrorKind::kUndefinedColumn,
+                    "column \"" + names.back() + "\" of table \"" + table + "\" does not exist", option.location());
   }
   sequence->table_id = found->id;
   sequence->column = names.back();
@@ -146,8 +147,8 @@ std::string NewName(const std::string& base, const Sequences& there, const Seque
 
 }  // namespace
 
-Status BindCreateSequence(const ParseNode& create, std::string_view sql, int position, const Dialect& dialect, const Snapshot& snapshot,
-                          Statement* out) {
+Status BindCreateSequence(const ParseNode& create, std::string_view sql, int position, const Dialect& dialect,
+                          const Snapshot& snapshot, Statement* out) {
   out->kind = Statement::Kind::kCreateSequence;
   const ParseNode& relation = *create.Get(Field::k_sequence);
   TESSERA_ASSIGN(const std::string name, NewRelationName(relation, snapshot));
@@ -165,8 +166,8 @@ Status BindCreateSequence(const ParseNode& create, std::string_view sql, int pos
   return {};
 }
 
-Status BindAlterSequence(const ParseNode& alter, std::string_view sql, int position, const Dialect& dialect, const Snapshot& snapshot,
-                         Statement* out) {
+Status BindAlterSequence(const ParseNode& alter, std::string_view sql, int position, const Dialect& dialect,
+                         const Snapshot& snapshot, Statement* out) {
   out->kind = Statement::Kind::kAlterSequence;
   const ParseNode& relation = *alter.Get(Field::k_sequence);
   TESSERA_ASSIGN(const std::string name, RelationName(relation, snapshot));
@@ -217,10 +218,10 @@ Status BindDropSequence(const ParseNode& drop, int position, const Dialect& dial
     if (found == nullptr && out->if_exists) continue;
     if (found == nullptr) return Absent(name, all, position);
     if (found->identity != Sequence::Identity::kNone) {
-      return SqlError(ErrorKind::kDependentObjects,
-                      "cannot drop sequence \"" + name + "\": it gives the values of identity column \"" +
-                          found->column + "\"",
-                      position, "ALTER TABLE t ALTER COLUMN " + found->column + " DROP IDENTITY drops it.");
+      return SqlError(
+          ErrorKind::kDependentObjects,
+          "cannot drop sequence \"" + name + "\": it gives the values of identity column \"" + found->column + "\"",
+          position, "ALTER TABLE t ALTER COLUMN " + found->column + " DROP IDENTITY drops it.");
     }
     std::vector<TableSchema> users = WithoutDefaults(name, snapshot);
     if (!users.empty() && !cascades) {
@@ -294,14 +295,13 @@ std::optional<SqlType> SerialType(const ParseNode& definition) {
 namespace {
 
 Sequence::Identity IdentityOf(const ParseNode& constraint) {
-  return constraint.Text(Field::k_generated_when) == "a" ? Sequence::Identity::kAlways
-                                                         : Sequence::Identity::kByDefault;
+  return constraint.Text(Field::k_generated_when) == "a" ? Sequence::Identity::kAlways : Sequence::Identity::kByDefault;
 }
 
 }  // namespace
 
-Status AddColumnSequence(const ParseNode* constraint, std::string_view sql, size_t number, int position, const Dialect& dialect,
-                         const Snapshot& snapshot, TableSchema* schema, Sequences* sequences) {
+Status AddColumnSequence(const ParseNode* constraint, std::string_view sql, size_t number, int position,
+                         const Dialect& dialect, const Snapshot& snapshot, TableSchema* schema, Sequences* sequences) {
   ColumnSchema& column = schema->columns[number];
   if (IsTemporaryName(schema->name) || sequences == nullptr) {
     return Unsupported(std::string(constraint != nullptr ? "GENERATED AS IDENTITY" : "SERIAL") +
@@ -319,9 +319,9 @@ Status AddColumnSequence(const ParseNode* constraint, std::string_view sql, size
   const std::shared_ptr<const TableInfo> replaced = dialect.or_replace ? snapshot.Find(schema->name) : nullptr;
   if (replaced != nullptr) std::erase_if(all, [&](const Sequence& s) { return s.table_id == replaced->id; });
   Sequence sequence;
-  sequence.name = NewName(
-      QualifiedName(SchemaOfName(schema->name), BaseName(schema->name) + "_" + column.name + "_seq"), all, *sequences,
-      snapshot);
+  sequence.name =
+      NewName(QualifiedName(SchemaOfName(schema->name), BaseName(schema->name) + "_" + column.name + "_seq"), all,
+              *sequences, snapshot);
   sequence.type = type;
   sequence.column = column.name;
   if (constraint != nullptr) sequence.identity = IdentityOf(*constraint);
@@ -348,8 +348,8 @@ const Sequence* IdentityOfColumn(const TableInfo& table, std::string_view column
   return at != sequences.end() ? &*at : nullptr;
 }
 
-Status SetIdentity(const ParseNode& options, std::string_view sql, const Sequence& identity, int position, const Dialect& dialect,
-                   const Snapshot& snapshot, Sequences* sequences) {
+Status SetIdentity(const ParseNode& options, std::string_view sql, const Sequence& identity, int position,
+                   const Dialect& dialect, const Snapshot& snapshot, Sequences* sequences) {
   TESSERA_ASSIGN(const Sequences all, All(dialect));
   const Sequence* const now = FindSequence(all, identity.name);
   Sequence changed = now != nullptr ? *now : identity;

@@ -17,10 +17,10 @@
 
 namespace tessera {
 
-Status BindCreateSequence(const ParseNode& create, std::string_view sql, int position, const Dialect& dialect, const Snapshot& snapshot,
-                          Statement* out);
-Status BindAlterSequence(const ParseNode& alter, std::string_view sql, int position, const Dialect& dialect, const Snapshot& snapshot,
-                         Statement* out);
+Status BindCreateSequence(const ParseNode& create, std::string_view sql, int position, const Dialect& dialect,
+                          const Snapshot& snapshot, Statement* out);
+Status BindAlterSequence(const ParseNode& alter, std::string_view sql, int position, const Dialect& dialect,
+                         const Snapshot& snapshot, Statement* out);
 /// RESTART IDENTITY of TRUNCATE.
 Status BindRestart(const ParseNode& truncate, const Snapshot& snapshot, const Dialect& dialect, Statement* out);
 Status BindDropSequence(const ParseNode& drop, int position, const Dialect& dialect, const Snapshot& snapshot,
@@ -39,13 +39,13 @@ Status CheckSequenceExists(const std::string& name, const Dialect& dialect, int 
 std::optional<SqlType> SerialType(const ParseNode& definition);
 /// A column of `schema` gets its values from a new sequence, which is added to `sequences`. `constraint`: GENERATED AS
 /// IDENTITY; nullptr: SERIAL.
-Status AddColumnSequence(const ParseNode* constraint, std::string_view sql, size_t number, int position, const Dialect& dialect,
-                         const Snapshot& snapshot, TableSchema* schema, Sequences* sequences);
+Status AddColumnSequence(const ParseNode* constraint, std::string_view sql, size_t number, int position,
+                         const Dialect& dialect, const Snapshot& snapshot, TableSchema* schema, Sequences* sequences);
 /// That of a column that is GENERATED AS IDENTITY; nullptr: it is not.
 const Sequence* IdentityOfColumn(const TableInfo& table, std::string_view column, const Sequences& sequences);
 /// ALTER COLUMN ... SET GENERATED, RESTART and the like: adds what becomes of it.
-Status SetIdentity(const ParseNode& options, std::string_view sql, const Sequence& identity, int position, const Dialect& dialect,
-                   const Snapshot& snapshot, Sequences* sequences);
+Status SetIdentity(const ParseNode& options, std::string_view sql, const Sequence& identity, int position,
+                   const Dialect& dialect, const Snapshot& snapshot, Sequences* sequences);
 /// Errors: an INSERT gives a value to a column that is GENERATED ALWAYS AS IDENTITY.
 Status CheckIdentity(const TableInfo& table, int column, const Snapshot& snapshot, int position);
 /// ... or an UPDATE does.

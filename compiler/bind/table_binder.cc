@@ -103,9 +103,9 @@ std::string UnsupportedConstraint(std::string_view type) {
   for (const Row& row : kRows) {
     if (row.type == type) return std::string(row.name);
   }
-  constexpr std::string_view kKnown[] = {"CONSTR_NOTNULL", "CONSTR_NULL",   "CONSTR_PRIMARY",   "CONSTR_DEFAULT",
-                                         "CONSTR_CHECK",   "CONSTR_UNIQUE", "CONSTR_GENERATED", "CONSTR_FOREIGN",
-                                         "CONSTR_IDENTITY"};
+  constexpr std::string_view kKnown[] = {"CONSTR_NOTNULL",   "CONSTR_NULL",    "CONSTR_PRIMARY",
+                                         "CONSTR_DEFAULT",   "CONSTR_CHECK",   "CONSTR_UNIQUE",
+                                         "CONSTR_GENERATED", "CONSTR_FOREIGN", "CONSTR_IDENTITY"};
   if (std::find(std::begin(kKnown), std::end(kKnown), type) != std::end(kKnown)) return {};
   return "this constraint (" + std::string(type) + ")";
 }
@@ -144,7 +144,9 @@ class TableBinder {
     }
     bool is_null = false;
     schema_->columns.push_back(column);
-    if (serial) TESSERA_TRY(AddColumnSequence(nullptr, context_.sql, schema_->columns.size() - 1, position, *context_.dialect, snapshot_, schema_, sequences_));
+    if (serial)
+      TESSERA_TRY(AddColumnSequence(nullptr, context_.sql, schema_->columns.size() - 1, position, *context_.dialect,
+                                    snapshot_, schema_, sequences_));
     if (const ParseNode* constraints = definition.Get(Field::k_constraints)) {
       bool of_foreign_key = false;
       for (const ParseNode& c : *constraints) {
@@ -160,7 +162,8 @@ class TableBinder {
         }
         if (kind == "CONSTR_DEFAULT") TESSERA_TRY(SetDefault(c));
         if (kind == "CONSTR_IDENTITY")
-          TESSERA_TRY(AddColumnSequence(&c, context_.sql, schema_->columns.size() - 1, c.location(), *context_.dialect, snapshot_, schema_, sequences_));
+          TESSERA_TRY(AddColumnSequence(&c, context_.sql, schema_->columns.size() - 1, c.location(), *context_.dialect,
+                                        snapshot_, schema_, sequences_));
         bool& not_null = schema_->columns.back().not_null;
         if (kind == "CONSTR_NULL") is_null = true;
         if (kind == "CONSTR_NOTNULL") not_null = true;

@@ -40,7 +40,7 @@ struct SessionNames {
   const std::function<std::vector<CacheReport>()>* caches = nullptr;
   /// Values of SET VARIABLE; nullptr: there are none.
   const std::map<std::string, Value, std::less<>>* variables = nullptr;
-  FileTables* files = nullptr;  ///< see PlanOptions
+  FileTables* files = nullptr;          ///< see PlanOptions
   SequenceSource* sequences = nullptr;  ///< nullptr: there are none
   const Snapshot* relations = nullptr;  ///< what names in texts mean; nullptr: those of the default schema
 };

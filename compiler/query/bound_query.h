@@ -20,8 +20,8 @@
 
 #include "base/status.h"
 #include "compiler/query/functions.h"
-#include "tablet/catalog/schema.h"
 #include "tablet/catalog/comment.h"
+#include "tablet/catalog/schema.h"
 #include "tablet/catalog/sequence.h"
 #include "tablet/catalog/table_info.h"
 #include "tablet/load/copy_options.h"

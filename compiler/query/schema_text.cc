@@ -259,8 +259,8 @@ std::string CreateTableText(const TableSchema& schema) {
 
 std::string CreateSequenceText(const Sequence& s) {
   const auto number = [](int64_t n) { return std::to_string(n); };
-  return "CREATE SEQUENCE " + QuotedName(s.name) + " AS " + s.type + " INCREMENT " + number(s.increment) + " MINVALUE " +
-         number(s.least) + " MAXVALUE " + number(s.greatest) + " START " + number(s.start) +
+  return "CREATE SEQUENCE " + QuotedName(s.name) + " AS " + s.type + " INCREMENT " + number(s.increment) +
+         " MINVALUE " + number(s.least) + " MAXVALUE " + number(s.greatest) + " START " + number(s.start) +
          (s.cycles ? " CYCLE" : "") + ";\n";
 }
 

@@ -38,8 +38,8 @@ constexpr int kApplicationId = 0x54534352;  // "TSCR"
 /// Each is made with the first entry.
 constexpr int kUserVersion = 1, kVersionWithDefaults = 2, kVersionWithConstraints = 3, kVersionWithTypes = 4,
               kVersionWithClusters = 5, kVersionWithBuckets = 6, kVersionWithDeletedRows = 7,
-              kVersionWithShortTablets = 9, kVersionWithForeignKeys = 9,
-              kVersionWithComments = 10, kNewestVersion = 10;  // (8: with views or macros; 10: with sequences or schemas)
+              kVersionWithShortTablets = 9, kVersionWithForeignKeys = 9, kVersionWithComments = 10,
+              kNewestVersion = 10;  // (8: with views or macros; 10: with sequences or schemas)
 /// Of tables, tablets and versions: whoever counts on from here does not come to the end of an int64_t.
 constexpr int64_t kGreatestId = int64_t{1} << 62;
 constexpr int64_t kGreatestFileBytes = int64_t{1} << 50;
@@ -293,10 +293,9 @@ Result<Catalog::State> Catalog::Check() {
                   version > kNewestVersion ? "Use the newer program that wrote it." : "");
   }
   // Another schema could make a SELECT or an INSERT run expressions of its own.
-  const std::string_view kSchemas[] = {kSchema,       kDefaultsSchema,    kConstraintsSchema,
-                                       kTypesSchema,  kDeletedRowsSchema, kViewsSchema,
-                                       kMacrosSchema, kLogSchema,         kLayoutsSchema,
-                                       kSequencesSchema, kSchemasSchema,   kCommentsSchema};
+  const std::string_view kSchemas[] = {
+      kSchema,       kDefaultsSchema, kConstraintsSchema, kTypesSchema,     kDeletedRowsSchema, kViewsSchema,
+      kMacrosSchema, kLogSchema,      kLayoutsSchema,     kSequencesSchema, kSchemasSchema,     kCommentsSchema};
   Statement query(this, "SELECT type, sql FROM sqlite_schema");
   for (;;) {
     TESSERA_ASSIGN(bool row, query.Step());

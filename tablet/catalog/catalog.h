@@ -21,10 +21,10 @@
 #include <vector>
 
 #include "base/status.h"
+#include "tablet/catalog/catalog_names.h"
 #include "tablet/catalog/log_record.h"
 #include "tablet/catalog/macro.h"
 #include "tablet/catalog/schema.h"
-#include "tablet/catalog/catalog_names.h"
 #include "tablet/catalog/table_info.h"
 #include "tablet/catalog/table_record.h"
 #include "tablet/catalog/view.h"
