@@ -370,6 +370,53 @@ class Session::Impl {
   static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
 };
 
+namespace {
+
+/// CREATE, ALTER and DROP of what is no table, and comments.
+Status RunDefinition(SessionState* state, const Statement& s, ResultWriter* out) {
+  using Kind = Statement::Kind;
+  if (s.kind == Kind::kCreateType) {
+    TESSERA_TRY(state->database->CreateType(s.type));
+    return out->Done("CREATE TYPE");
+  }
+  if (s.kind == Kind::kDropType) {
+    TESSERA_TRY(state->database->DropType(s.type.name, s.if_exists));
+    return out->Done("DROP TYPE");
+  }
+  if (s.kind == Kind::kCreateMacro) {
+    TESSERA_TRY(state->database->CreateMacro(s.macro, s.or_replace, s.if_exists));
+    return out->Done("CREATE MACRO");
+  }
+  if (s.kind == Kind::kDropMacro) {
+    TESSERA_TRY(state->database->DropMacro(s.macro.name, s.macro.of_rows, s.if_exists));
+    return out->Done("DROP MACRO");
+  }
+  if (s.kind == Kind::kCreateView) {
+    TESSERA_TRY(CreateView(state, s));
+    return out->Done("CREATE VIEW");
+  }
+  if (s.kind == Kind::kDropView) {
+    TESSERA_TRY(DropViews(state, s));
+    return out->Done("DROP VIEW");
+  }
+  if (s.kind == Kind::kRefreshView) {
+    TESSERA_TRY(RefreshView(state, s));
+    return out->Done("REFRESH MATERIALIZED VIEW");
+  }
+  if (s.kind == Kind::kCreateSequence || s.kind == Kind::kAlterSequence || s.kind == Kind::kDropSequence) {
+    return ChangeSequence(state, s, out);
+  }
+  if (s.kind == Kind::kCreateSchema || s.kind == Kind::kDropSchema) {
+    return ChangeSchemaNames(state, s, out);
+  }
+  if (s.kind == Kind::kComment) {
+    return SetComment(state, s, out);
+  }
+  return {ErrorCode::kInternal, "a definition of an unknown kind"};
+}
+
+}  // namespace
+
 Status RunStatement(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, ResultWriter* out) {
   const Statement& s = compiled.statement;
   switch (s.kind) {
@@ -402,45 +449,25 @@ Status RunStatement(SessionState* state, const Compiled& compiled, const Snapsho
       return out->Done("TRUNCATE TABLE");
     }
     case Statement::Kind::kCreateType:
-      TESSERA_TRY(state->database->CreateType(s.type));
-      return out->Done("CREATE TYPE");
     case Statement::Kind::kDropType:
-      TESSERA_TRY(state->database->DropType(s.type.name, s.if_exists));
-      return out->Done("DROP TYPE");
     case Statement::Kind::kCreateMacro:
-      TESSERA_TRY(state->database->CreateMacro(s.macro, s.or_replace, s.if_exists));
-      return out->Done("CREATE MACRO");
     case Statement::Kind::kDropMacro:
-      TESSERA_TRY(state->database->DropMacro(s.macro.name, s.macro.of_rows, s.if_exists));
-      return out->Done("DROP MACRO");
     case Statement::Kind::kCreateView:
-      TESSERA_TRY(CreateView(state, s));
-      return out->Done("CREATE VIEW");
     case Statement::Kind::kDropView:
-      TESSERA_TRY(DropViews(state, s));
-      return out->Done("DROP VIEW");
     case Statement::Kind::kRefreshView:
-      TESSERA_TRY(RefreshView(state, s));
-      return out->Done("REFRESH MATERIALIZED VIEW");
     case Statement::Kind::kCreateSequence:
     case Statement::Kind::kAlterSequence:
     case Statement::Kind::kDropSequence:
-      return ChangeSequence(state, s, out);
     case Statement::Kind::kCreateSchema:
     case Statement::Kind::kDropSchema:
-      return ChangeSchemaNames(state, s, out);
     case Statement::Kind::kComment:
-      return SetComment(state, s, out);
+      return RunDefinition(state, s, out);
     case Statement::Kind::kCopyFrom:
       return CopyFrom(state, s, out);
     case Statement::Kind::kCopyTo:
       return CopyTo(state, compiled, snapshot, out);
     case Statement::Kind::kSet:
-      if (s.setting == "search_path") {
-        state->search_path = s.tables;
-        return out->Done("SET");
-      }
-      TESSERA_TRY(Set(state, s.setting, s.value));
+      TESSERA_TRY(Set(state, s));
       return out->Done("SET");
     case Statement::Kind::kNotice:
       return out->Done(s.notice);

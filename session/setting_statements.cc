@@ -8,6 +8,14 @@
 
 namespace tessera {
 
+Status Set(SessionState* state, const Statement& statement) {
+  if (statement.setting == "search_path") {
+    state->search_path = statement.tables;
+    return Status::Ok();
+  }
+  return Set(state, statement.setting, statement.value);
+}
+
 Status Set(SessionState* state, const std::string& name, const std::string& value) {
   TESSERA_ASSIGN(const Setting* const setting, FindSetting(name));
   Settings changed = state->CurrentSettings();

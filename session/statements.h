@@ -140,6 +140,7 @@ Status CopyTo(SessionState* state, const Compiled& compiled, const Snapshot& sna
 
 // setting_statements.cc
 /// An empty `value`, or "default", is RESET.
+Status Set(SessionState* state, const Statement& statement);
 Status Set(SessionState* state, const std::string& name, const std::string& value);
 /// `name`: a setting, or "all".
 Status Show(SessionState* state, const std::string& name, ResultWriter* out);

@@ -98,11 +98,10 @@ Result<SqlType> ExpressionBinder::BindType(const ParseNode& type_name, int posit
     system = system || name == "pg_catalog";
     name = n.Text(Field::k_sval);
   }
-  const bool has_schema = names->size() == 2 && (system || IsDefaultSchema(names->first()->Text(Field::k_sval)));
-  if (names->size() > 1 && !has_schema) return Unsupported("a type name with a schema is not supported", position);
+  if (names->size() > (system || IsDefaultSchema(names->first()->Text(Field::k_sval)) ? 2 : 1))
+    return Unsupported("a type name with a schema is not supported", position);
   if (type_name.Get(Field::k_arrayBounds) != nullptr) return Unsupported("array types are not supported", position);
   if (type_name.Get(Field::k_setof) != nullptr) return Unsupported("SETOF is not supported", position);
-
   const std::optional<TypeId> id = FindTypeName(name);
   const std::vector<EnumType>* const types = context_->dialect != nullptr ? context_->dialect->types : nullptr;
   std::vector<std::string_view> names_known = TypeNames();

@@ -260,6 +260,19 @@ bool BindSetConfig(const ParseNode& select, std::string_view sql, Statement* out
   return true;
 }
 
+Status BindShow(const ParseNode& show, const Snapshot& snapshot, Statement* out) {
+  out->setting = show.Text(Field::k_name);
+  out->kind = out->setting == "tables" ? Statement::Kind::kSelect : Statement::Kind::kShow;
+  if (out->setting == "tables") out->query = TablesQuery(snapshot);
+  const char* const of_server = ServerSetting(out->setting);
+  if (out->setting != "search_path" && of_server == nullptr) return {};
+  NoteMoment();
+  out->kind = Statement::Kind::kSelect;
+  const std::string value = of_server != nullptr ? of_server : PathText(snapshot);
+  out->query = ConstantRows({out->setting}, {SqlType::Text()}, {{Value::Text(value)}});
+  return {};
+}
+
 /// A statement without an effect, or without support, by its tag.
 Status BindOther(std::string_view tag, std::string_view sql, Statement* out) {
   const int position = FirstWord(sql);
@@ -371,18 +384,7 @@ Status BindStatement(const ParseNode& node, std::string_view sql, const Dialect&
     case Tag::kVariableSetStmt:
       return BindSet(node, sql, out);
     case Tag::kVariableShowStmt:
-      out->setting = node.Text(Field::k_name);
-      out->kind = out->setting == "tables" ? Statement::Kind::kSelect : Statement::Kind::kShow;
-      if (out->setting == "tables") out->query = TablesQuery(snapshot);
-      if (out->setting == "search_path") {
-        out->kind = Statement::Kind::kSelect;
-        out->query = ConstantRows({out->setting}, {SqlType::Text()}, {{Value::Text(PathText(snapshot))}});
-        NoteMoment();
-      } else if (const char* const value = ServerSetting(out->setting)) {
-        out->kind = Statement::Kind::kSelect;
-        out->query = ConstantRows({out->setting}, {SqlType::Text()}, {{Value::Text(value)}});
-      }
-      return {};
+      return BindShow(node, snapshot, out);
     case Tag::kExplainStmt:
       return BindExplain(node, sql, dialect, snapshot, out);
     case Tag::kPrepareStmt:

@@ -6,22 +6,12 @@
 #include <utility>
 
 #include "compiler/bind/catalog_query.h"
-#include "compiler/bind/relation_name.h"
-#include "compiler/bind/sequence_binder.h"
 #include "compiler/query/schema_text.h"
 
 namespace tessera {
 namespace {
 
 constexpr int64_t kFirstConstraint = int64_t{1} << 30, kConstraintsOfTable = 4096;
-
-/// Tables of which others say that a row is about one of theirs.
-constexpr std::pair<std::string_view, int64_t> kSystemTables[] = {
-    {"pg_class", 1259},      {"pg_attribute", 1249}, {"pg_type", 1247},        {"pg_proc", 1255},
-    {"pg_namespace", 2615},  {"pg_attrdef", 2604},   {"pg_constraint", 2606},  {"pg_index", 2610},
-    {"pg_database", 1262},   {"pg_am", 2601},        {"pg_description", 2609}, {"pg_trigger", 2620},
-    {"pg_tablespace", 1213}, {"pg_rewrite", 2618},   {"pg_authid", 1260},
-};
 
 /// "DECIMAL(8,2)": the type, and the numbers behind it.
 void ReadType(const std::string& text, CatalogColumnOf* column) {
@@ -70,24 +60,6 @@ const std::vector<CatalogType>& CatalogTypes() {
 
 int64_t OidOfEnum(const std::string& name) {
   return (int64_t{1} << 28) + static_cast<int64_t>(std::hash<std::string>{}(name)&0xFFFFFFF);
-}
-
-int64_t OidOfName(std::string_view text, const Snapshot& snapshot) {
-  const std::string name = NameOfText(text, &snapshot);
-  for (size_t v = 0; v < snapshot.views.size(); ++v) {
-    if (snapshot.views[v]->name == name) return OidOfView(v);
-  }
-  if (const auto table = snapshot.Find(name); table != nullptr) return OidOf(*table);
-  for (size_t s = 0; s < snapshot.names.sequences.size(); ++s) {
-    if (snapshot.names.sequences[s].name == name) return OidOfSequence(s);
-  }
-  for (const auto& [system, oid] : kSystemTables) {
-    if (name == system) return oid;
-  }
-  for (const CatalogConstraint& c : CatalogConstraintsOf(snapshot)) {
-    if (c.IsIndex() && c.name == name) return c.oid;
-  }
-  return -1;
 }
 
 int64_t OidOfSchema(std::string_view schema) {
@@ -146,8 +118,9 @@ std::vector<CatalogColumnOf> CatalogColumnsOf(const Snapshot& snapshot) {
       column.name = schema.name;
       column.schema = &schema;
       column.table = &table->schema;
-      if (const Sequence* const s = IdentityOfColumn(*table, schema.name, snapshot.names.sequences))
-        column.identity = static_cast<char>(s->identity);
+      for (const Sequence& s : snapshot.names.sequences) {
+        if (s.table_id == table->id && s.column == schema.name) column.identity = static_cast<char>(s.identity);
+      }
       ReadType(schema.type.ToString(), &column);
     }
   }

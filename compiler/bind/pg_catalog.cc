@@ -283,31 +283,6 @@ std::vector<CatalogTable> RelationTables() {
         {"definition", kText}},
        PgMatviews},
       {kSchema,
-       "pg_sequences",
-       {{"schemaname", kText},
-        {"sequencename", kText},
-        {"sequenceowner", kText},
-        {"data_type", kText},
-        {"start_value", kNumber},
-        {"min_value", kNumber},
-        {"max_value", kNumber},
-        {"increment_by", kNumber},
-        {"cycle", kFlag},
-        {"cache_size", kNumber},
-        {"last_value", kNumber}},
-       PgSequences},
-      {kSchema,
-       "pg_sequence",
-       {{"seqrelid", kNumber},
-        {"seqtypid", kNumber},
-        {"seqstart", kNumber},
-        {"seqincrement", kNumber},
-        {"seqmax", kNumber},
-        {"seqmin", kNumber},
-        {"seqcache", kNumber},
-        {"seqcycle", kFlag}},
-       PgSequence},
-      {kSchema,
        "pg_namespace",
        {{"oid", kNumber}, {"nspname", kText}, {"nspowner", kNumber}, {"nspacl", kText}},
        PgNamespace},
@@ -341,6 +316,36 @@ std::vector<CatalogTable> RelationTables() {
         {"relhassubclass", kFlag},
         {"relpages", kNumber}},
        PgClass},
+  };
+}
+
+std::vector<CatalogTable> SequenceTables() {
+  return {
+      {kSchema,
+       "pg_sequences",
+       {{"schemaname", kText},
+        {"sequencename", kText},
+        {"sequenceowner", kText},
+        {"data_type", kText},
+        {"start_value", kNumber},
+        {"min_value", kNumber},
+        {"max_value", kNumber},
+        {"increment_by", kNumber},
+        {"cycle", kFlag},
+        {"cache_size", kNumber},
+        {"last_value", kNumber}},
+       PgSequences},
+      {kSchema,
+       "pg_sequence",
+       {{"seqrelid", kNumber},
+        {"seqtypid", kNumber},
+        {"seqstart", kNumber},
+        {"seqincrement", kNumber},
+        {"seqmax", kNumber},
+        {"seqmin", kNumber},
+        {"seqcache", kNumber},
+        {"seqcycle", kFlag}},
+       PgSequence},
   };
 }
 
@@ -412,7 +417,8 @@ std::vector<CatalogTable> PartTables() {
 
 const std::vector<CatalogTable>& PgCatalog() {
   static const std::vector<CatalogTable> tables = [] {
-    std::vector<CatalogTable> all = RelationTables(), parts = PartTables();
+    std::vector<CatalogTable> all = RelationTables(), sequences = SequenceTables(), parts = PartTables();
+    for (CatalogTable& table : sequences) all.push_back(std::move(table));
     for (CatalogTable& table : parts) all.push_back(std::move(table));
     return all;
   }();

@@ -230,13 +230,18 @@ Rows Hidden(const Snapshot& snapshot) {
   return rows;
 }
 
-std::vector<CatalogTable> FilledTables() {
+std::vector<CatalogTable> CommentTables() {
   return {
       {kSchema,
        "pg_description",
        {{"objoid", kNumber}, {"classoid", kNumber}, {"objsubid", kNumber}, {"description", kText}},
        PgDescription},
       {kSchema, "tessera_hidden", {{"oid", kNumber}}, Hidden},
+  };
+}
+
+std::vector<CatalogTable> FilledTables() {
+  return {
       {kSchema, "tessera_definitions", {{"oid", kNumber}, {"kind", kText}, {"definition", kText}}, Definitions},
       {kSchema,
        "pg_attrdef",
@@ -411,7 +416,7 @@ const char* ServerSetting(std::string_view name) {
 const std::vector<CatalogTable>& PgServerCatalog() {
   static const std::vector<CatalogTable> tables = [] {
     std::vector<CatalogTable> all = FilledTables();
-    for (std::vector<CatalogTable> empty : {EmptyTables(), EmptyServerTables()}) {
+    for (std::vector<CatalogTable> empty : {CommentTables(), EmptyTables(), EmptyServerTables()}) {
       for (CatalogTable& table : empty) all.push_back(std::move(table));
     }
     return all;

@@ -670,14 +670,7 @@ Status Catalog::WriteTable(const TableRecord& table, const std::vector<std::stri
     TESSERA_TRY(Execute(kConstraintsSchema));
     TESSERA_TRY(RaiseVersion(kVersionWithConstraints));
   }
-  const auto is_newer = [](const ConstraintRow& row) { return row.kind == "default" || row.kind == "enum"; };
-  if (std::any_of(constraints.begin(), constraints.end(), is_newer)) TESSERA_TRY(RaiseVersion(kVersionWithTypes));
-  if (!table.schema.cluster_by.empty()) TESSERA_TRY(RaiseVersion(kVersionWithClusters));
-  if (!table.schema.distribute_by.empty()) TESSERA_TRY(RaiseVersion(kVersionWithBuckets));
-  if (!table.schema.foreign_keys.empty() || table.schema.materialized)
-    TESSERA_TRY(RaiseVersion(kVersionWithForeignKeys));
-  if (std::ranges::any_of(constraints, [](const ConstraintRow& row) { return row.kind == "comment"; }))
-    TESSERA_TRY(RaiseVersion(kVersionWithComments));
+  TESSERA_TRY(RaiseVersionFor(table.schema, constraints));
   Statement insert_constraint(this, "INSERT INTO constraints VALUES (?, ?, ?, ?, ?)");
   for (size_t i = 0; i < constraints.size(); ++i) {
     insert_constraint.Bind(table.id).Bind(static_cast<int64_t>(i));
@@ -685,6 +678,17 @@ Status Catalog::WriteTable(const TableRecord& table, const std::vector<std::stri
       insert_constraint.Bind(std::string_view(*text));
     TESSERA_TRY(insert_constraint.Run());
   }
+  return {};
+}
+
+Status Catalog::RaiseVersionFor(const TableSchema& schema, const std::vector<ConstraintRow>& constraints) {
+  const auto is_newer = [](const ConstraintRow& row) { return row.kind == "default" || row.kind == "enum"; };
+  if (std::any_of(constraints.begin(), constraints.end(), is_newer)) TESSERA_TRY(RaiseVersion(kVersionWithTypes));
+  if (!schema.cluster_by.empty()) TESSERA_TRY(RaiseVersion(kVersionWithClusters));
+  if (!schema.distribute_by.empty()) TESSERA_TRY(RaiseVersion(kVersionWithBuckets));
+  if (!schema.foreign_keys.empty() || schema.materialized) TESSERA_TRY(RaiseVersion(kVersionWithForeignKeys));
+  if (std::ranges::count(constraints, "comment", &ConstraintRow::kind) > 0)
+    TESSERA_TRY(RaiseVersion(kVersionWithComments));
   return {};
 }
 

@@ -44,6 +44,8 @@ enum class Durability {
   kUntilPowerFails,  ///< it is visible, but SQLite could not make sure of the disk: a power failure may undo it
 };
 
+struct ConstraintRow;
+
 class Catalog {
  public:
   enum class Access { kReadOnly, kReadWrite, kCreate };
@@ -137,11 +139,12 @@ class Catalog {
   Status ChooseJournal();
   /// So that programs that do not know what is new refuse the catalog.
   Status RaiseVersion(int version);
+  Status RaiseVersionFor(const TableSchema& schema, const std::vector<ConstraintRow>& constraints);
   Status Corrupt(const std::string& reason) const;
   Result<CatalogContents> LoadInTransaction(const CatalogContents* before);
   /// Of the commit log; 0: there is none.
   Result<int64_t> LoadGeneration();
-  // catalog_names.cc; the table of macros is made with the first macro
+  // catalog_types.cc; the table of macros is made with the first macro
   static const char kTypesSchema[], kMacrosSchema[];
   Status LoadNames(CatalogContents* contents);
   Status LoadTypes(std::vector<EnumType>* types);
