@@ -9,6 +9,7 @@
 #include "compiler/parse/script.h"
 #include "compiler/parse/sql_scanner.h"
 #include "compiler/query/schema_text.h"
+#include "session/copy_text.h"
 #include "tablet/files/io_error.h"
 
 namespace tessera {
@@ -38,51 +39,6 @@ std::optional<CopyWords> FindCopy(std::string_view sql) {
     after_from = is("from");
   }
   return after_stdin ? std::optional(found) : std::nullopt;
-}
-
-/// The byte that stands for what follows a backslash at `at`, which moves past it.
-char Escaped(std::string_view text, size_t* at) {
-  constexpr std::string_view kNames = "bfnrtv", kMeant = "\b\f\n\r\t\v";
-  const char c = text[(*at)++];
-  if (const size_t named = kNames.find(c); named != std::string_view::npos) return kMeant[named];
-  const auto digit = [&](int base) {
-    if (*at >= text.size()) return -1;
-    const char d = text[*at], low = static_cast<char>(d | 0x20);
-    const int value = d >= '0' && d <= '9' ? d - '0' : low >= 'a' && low <= 'f' ? low - 'a' + 10 : 99;
-    return value < base ? value : -1;
-  };
-  const bool octal = c >= '0' && c <= '7';
-  if (!octal && (c != 'x' || digit(16) < 0)) return c;
-  int value = octal ? c - '0' : 0;
-  for (int i = 0; i < 2 && digit(octal ? 8 : 16) >= 0; ++i) {
-    value = value * (octal ? 8 : 16) + digit(octal ? 8 : 16);
-    ++*at;
-  }
-  return static_cast<char>(value);
-}
-
-/// A line of PostgreSQL's text format as one of CSV: NULL is an empty field, and every other field has quotes.
-std::string CsvLine(std::string_view line) {
-  std::string csv;
-  for (size_t begin = 0;;) {
-    size_t end = begin;
-    while (end < line.size() && line[end] != '\t') end += line[end] == '\\' ? 2 : 1;
-    end = std::min(end, line.size());
-    const std::string_view field = line.substr(begin, end - begin);
-    if (field != "\\N") {
-      csv += '"';
-      for (size_t at = 0; at < field.size();) {
-        const char c = field[at++];
-        const char meant = c == '\\' && at < field.size() ? Escaped(field, &at) : c;
-        if (meant == '"') csv += '"';
-        csv += meant;
-      }
-      csv += '"';
-    }
-    if (end == line.size()) return csv + '\n';
-    csv += ',';
-    begin = end + 1;
-  }
 }
 
 }  // namespace
@@ -128,14 +84,11 @@ Result<std::string> ScriptRows::Statement(std::string_view sql) {
   File csv;
   TESSERA_TRY(Open(&csv_, &csv));
   Status status;
+  CopyTextReader reader({});
   TESSERA_TRY(ForEachLine([&](std::string_view line) {
-    if (!status.ok()) return;
-    if (form_ == RowForm::kCsv) {
-      status = Put(std::string(line) + '\n', csv);
-      return;
-    }
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    status = Put(CsvLine(line), csv);
+    std::string text = std::string(line) + '\n';
+    if (form_ == RowForm::kText) reader.Read(std::exchange(text, {}), &text);
+    if (status.ok()) status = Put(text, csv);
   }));
   TESSERA_TRY(status);
   if (std::fclose(csv.release()) != 0) return IoError("could not write", csv_.path(), errno);
