@@ -18,7 +18,7 @@ namespace tessera {
 class ArrowResult final : public ResultWriter {
  public:
   /// `text_column`: the name of the only column of what a statement returns as text, a row for each line. `keeps_rows`: false
-  /// if nobody asks for them.
+  /// if they are not asked for.
   ArrowResult(std::string text_column, bool keeps_rows)
       : text_column_(std::move(text_column)), keeps_rows_(keeps_rows) {}
   ~ArrowResult() override;

@@ -97,7 +97,7 @@ TESSERA_API const char* tessera_warning(tessera_connection* connection);
 /* ---- Statements */
 
 /* The first statement of a text of `length` bytes (SIZE_MAX: up to its NUL). tail: gets where the next one begins, or the
- * text's end; NULL if nobody asks. *statement is NULL if there is none but blanks and comments. Errors of the statement itself are
+ * text's end; NULL: not asked for. *statement is NULL if there is none but blanks and comments. Errors of the statement itself are
  * told by tessera_describe and tessera_execute. */
 TESSERA_API int tessera_prepare(tessera_connection* connection, const char* sql, size_t length,
                                 tessera_statement** statement, const char** tail, tessera_error* error);
@@ -137,9 +137,9 @@ TESSERA_API int tessera_bind_uuid(tessera_statement* statement, int number, cons
 TESSERA_API int tessera_bind_stream(tessera_statement* statement, struct ArrowArrayStream* rows, tessera_error* error);
 TESSERA_API void tessera_clear_bindings(tessera_statement* statement);
 
-/* Runs it to its end. rows: gets the result, which the caller releases: a stream without columns if it returns no rows; NULL
- * if nobody asks. count: gets how many rows it changed, or -1 if it is no statement that changes rows; NULL if nobody asks. On an error
- * nothing is changed. */
+/* Runs it to its end. rows: gets the result, which the caller releases: a stream without columns if it returns no rows; NULL:
+ * not asked for. count: gets how many rows it changed, or -1 if it is no statement that changes rows; NULL: not asked for.
+ * On an error nothing is changed. */
 TESSERA_API int tessera_execute(tessera_statement* statement, struct ArrowArrayStream* rows, int64_t* count,
                                 tessera_error* error);
 /* The command tag of the last tessera_execute: "INSERT 0 3", "CREATE TABLE", "SELECT 10". Until the next call with the statement. */

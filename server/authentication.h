@@ -54,7 +54,7 @@ class ScramExchange {
   std::string header_, client_first_, server_first_, nonce_;
 };
 
-/// Bytes that nobody can guess.
+/// Bytes that cannot be guessed.
 Result<std::string> RandomBytes(size_t size);
 
 }  // namespace tessera::server

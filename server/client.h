@@ -92,7 +92,7 @@ class Client final : public Link, public std::enable_shared_from_this<Client> {
   std::string inbox_;
   size_t taken_ = 0;       ///< of inbox_
   bool is_first_ = true;   ///< no message has been taken
-  bool reading_ = true;    ///< false: much is there that nobody takes, or what comes is not wanted
+  bool reading_ = true;    ///< false: much is there that is not taken yet, or what comes is not wanted
   bool busy_ = false;      ///< a worker has it
   bool gone_ = false;      ///< the client is, or is to be
   bool ending_ = false;    ///< the server is

@@ -12,7 +12,7 @@
 
 namespace tessera::server {
 
-/// Serves the database of `session` until SIGTERM or SIGINT. `say`: gets lines for whoever started it. Errors: the options, the
+/// Serves the database of `session` until SIGTERM or SIGINT. `say`: gets lines for the one who started it. Errors: the options, the
 /// address, the database; that this program was built without what a server needs.
 Status RunServer(const SessionOptions& session, const ServerOptions& options,
                  const std::function<void(const std::string&)>& say);

@@ -23,7 +23,7 @@ bool IsKey(const vm::SectionTraits& traits, int slot) {
 }
 
 /// Schemes between a chunk and its codes are undone for any use, but for runs if the table is read as such; what codes mean
-/// is not, if nobody asks. `has_codes`: texts that are nearly all different have none.
+/// is not, unless they are asked for. `has_codes`: texts that are nearly all different have none.
 std::string ReadAs(const vm::Section& section, const vm::SectionTraits& traits, int slot, bool has_codes,
                    bool as_runs) {
   const bool text = section.slots[static_cast<size_t>(slot)].type.storage() == StorageClass::kText;

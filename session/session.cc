@@ -181,7 +181,7 @@ class Session::Impl {
     if (!status.ok())
       status = {status.kind(), ShownName(status.message()), ShownName(status.hint()), status.position()};
     if (status.ok() || status.code() != ErrorCode::kCancelled) return status;
-    // One text, whoever noticed the flag.
+    // One text, wherever the flag was noticed.
     return timed_out ? TimedOut() : Cancelled();
   }
 

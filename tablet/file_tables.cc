@@ -159,7 +159,8 @@ Status Differ(const FileSource& a, const FileSource& b) {
   };
   return SqlError(QuoteForMessage(a.identity.path) + " and " + QuoteForMessage(b.identity.path) +
                       " differ in their columns: " + list(a) + " and " + list(b),
-                  -1, "Option union_by_name = true of read_csv, read_parquet and others takes the columns of all of them.");
+                  -1,
+                  "Option union_by_name = true of read_csv, read_parquet and others takes the columns of all of them.");
 }
 
 /// Makes the columns of all sources those of one table.

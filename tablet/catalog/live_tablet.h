@@ -29,7 +29,9 @@ class LiveTablet final : public Tablet {
   uint64_t weight() const override { return of_->weight(); }
   const LiveRows* live() const override { return live_.get(); }
   std::shared_ptr<const Tablet> unmarked() const override { return of_; }
-  Result<ChunkPointer> Chunk(int column) const override { return IsStored(column) ? of_->Chunk(column) : Made(column, false); }
+  Result<ChunkPointer> Chunk(int column) const override {
+    return IsStored(column) ? of_->Chunk(column) : Made(column, false);
+  }
   Result<ChunkPointer> PackedChunk(int column) const override {
     return IsStored(column) ? of_->PackedChunk(column) : Made(column, true);
   }
