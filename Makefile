@@ -99,7 +99,8 @@ LDFLAGS += -fsanitize=$(SANITIZE)
 endif
 # libpg_query, RE2 and utf8proc are static, because few machines have them. The former's archive exports functions of an old xxhash; ours is inlined
 # from the header (XXH_INLINE_ALL), so the two never meet.
-LIBS := $(if $(MISSING_SERVER),,-l:libssl.a -l:libcrypto.a) -lsqlite3 -l:libpg_query.a -l:libre2.a -l:libutf8proc.a -l:libzstd.a -lz -ledit -ldl
+SERVER_LIBS := $(if $(MISSING_SERVER),,-l:libssl.a -l:libcrypto.a)
+LIBS := $(SERVER_LIBS) -lsqlite3 -l:libpg_query.a -l:libre2.a -l:libutf8proc.a -l:libzstd.a -lz -ledit -ldl
 # The kernels' host side alone sees CUDA's headers, so that with and without a toolkit the rest is the same objects; and
 # campaigns that call CUDA themselves.
 GPU_TORTURE_SOURCES := tests/torture/cuda_calls.cc tests/torture/gpu_neighbour.cc

@@ -20,7 +20,7 @@ endif
 # Memory of the device has no types, and shared memory starts as the block left it. Warnings are nvcc's to give: it sees
 # the same lines without the emulator's definitions.
 EMULATED_FLAGS = -I$(EMULATOR) -isystem $(CUDA_HOME)/include $(CPPFLAGS) $(CXXFLAGS) -fno-strict-aliasing -fno-extern-tls-init
-EMULATED_LIBS := -lsqlite3 -l:libpg_query.a -l:libre2.a -l:libutf8proc.a -l:libzstd.a -lz -ledit -ldl -l:libboost_context.a
+EMULATED_LIBS := $(SERVER_LIBS) -lsqlite3 -l:libpg_query.a -l:libre2.a -l:libutf8proc.a -l:libzstd.a -lz -ledit -ldl -l:libboost_context.a
 
 # The one thing that is not C++: kernel<<<grid, block, shared, stream>>>(arguments).
 .SECONDARY: $(patsubst %,$(B)/emulated/src/%,$(filter %.cu,$(EMULATED_SOURCES)))
