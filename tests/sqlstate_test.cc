@@ -218,6 +218,8 @@ TEST_F(SqlStates, EveryKindHasAStatement) {
       {"CheckViolation", "INSERT INTO t VALUES (3, 100, 'c')"},
       {"TextTooLong", "INSERT INTO t VALUES (3, 1, 'long')"},
       {"FeatureNotSupported", "LISTEN x"},
+      {"UndefinedSchema", "SELECT * FROM absent.t"},
+      {"DuplicateSchema", "CREATE SCHEMA main"},
   };
   for (const auto& [name, sql] : statements) Fails(name, sql);
   Do("SET statement_timeout = 50");

@@ -242,18 +242,28 @@ Result<uint64_t> TableLoad::Delete(std::span<const int64_t> rows, std::vector<bo
     TESSERA_TRY(DeleteMany(rows, &deleted, &others));
   } else {
     if (fresh != nullptr) fresh->assign(rows.size(), false);
+    // Rows of one tablet come together, most often, and those of a word.
+    size_t last = RowPlace::kNone;
+    uint64_t *words = nullptr, *word = nullptr, bits = 0;
     for (size_t i = 0; i < rows.size(); ++i) {
       const RowPlace place = PlaceOf(rows[i], *table_);
       if (place.tablet == RowPlace::kNone) {
         ++others;
         continue;
       }
-      uint64_t* const word = &(*DeletedOf(place.tablet))[place.row / 64];
+      if (place.tablet != last) words = DeletedOf(place.tablet)->data();
+      last = place.tablet;
+      if (word != words + place.row / 64) {
+        if (word != nullptr) *word = bits;
+        word = words + place.row / 64;
+        bits = *word;
+      }
       const uint64_t bit = uint64_t{1} << place.row % 64;
-      if (fresh != nullptr) (*fresh)[i] = (*word & bit) == 0;
-      deleted += (*word & bit) == 0 ? 1 : 0;
-      *word |= bit;
+      if (fresh != nullptr) (*fresh)[i] = (bits & bit) == 0;
+      deleted += (bits & bit) == 0 ? 1 : 0;
+      bits |= bit;
     }
+    if (word != nullptr) *word = bits;
   }
   rows_deleted_ += deleted;
   if (others > 0) return Status(ErrorCode::kInternal, "rows are deleted that the table does not have");
