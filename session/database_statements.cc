@@ -10,6 +10,8 @@
 
 #include "base/interruptible_io.h"
 #include "compiler/parse/script.h"
+#include "compiler/parse/sql_scanner.h"
+#include "compiler/parse/statement_option.h"
 #include "compiler/query/schema_text.h"
 #include "session/no_result.h"
 #include "session/settings_scope.h"
@@ -60,16 +62,25 @@ Status VacuumInto(SessionState* state, const std::string& directory, ResultWrite
   return out->Done("VACUUM");
 }
 
+/// How the files of rows end that COPY writes with these options.
+std::string EndOfFiles(std::string_view options) {
+  for (Token t = NextToken(options, 0); t.kind != Token::Kind::kEnd; t = NextToken(options, t.end)) {
+    const std::string word = LowerCase(options.substr(t.begin, t.end - t.begin));
+    if (word == "parquet" || word == "arrow") return "." + word;
+  }
+  return ".csv";
+}
+
 /// A file name for the rows of a table: its own as far as any file system has such names, and unlike the others.
-std::string FileOf(const std::string& table, std::set<std::string>* taken) {
+std::string FileOf(const std::string& table, const std::string& end, std::set<std::string>* taken) {
   constexpr size_t kMostBytes = 100;
   std::string name;
   for (const char c : table.substr(0, kMostBytes)) {
     const bool plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
     name += plain ? c : c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : '_';
   }
-  std::string file = name + ".csv";
-  for (int i = 2; !taken->insert(file).second; ++i) file = fmt::format("{}_{}.csv", name, i);
+  std::string file = name + end;
+  for (int i = 2; !taken->insert(file).second; ++i) file = fmt::format("{}_{}{}", name, i, end);
   return file;
 }
 
@@ -106,7 +117,7 @@ Status Export(SessionState* state, const DatabaseCommand& command, const Stateme
       continue;
     }
     for (const ForeignKey& key : table.foreign_keys) after += AddForeignKeyText(table, key);
-    const std::string file = FileOf(ShownName(entry.name), &files);
+    const std::string file = FileOf(ShownName(entry.name), EndOfFiles(options), &files);
     const std::string copy = fmt::format("COPY {} ({})", QuotedName(entry.name), ColumnsOf(table));
     TESSERA_TRY(run(fmt::format("{} TO {} ({})", copy, QuotedText(directory.path() + "/" + file), options), &none));
     rows += state->timing.rows;

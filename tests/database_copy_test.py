@@ -143,7 +143,7 @@ def test_all_or_nothing():
     run("d", "-c", "EXPORT DATABASE 'out'")
     check("already exists" in run("d", "-c", "EXPORT DATABASE 'out'", status=1).stderr, "it is there")
     check("already exists" in run("d", "-c", "EXPORT DATABASE 'd'", status=1).stderr, "a database")
-    check("FORMAT" in run("d", "-c", "EXPORT DATABASE 'parquet' (FORMAT parquet)", status=1).stderr, "no CSV")
+    check("FORMAT" in run("d", "-c", "EXPORT DATABASE 'text' (FORMAT text)", status=1).stderr, "no CSV")
     check("No such file" in run("d", "-c", "EXPORT DATABASE 'no/where'", status=1).stderr, "no parent")
     check(sorted(os.listdir(".")) == ["d", "out"], os.listdir("."))
     # Two tables of the same name.

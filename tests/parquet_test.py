@@ -202,6 +202,13 @@ def test_selections():
     equal(done.stdout.split("\n")[-3:], ["a,b", "1,x", ""], done.stderr)
 
 
+def test_exported():
+    run("CREATE TYPE mood AS ENUM ('sad', 'happy'); CREATE TABLE t (id INTEGER PRIMARY KEY, d DECIMAL(9,2), s VARCHAR(9), m mood); "
+        "INSERT INTO t VALUES (1, 1.25, 'x', 'happy'), (2, NULL, NULL, NULL); EXPORT DATABASE 'exported' (FORMAT parquet)")
+    equal(pq.read_table(path("exported/t.parquet")).column("s").to_pylist(), ["x", None])
+    equal(run("IMPORT DATABASE 'exported'; SELECT * FROM t ORDER BY id").out, "1,1.25,x,happy\n2,,,\n")
+
+
 def test_written():
     """What COPY TO writes, pyarrow, DuckDB and we read."""
     sql = ("SELECT * FROM (VALUES (1::SMALLINT, 2, 3::BIGINT, 1.5::REAL, 0.1::DOUBLE PRECISION, 1.25::DECIMAL(9,2), -7::DECIMAL(38,3), "
