@@ -93,6 +93,7 @@ TableLoad::TableLoad(std::shared_ptr<DatabaseDirectory> directory, DatabaseDirec
       table_(std::move(table)),
       cancel_(cancel),
       deleted_(table_->tablets.size()),
+      words_(table_->tablets.size()),
       kept_(table_->tablets.size(), true),
       replaced_nulls_(table_->schema.columns.size()),
       replaced_bytes_(table_->schema.columns.size()) {
@@ -242,28 +243,20 @@ Result<uint64_t> TableLoad::Delete(std::span<const int64_t> rows, std::vector<bo
     TESSERA_TRY(DeleteMany(rows, &deleted, &others));
   } else {
     if (fresh != nullptr) fresh->assign(rows.size(), false);
-    // Rows of one tablet come together, most often, and those of a word.
-    size_t last = RowPlace::kNone;
-    uint64_t *words = nullptr, *word = nullptr, bits = 0;
     for (size_t i = 0; i < rows.size(); ++i) {
       const RowPlace place = PlaceOf(rows[i], *table_);
       if (place.tablet == RowPlace::kNone) {
         ++others;
         continue;
       }
-      if (place.tablet != last) words = DeletedOf(place.tablet)->data();
-      last = place.tablet;
-      if (word != words + place.row / 64) {
-        if (word != nullptr) *word = bits;
-        word = words + place.row / 64;
-        bits = *word;
-      }
-      const uint64_t bit = uint64_t{1} << place.row % 64;
+      // (A GPU gives rows in any order: what depends on the one before would be guessed wrong for each.)
+      uint64_t* words = words_[place.tablet];
+      if (words == nullptr) words = DeletedOf(place.tablet);
+      const uint64_t bits = words[place.row / 64], bit = uint64_t{1} << place.row % 64;
       if (fresh != nullptr) (*fresh)[i] = (bits & bit) == 0;
       deleted += (bits & bit) == 0 ? 1 : 0;
-      bits |= bit;
+      words[place.row / 64] = bits | bit;
     }
-    if (word != nullptr) *word = bits;
   }
   rows_deleted_ += deleted;
   if (others > 0) return Status(ErrorCode::kInternal, "rows are deleted that the table does not have");
@@ -273,11 +266,10 @@ Result<uint64_t> TableLoad::Delete(std::span<const int64_t> rows, std::vector<bo
 Status TableLoad::DeleteMany(std::span<const int64_t> rows, uint64_t* deleted, uint64_t* others) {
   ThreadPool* const pool = PoolFor(rows.size());
   const size_t stretches = (rows.size() + kRowsOfOneThread - 1) / kRowsOfOneThread;
-  std::vector<uint64_t*> words(deleted_.size());
   std::vector<uint8_t> was_marked(deleted_.size()), is_marked(deleted_.size());
   TESSERA_TRY(ForEach(pool, deleted_.size(), [&](size_t tablet) -> Status {
     was_marked[tablet] = deleted_[tablet].empty() ? 0 : 1;
-    words[tablet] = DeletedOf(tablet)->data();
+    (void)DeletedOf(tablet);
     return {};
   }));
   std::atomic<uint64_t> fresh{0}, none{0};
@@ -292,7 +284,7 @@ Status TableLoad::DeleteMany(std::span<const int64_t> rows, uint64_t* deleted, u
         continue;
       }
       const uint64_t bit = uint64_t{1} << place.row % 64;
-      const std::atomic_ref<uint64_t> word(words[place.tablet][place.row / 64]);
+      const std::atomic_ref<uint64_t> word(words_[place.tablet][place.row / 64]);
       if ((word.fetch_or(bit, std::memory_order_relaxed) & bit) != 0) continue;
       ++mine;
       const std::atomic_ref<uint8_t> marked(is_marked[place.tablet]);
@@ -303,7 +295,9 @@ Status TableLoad::DeleteMany(std::span<const int64_t> rows, uint64_t* deleted, u
     return {};
   }));
   for (size_t t = 0; t < deleted_.size(); ++t) {
-    if (was_marked[t] == 0 && is_marked[t] == 0) deleted_[t].clear();
+    if (was_marked[t] != 0 || is_marked[t] != 0) continue;
+    deleted_[t].clear();
+    words_[t] = nullptr;
   }
   *deleted = fresh;
   *others = none;
@@ -337,12 +331,12 @@ ThreadPool* TableLoad::PoolFor(uint64_t rows) {
   return pool_.get();
 }
 
-std::vector<uint64_t>* TableLoad::DeletedOf(size_t tablet) {
+uint64_t* TableLoad::DeletedOf(size_t tablet) {
   std::vector<uint64_t>* const words = &deleted_[tablet];
   const TabletRecord& record = table_->tablets[tablet];
   if (words->empty() && record.live != nullptr) *words = record.live->words();
   words->resize((uint64_t{record.rows} + 63) / 64);
-  return words;
+  return words_[tablet] = words->data();
 }
 
 Status TableLoad::Add(RowBatch batch) {

@@ -83,7 +83,7 @@ class TableLoad final : public TabletCutter {
   Status TakeShortTablets();
   Status TakeBack(size_t tablet);
   /// The bits of a tablet's deleted rows, as they are to be.
-  std::vector<uint64_t>* DeletedOf(size_t tablet);
+  uint64_t* DeletedOf(size_t tablet);
   /// Delete() of many rows by several threads. `*others`: rows that the table does not have.
   Status DeleteMany(std::span<const int64_t> rows, uint64_t* deleted, uint64_t* others);
   /// After the last Delete(): what LiveOf() gives from then on is made, by several threads if it is much.
@@ -121,6 +121,7 @@ class TableLoad final : public TabletCutter {
   bool deletes_ = false;
   uint64_t rows_deleted_ = 0;
   std::vector<std::vector<uint64_t>> deleted_;             ///< by tablet, as of LiveRows; empty: as in the record
+  std::vector<uint64_t*> words_;                           ///< ... of these; nullptr: none
   std::vector<std::shared_ptr<const LiveRows>> marks_;     ///< ... of the tablets that have some, after MakeMarks()
   std::unique_ptr<ThreadPool> pool_;                       ///< nullptr: none was needed
   std::unique_ptr<ColumnUpdate> update_;                   ///< nullptr: none
