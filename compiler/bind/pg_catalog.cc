@@ -94,7 +94,7 @@ Rows PgSequence(const Snapshot& snapshot) {
 Rows PgClass(const Snapshot& snapshot) {
   Rows rows;
   const auto add = [&](int64_t oid, const std::string& name, int64_t schema, double tuples, bool indexed,
-                       const char* kind, size_t columns, size_t checks, bool populated = true) {
+                       const char* kind, size_t columns, size_t checks, bool populated = true, int64_t pages = 0) {
     rows.push_back({CatalogNumber(oid),
                     CatalogText(name),
                     CatalogNumber(schema),
@@ -121,13 +121,16 @@ Rows PgClass(const Snapshot& snapshot) {
                     NoText(),
                     CatalogFlag(populated),
                     CatalogFlag(false),
-                    CatalogNumber(0)});
+                    CatalogNumber(pages)});
   };
+  constexpr uint64_t kPage = 8192;  // of PostgreSQL; pg_table_size() is a number of them
   for (const auto& table : snapshot.tables) {
     const TableSchema& schema = table->schema;
+    uint64_t bytes = 0;
+    for (size_t c = 0; c < schema.columns.size(); ++c) bytes += table->statistics[c].encoded_bytes;
     add(OidOf(*table), BaseName(schema.name), SchemaOid(*table), static_cast<double>(table->rows), IsIndexed(schema),
         schema.materialized ? "m" : "r", schema.columns.size(), schema.checks.size(),
-        !schema.materialized || schema.materialized->populated);
+        !schema.materialized || schema.materialized->populated, static_cast<int64_t>((bytes + kPage - 1) / kPage));
   }
   for (size_t v = 0; v < snapshot.views.size(); ++v) {
     const ViewSchema& view = *snapshot.views[v];
