@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <thread>
@@ -23,8 +22,8 @@ namespace {
 /// A tablet with more times as many rows as come after it is not written anew. So a row is written anew some dozens of times
 /// while INSERTs of one row fill a tablet, and no more than some six small tablets wait for that.
 constexpr uint64_t kTimesAsMany = 8;
-/// Threads that start are worth their while from that many rows on.
-constexpr uint64_t kRowsOfOneThread = 1u << 16;
+/// The marks of more rows are made by several threads. Of fewer it takes about as long as these take to start.
+constexpr uint64_t kRowsOfOneThread = 1u << 22;
 constexpr unsigned kGreatestThreads = 8;
 
 /// Which row of which tablet a number of NumberRows is.
@@ -239,69 +238,24 @@ Result<uint64_t> TableLoad::Delete(std::span<const int64_t> rows, std::vector<bo
   // (Rows are cut before it is known whether the table is written anew as a whole.)
   if (!std::exchange(deletes_, true) && tablet_rows_ == 0) tablet_rows_ = tablet_rows_before_;
   uint64_t deleted = 0, others = 0;
-  if (fresh == nullptr && rows.size() > kRowsOfOneThread) {
-    TESSERA_TRY(DeleteMany(rows, &deleted, &others));
-  } else {
-    if (fresh != nullptr) fresh->assign(rows.size(), false);
-    for (size_t i = 0; i < rows.size(); ++i) {
-      const RowPlace place = PlaceOf(rows[i], *table_);
-      if (place.tablet == RowPlace::kNone) {
-        ++others;
-        continue;
-      }
-      // (A GPU gives rows in any order: what depends on the one before would be guessed wrong for each.)
-      uint64_t* words = words_[place.tablet];
-      if (words == nullptr) words = DeletedOf(place.tablet);
-      const uint64_t bits = words[place.row / 64], bit = uint64_t{1} << place.row % 64;
-      if (fresh != nullptr) (*fresh)[i] = (bits & bit) == 0;
-      deleted += (bits & bit) == 0 ? 1 : 0;
-      words[place.row / 64] = bits | bit;
+  if (fresh != nullptr) fresh->assign(rows.size(), false);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const RowPlace place = PlaceOf(rows[i], *table_);
+    if (place.tablet == RowPlace::kNone) {
+      ++others;
+      continue;
     }
+    // (A GPU gives rows in any order: what depends on the one before would be guessed wrong for each.)
+    uint64_t* words = words_[place.tablet];
+    if (words == nullptr) words = DeletedOf(place.tablet);
+    const uint64_t bits = words[place.row / 64], bit = uint64_t{1} << place.row % 64;
+    if (fresh != nullptr) (*fresh)[i] = (bits & bit) == 0;
+    deleted += (bits & bit) == 0 ? 1 : 0;
+    words[place.row / 64] = bits | bit;
   }
   rows_deleted_ += deleted;
   if (others > 0) return Status(ErrorCode::kInternal, "rows are deleted that the table does not have");
   return deleted;
-}
-
-Status TableLoad::DeleteMany(std::span<const int64_t> rows, uint64_t* deleted, uint64_t* others) {
-  ThreadPool* const pool = PoolFor(rows.size());
-  const size_t stretches = (rows.size() + kRowsOfOneThread - 1) / kRowsOfOneThread;
-  std::vector<uint8_t> was_marked(deleted_.size()), is_marked(deleted_.size());
-  TESSERA_TRY(ForEach(pool, deleted_.size(), [&](size_t tablet) -> Status {
-    was_marked[tablet] = deleted_[tablet].empty() ? 0 : 1;
-    (void)DeletedOf(tablet);
-    return {};
-  }));
-  std::atomic<uint64_t> fresh{0}, none{0};
-  TESSERA_TRY(ForEach(pool, stretches, [&](size_t stretch) -> Status {
-    uint64_t mine = 0, unknown = 0;
-    for (const int64_t number :
-         rows.subspan(stretch * kRowsOfOneThread)
-             .first(std::min<size_t>(kRowsOfOneThread, rows.size() - stretch * kRowsOfOneThread))) {
-      const RowPlace place = PlaceOf(number, *table_);
-      if (place.tablet == RowPlace::kNone) {
-        ++unknown;
-        continue;
-      }
-      const uint64_t bit = uint64_t{1} << place.row % 64;
-      const std::atomic_ref<uint64_t> word(words_[place.tablet][place.row / 64]);
-      if ((word.fetch_or(bit, std::memory_order_relaxed) & bit) != 0) continue;
-      ++mine;
-      const std::atomic_ref<uint8_t> marked(is_marked[place.tablet]);
-      if (marked.load(std::memory_order_relaxed) == 0) marked.store(1, std::memory_order_relaxed);
-    }
-    fresh += mine;
-    none += unknown;
-    return {};
-  }));
-  for (size_t t = 0; t < deleted_.size(); ++t) {
-    if (was_marked[t] != 0 || is_marked[t] != 0) continue;
-    deleted_[t].clear();
-    words_[t] = nullptr;
-  }
-  *deleted = fresh;
-  *others = none;
-  return {};
 }
 
 Status TableLoad::MakeMarks() {
@@ -311,24 +265,18 @@ Status TableLoad::MakeMarks() {
   }
   if (marked.empty()) return {};
   std::vector<std::shared_ptr<const LiveRows>> marks(deleted_.size());
-  TESSERA_TRY(
-      ForEach(PoolFor(uint64_t{marked.size()} * tablet_rows_before_ / 64), marked.size(), [&](size_t i) -> Status {
-        const size_t t = marked[i];
-        auto live = std::make_shared<const LiveRows>(table_->tablets[t].rows, deleted_[t]);
-        (void)live->packed();  // (The catalog asks for them one after the other.)
-        marks[t] = std::move(live);
-        return {};
-      }));
+  const bool is_many = marked.size() * uint64_t{tablet_rows_before_} > kRowsOfOneThread;
+  ThreadPool pool(is_many ? static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, kGreatestThreads))
+                          : 1);
+  TESSERA_TRY(ForEach(&pool, marked.size(), [&](size_t i) -> Status {
+    const size_t t = marked[i];
+    auto live = std::make_shared<const LiveRows>(table_->tablets[t].rows, deleted_[t]);
+    (void)live->packed();  // (The catalog asks for them one after the other.)
+    marks[t] = std::move(live);
+    return {};
+  }));
   marks_ = std::move(marks);
   return {};
-}
-
-ThreadPool* TableLoad::PoolFor(uint64_t rows) {
-  if (rows <= kRowsOfOneThread) return nullptr;
-  if (pool_ == nullptr)
-    pool_ = std::make_unique<ThreadPool>(
-        static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, kGreatestThreads)));
-  return pool_.get();
 }
 
 uint64_t* TableLoad::DeletedOf(size_t tablet) {

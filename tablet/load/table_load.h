@@ -27,8 +27,6 @@
 
 namespace tessera {
 
-class ThreadPool;
-
 class TableLoad final : public TabletCutter {
  public:
   /// Takes the writer lock. Errors: kSql if there is no such table; kBusy. `cancel` may be nullptr.
@@ -84,12 +82,8 @@ class TableLoad final : public TabletCutter {
   Status TakeBack(size_t tablet);
   /// The bits of a tablet's deleted rows, as they are to be.
   uint64_t* DeletedOf(size_t tablet);
-  /// Delete() of many rows by several threads. `*others`: rows that the table does not have.
-  Status DeleteMany(std::span<const int64_t> rows, uint64_t* deleted, uint64_t* others);
   /// After the last Delete(): what LiveOf() gives from then on is made, by several threads if it is much.
   Status MakeMarks();
-  /// nullptr: this thread is enough for the marks of so many rows.
-  ThreadPool* PoolFor(uint64_t rows);
   Result<RowBatch> LiveRowsIn(size_t tablet, const Tablet& file) const;
   /// Tablets all of whose rows have been deleted do not stay.
   Status DropEmptied();
@@ -123,7 +117,6 @@ class TableLoad final : public TabletCutter {
   std::vector<std::vector<uint64_t>> deleted_;             ///< by tablet, as of LiveRows; empty: as in the record
   std::vector<uint64_t*> words_;                           ///< ... of these; nullptr: none
   std::vector<std::shared_ptr<const LiveRows>> marks_;     ///< ... of the tablets that have some, after MakeMarks()
-  std::unique_ptr<ThreadPool> pool_;                       ///< nullptr: none was needed
   std::unique_ptr<ColumnUpdate> update_;                   ///< nullptr: none
   bool writes_columns_ = false;                            ///< ... by its columns
   bool last_is_short_ = false;                             ///< of a table that is not distributed
