@@ -8,6 +8,7 @@
 #include "compiler/compiler.h"
 #include "compiler/parse/database_command.h"
 #include "session/no_result.h"
+#include "tablet/values/value_at.h"
 #include "tablet/values/value_parser.h"
 
 namespace tessera {
@@ -18,21 +19,12 @@ constexpr int kMostParameters = 65535;
 /// COPY TO STDOUT and EXPLAIN return text.
 std::string TextColumnOf(std::string_view sql) { return FirstWordOf(sql) == "copy" ? "COPY" : "QUERY PLAN"; }
 
-Value ValueOf(const ColumnVector& column, size_t row) {
-  if (column.IsNull(row)) return Value::Null(SqlType::Of(TypeId::kNull));
-  switch (column.type.storage()) {
-    case StorageClass::kInt:
-      return Value::Int(column.type, column.fixed[row]);
-    case StorageClass::kFloat:
-      return Value::Float(column.type, column.Float(row));
-    case StorageClass::kWide:
-      return Value::Wide(column.type, column.wide[row]);
-    case StorageClass::kText:
-      break;
-  }
-  Value value = Value::Text(std::string(column.Text(row)));
-  // A text takes the type of its place.
-  value.type = SqlType::Of(column.type.id == TypeId::kText ? TypeId::kNull : column.type.id);
+/// NULL and a text take the type of their place.
+Value ParameterAt(const ColumnVector& column, size_t row) {
+  const bool is_untyped = column.IsNull(row) || column.type.id == TypeId::kText;
+  Value value = ValueAt(column, row, column.type);
+  if (is_untyped || column.type.storage() == StorageClass::kText)
+    value.type = SqlType::Of(is_untyped ? TypeId::kNull : column.type.id);
   return value;
 }
 
@@ -116,7 +108,7 @@ Status BoundStatement::ExecuteForRows(Session* session, ArrowResult* result, int
     std::vector<Value> values(batch.columns.size());
     for (size_t row = 0; row < batch.rows; ++row) {
       for (size_t i = 0; i < values.size(); ++i) {
-        values[i] = ValueOf(batch.columns[i], row);
+        values[i] = ParameterAt(batch.columns[i], row);
         TESSERA_TRY(CheckParameter(values[i], i + 1));
       }
       TESSERA_TRY(session->Execute(text_, values, result));

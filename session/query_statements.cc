@@ -10,6 +10,7 @@
 #include "session/transaction.h"
 #include "tablet/catalog/qualified_name.h"
 #include "tablet/catalog/schema_check.h"
+#include "tablet/values/value_at.h"
 
 namespace tessera {
 namespace {
@@ -187,27 +188,6 @@ Result<std::vector<std::string>> FirstColumn(SessionState* state, const std::str
   return texts;
 }
 
-namespace {
-
-Value ValueOf(const ColumnVector& column, size_t row) {
-  if (column.IsNull(row)) return Value::Null(column.type);
-  switch (column.type.storage()) {
-    case StorageClass::kInt:
-      return Value::Int(column.type, column.fixed[row]);
-    case StorageClass::kFloat:
-      return Value::Float(column.type, column.Float(row));
-    case StorageClass::kWide:
-      return Value::Wide(column.type, column.wide[row]);
-    case StorageClass::kText:
-      break;
-  }
-  Value v = Value::Text(std::string(column.Text(row)));
-  v.type = column.type;
-  return v;
-}
-
-}  // namespace
-
 Status SetVariable(SessionState* state, const Compiled& compiled, const Snapshot& snapshot) {
   const std::string& name = compiled.statement.variable;
   if (compiled.program == nullptr) {
@@ -217,7 +197,7 @@ Status SetVariable(SessionState* state, const Compiled& compiled, const Snapshot
   uint64_t rows = 0;
   Value value = Value::Null(compiled.program->columns[0].type);
   TESSERA_TRY(RunProgram(state, *compiled.program, snapshot, [&](RowBatch&& batch) {
-    if (rows == 0 && batch.rows > 0) value = ValueOf(batch.columns[0], 0);
+    if (rows == 0 && batch.rows > 0) value = ValueAt(batch.columns[0], 0, batch.columns[0].type);
     rows += batch.rows;
     return Status::Ok();
   }));

@@ -16,6 +16,7 @@
 #include "compiler/query/sequence_source.h"
 #include "tablet/catalog/qualified_name.h"
 #include "tablet/catalog/schema_check.h"
+#include "tablet/values/value_at.h"
 #include "tablet/values/value_parser.h"
 #include "vm/meaning/interval_meaning.h"
 #include "vm/meaning/meaning.h"
@@ -57,24 +58,6 @@ Result<ExprPtr> BindExpression(const ParseNode& node, std::string_view sql, cons
   SqlType stored = type;
   if (stored.id == TypeId::kText) stored.length = 0;
   return binder.Coerce(std::move(e), stored, CastContext::kAssignment);
-}
-
-Value ValueAt(const ColumnVector& column, size_t row, const SqlType& type) {
-  if (column.IsNull(row)) return Value::Null(type);
-  switch (type.storage()) {
-    case StorageClass::kFloat:
-      return Value::Float(type, column.Float(row));
-    case StorageClass::kWide:
-      return Value::Wide(type, column.wide[row]);
-    case StorageClass::kText: {
-      Value text = Value::Text(std::string(column.Text(row)));
-      text.type = type;
-      return text;
-    }
-    case StorageClass::kInt:
-      break;
-  }
-  return Value::Int(type, column.fixed[row]);
 }
 
 /// The types that expressions over a table may name: those of its columns.
