@@ -199,7 +199,7 @@ class ParquetReader final : public FileReader {
   }
 
  private:
-  /// Whether the columns have so many values, as far as that is said without reading them.
+  /// Whether the columns have that number of values, as far as that is said without reading them.
   bool HasAsManyValues(int group, int64_t rows) const {
     const auto& metadata = *file_.metadata;
     const auto chunks = metadata.RowGroup(group);

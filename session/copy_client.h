@@ -15,11 +15,11 @@ namespace tessera {
 class CopyClient {
  public:
   virtual ~CopyClient() = default;
-  /// Asks for rows of so many columns. REQUIRES: before Read.
+  /// Asks for rows of that number of columns. REQUIRES: before Read.
   virtual Status BeginRead(size_t columns) = 0;
   /// The next bytes; false: that was all. Errors: the client ends the COPY, or is gone; kCancelled.
   virtual Result<bool> Read(std::string* bytes) = 0;
-  /// Rows of so many columns follow. REQUIRES: before Write.
+  /// Rows of that number of columns follow. REQUIRES: before Write.
   virtual Status BeginWrite(size_t columns) = 0;
   /// Whole rows. Errors: the client is gone; kCancelled.
   virtual Status Write(std::string&& rows) = 0;

@@ -35,7 +35,7 @@ class Engine {
   /// Errors: kCancelled, once `cancel` is set.
   Result<GpuTurn> WaitForGpu(const std::atomic<bool>& cancel);
 
-  /// An executor with so many threads, for one statement: one that is idle, or a new one. So there are as many as statements
+  /// An executor with that number of threads, for one statement: one that is idle, or a new one. So there are as many as statements
   /// that run, however many sessions there are.
   std::unique_ptr<vm::Executor> TakeExecutor(int threads);
   /// nullptr is none.

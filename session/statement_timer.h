@@ -26,7 +26,7 @@ class StatementTimer {
   StatementTimer(const StatementTimer&) = delete;
   StatementTimer& operator=(const StatementTimer&) = delete;
 
-  /// Calls `late` after so many milliseconds, unless Stop() is called before; 0: never. Once. Errors: kResource, no thread.
+  /// Calls `late` after `milliseconds`, unless Stop() is called before; 0: never. Once. Errors: kResource, no thread.
   Status Start(int64_t milliseconds, std::function<void()> late);
   /// Returns whether it has been called; then it has returned. It is not called from here on.
   bool Stop();

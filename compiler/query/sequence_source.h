@@ -17,7 +17,7 @@ class SequenceSource {
   /// Errors: of reading the catalog.
   virtual Result<Sequences> All() = 0;
   // Errors, of all: there is no such sequence.
-  /// A value that is given to no other, whoever asks. Errors: it has come to its end; kBusy.
+  /// A value that is given to no other caller. Errors: it has come to its end; kBusy.
   virtual Result<int64_t> Next(const std::string& name) = 0;
   /// The value that Next() has given this session. Errors: none yet.
   virtual Result<int64_t> Current(const std::string& name) = 0;

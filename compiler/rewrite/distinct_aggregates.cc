@@ -15,7 +15,7 @@
 namespace tessera {
 namespace {
 
-/// So many arguments are read apart. Fewer are grouped together in about the same time, with one scan.
+/// From this number on, arguments are read apart. Fewer are grouped together in about the same time, with one scan.
 constexpr size_t kFewArguments = 4;
 /// Blocks of one row that are joined: a block has 64 relations at most.
 constexpr size_t kMostBlocks = 48;

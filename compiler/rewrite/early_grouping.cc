@@ -27,7 +27,7 @@ const SqlType kBigint = SqlType::Of(TypeId::kBigint);
 constexpr double kRowsOfGroup = 4;
 /// ... and the filters of the others leave at least this part of the groups to be joined.
 constexpr double kJoined = 0.5;
-/// An inner relation whose rows meet several of another one is grouped early if there are so many pairs for each of both.
+/// An inner relation whose rows meet several of another one is grouped early if there are at least this number of pairs for each of both.
 constexpr double kPairsOfRow = 8;
 /// Keys of a relation that is grouped early. With more of them there are seldom few groups.
 constexpr size_t kMostKeys = 4;

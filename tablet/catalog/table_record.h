@@ -30,7 +30,7 @@ struct TabletRecord {
   std::shared_ptr<const TabletLayout> layout = nullptr;
 };
 
-/// The layout of a tablet of so many columns, also if all are in its own file.
+/// The layout of a tablet with `columns` columns, also if all are in its own file.
 TabletLayout LayoutOf(const TabletRecord& tablet, size_t columns);
 
 /// Calls f(file number, number of the columns in it) for each of a tablet's files.

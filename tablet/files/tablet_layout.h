@@ -39,7 +39,7 @@ struct TabletLayout {
   std::vector<ConstantColumn> constants;
   friend bool operator==(const TabletLayout&, const TabletLayout&) = default;
 
-  /// Whether each of so many columns has one place.
+  /// Whether each of `columns` columns has one place.
   bool IsOf(size_t columns) const;
   /// Of all files; at least 1, as a tablet's file has.
   uint64_t bytes() const;

@@ -24,7 +24,7 @@ namespace tessera {
 class TabletOfFiles final : public Tablet, public std::enable_shared_from_this<TabletOfFiles> {
  public:
   /// `identity`: of the tablet; there need not be a file of that number. `files`: those of the layout. `types`: of all columns.
-  /// REQUIRES: the layout is of so many columns.
+  /// REQUIRES: the layout is of that number of columns.
   TabletOfFiles(const TabletIdentity& identity, TabletLayout layout,
                 std::vector<std::shared_ptr<const TabletFile>> files, const std::vector<SqlType>& types);
 

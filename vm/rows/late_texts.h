@@ -58,7 +58,7 @@ class LateTexts {
   Status Resolve(StringPool* strings, ThreadPool* pool, RowSet* rows) const;
   /// The same for one column.
   Status Resolve(StringPool* strings, ThreadPool* pool, std::span<int64_t> values) const;
-  /// The texts of numbers and identifiers alike: out[i] is that of values[i]. REQUIRES: nobody calls Add().
+  /// The texts of numbers and identifiers alike: out[i] is that of values[i]. REQUIRES: no other thread calls Add().
   void Read(const StringPool& strings, std::span<const int64_t> values, std::string_view* out) const;
 
  private:

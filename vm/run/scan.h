@@ -122,7 +122,7 @@ struct Scan {
   uint64_t place = 0;                   ///< what is added to rows' numbers, so that turns of a recursion differ
   SharedLoops loops;                    ///< over the texts of tablets that are being encoded
   std::unique_ptr<TopRows> top;         ///< of ORDER BY and LIMIT
-  uint64_t enough_groups = UINT64_MAX;  ///< so many of any keys are read; UINT64_MAX: all
+  uint64_t enough_groups = UINT64_MAX;  ///< of any keys, after which no more are read; UINT64_MAX: all
   std::atomic<bool> has_groups{false};  ///< a worker has as many
   std::unique_ptr<FirstOfKeys> first_of_keys;
   std::vector<std::unique_ptr<TileMachine>> machines;  ///< one per worker, or nullptr
