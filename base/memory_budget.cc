@@ -71,13 +71,18 @@ Status MemoryLimitExceeded::status() const {
   // A size that would do for what is asked now, and is easy to type.
   const uint64_t wanted = std::max<uint64_t>(1, (std::max(2 * limit_, used_ + requested_) + (1 << 20) - 1) >> 20);
   std::string hint = "Raise the limit, as in SET memory_limit = '" + std::to_string(wanted) + "MB' or --memory " +
-                     std::to_string(wanted) + "MB, ask for fewer rows or groups, or ";
+                     std::to_string(wanted) + "MB";
+  const std::string less = ", ask for fewer rows or groups, or ";
+  // A small block is refused after larger ones were refused their files: what stopped those is what helps here.
+  const TemporaryRefusal refusal = LastTemporaryRefusal();
   if (TemporaryLimit() == 0) {
-    hint += "allow temporary files: SET temp_file_limit.";
-  } else if (TemporaryUsed() + requested_ > TemporaryLimit()) {
-    hint += "allow more temporary files than " + SizeText(TemporaryLimit()) + ": SET temp_file_limit.";
+    hint += less + "allow temporary files: SET temp_file_limit.";
+  } else if (refusal == TemporaryRefusal::kLimit || TemporaryUsed() + requested_ > TemporaryLimit()) {
+    hint += less + "allow more temporary files than " + SizeText(TemporaryLimit()) + ": SET temp_file_limit.";
+  } else if (refusal == TemporaryRefusal::kRoom) {
+    hint += less + "make room for temporary files ($TMPDIR).";
   } else {
-    hint += "make room for temporary files ($TMPDIR).";
+    hint += ", or ask for fewer rows or groups.";
   }
   return {ErrorCode::kResource,
           std::string("memory limit exceeded by ") + purpose_ + ": " + SizeText(requested_) + " more are needed, and " +

@@ -21,6 +21,7 @@ constexpr uintptr_t kPageBytes = 4096;
 constexpr uint64_t kFreeShare = 20;
 
 constinit std::atomic<uint64_t> limit{0}, used{0}, peak{0};
+constinit std::atomic<TemporaryRefusal> refusal{TemporaryRefusal::kNone};
 
 /// A new file without a name; -1 if there cannot be one.
 int OpenNameless(const char* directory) {
@@ -155,18 +156,24 @@ constinit Files files;
 
 }  // namespace
 
-void SetTemporaryLimit(uint64_t bytes) { limit = bytes; }
+void SetTemporaryLimit(uint64_t bytes) {
+  limit = bytes;
+  refusal = TemporaryRefusal::kNone;
+}
 uint64_t TemporaryLimit() { return limit; }
 uint64_t TemporaryUsed() { return used; }
 uint64_t TemporaryPeak() { return peak; }
 void ResetTemporaryPeak() { peak = used.load(); }
+TemporaryRefusal LastTemporaryRefusal() { return refusal; }
 
 void* MapTemporary(size_t bytes) {
   if (bytes == 0 || bytes > PTRDIFF_MAX - Files::kUnit) return nullptr;
   bytes = Files::Rounded(bytes);
   const uint64_t all = used.fetch_add(bytes) + bytes;
-  void* const block = all <= limit.load() ? files.Take(bytes) : nullptr;
+  const bool allowed = all <= limit.load();
+  void* const block = allowed ? files.Take(bytes) : nullptr;
   if (block == nullptr) {
+    refusal = allowed ? TemporaryRefusal::kRoom : TemporaryRefusal::kLimit;
     used -= bytes;
     return nullptr;
   }

@@ -25,6 +25,10 @@ uint64_t TemporaryUsed();
 uint64_t TemporaryPeak();
 void ResetTemporaryPeak();
 
+/// Why the last block that there could not be was refused, since the limit was set.
+enum class TemporaryRefusal : uint8_t { kNone, kLimit, kRoom };
+TemporaryRefusal LastTemporaryRefusal();
+
 /// A block, at the beginning of a page, of a multiple of 64 KiB; what is in it is not known. nullptr if there cannot be
 /// one: the limit, a full disk (a twentieth of it stays free), no directory, or a file system that cannot reserve room.
 void* MapTemporary(size_t bytes);
