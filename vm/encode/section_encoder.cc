@@ -435,6 +435,7 @@ SectionEncoder::SectionEncoder(const Program& program, int section, const Sectio
       key_ranges_(key_ranges),
       lazy_(lazy) {
   if (lazy) uses_ = FindTextUses(section_, traits);
+  drops_rows_ = TopRowsOf(section_) > 0;
   for (size_t i = 0; i < section_.slots.size(); ++i) {
     const Slot& slot = section_.slots[i];
     const auto before = section_.slots.begin() + static_cast<std::ptrdiff_t>(i);
@@ -560,7 +561,9 @@ Status SectionEncoder::EncodeSlot(size_t number, const TabletEncoding* like, con
   }
   if (lazy_ && chunk.entries > kLazyEntries) {
     const bool differ = uint64_t{chunk.entries} * 2 >= chunk.rows;
-    if (slot.map < 0 && uses_.slots[number]) b->texts = TextForm::kEntries;
+    // (An entry of many rows, all of which are kept, gets its identifier once in a map.)
+    const bool emitted = uses_.emitted[number] && (chunk.encoding == Encoding::kPlain || drops_rows_);
+    if (slot.map < 0 && (uses_.slots[number] || emitted)) b->texts = TextForm::kEntries;
     if (slot.map >= 0 && differ && !uses_.loops) b->texts = TextForm::kComputed;
     if (b->texts != TextForm::kMap) return Status::Ok();
   }

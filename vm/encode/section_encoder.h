@@ -129,7 +129,8 @@ class SectionEncoder {
   StringPool* const strings_;
   const std::vector<KeyRange>& key_ranges_;
   const bool lazy_;
-  TextUses uses_;  ///< if lazy_
+  TextUses uses_;            ///< if lazy_
+  bool drops_rows_ = false;  ///< TopRowsOf: most rows are not emitted
   struct SlotUse {
     StorageClass storage;  ///< what chunks have to be
     bool repeated;         ///< an earlier slot reads the same column

@@ -110,6 +110,9 @@ TileMachine::TileMachine(const Program& program, int section, const SectionTrait
         break;
     }
   }
+  reads_texts_ = std::find(uses_.results.begin(), uses_.results.end(), true) != uses_.results.end();
+  for (size_t i = 0; i < section_.slots.size(); ++i)
+    reads_texts_ |= uses_.emitted[i] && section_.slots[i].type.storage() == StorageClass::kText;
   scratch_ = std::make_unique_for_overwrite<Scratch[]>(3);
   memset(a_, 0, sizeof a_);
 }
@@ -260,7 +263,14 @@ void TileMachine::KeepTop() {
       return (mask_[i] != 0) & ((null & nulls) | (!null & wanted(values[i])));
     });
   };
-  if (top_->is_float()) {
+  if (top_->is_text()) {
+    // (Where a row is dead or NULL, the value may be that of no text.)
+    Keep([&, most = top_->bound()](int i) {
+      if (mask_[i] == 0) return false;
+      if (r.may_be_null && r.null[static_cast<size_t>(i)] != 0) return top_->keeps_nulls();
+      return top_->Code(Text(r.narrow[static_cast<size_t>(i)])) <= most;
+    });
+  } else if (top_->is_float()) {
     keep([top = top_, most = top_->bound()](int64_t v) { return top->Code(v) <= most; });
   } else if (const int64_t last = top_->LastInteger(); top_->descends()) {
     keep([last](int64_t v) { return v >= last; });

@@ -17,6 +17,7 @@
 #include <map>
 #include <memory>
 #include <memory_resource>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -179,8 +180,9 @@ class TileMachine {
   template <class T>
   Source<T> Fetch(int32_t packed, int scratch);
   Source<int64_t> FetchSlot(int slot, int scratch);
-  /// The identifier of an entry of a slot with a lazy map.
-  int64_t AskMap(int slot, uint64_t entry);
+  /// The identifiers of live rows' entries of a slot with a lazy map. `entry_of`: of a row; nothing for a NULL.
+  template <class EntryOf>
+  void AskMap(int slot, int64_t* out, EntryOf entry_of);
   /// Slots of form kComputed.
   Source<int64_t> ComputeSlot(int slot, int scratch);
   Source<int128_t> FetchWideSlot(int slot);
@@ -237,6 +239,8 @@ class TileMachine {
   void DoTestNull(const Instruction& in);
   template <class M>
   void DoCompare(const Instruction& in);
+  template <class M>
+  void CompareTexts(const Source<int64_t>& s);
   template <class M>
   void DoTextCompare(const Instruction& in);
   template <class M>
@@ -397,6 +401,7 @@ class TileMachine {
   template <class F>
   void MapText(F f);
   void AppendLiveRegisters(RowSet* rows, size_t columns);
+  void SettleTexts(size_t first, RowColumn* column);
   template <class F>
   void WithKeyWords(const Instruction& in, const std::vector<SqlType>& types, F f);
 
@@ -406,9 +411,18 @@ class TileMachine {
   const std::vector<std::unique_ptr<JoinIndex>>& joins_;
   StringPool* strings_;
   const TextUses uses_;
+  bool reads_texts_ = false;            ///< a value of class TEXT may be none of the pool
   std::vector<std::string_view> made_;  ///< the texts that this tile has made
   std::pmr::monotonic_buffer_resource made_bytes_;
   std::map<int, std::unique_ptr<EntryMachine>> computed_;  ///< by slot
+  // Rows whose texts get identifiers together, and those.
+  struct Asked {
+    int row;
+    uint64_t entry;
+  };
+  std::vector<Asked> asked_;
+  std::vector<std::string_view> texts_;
+  std::vector<int64_t> ids_;
   struct Interned {
     std::string_view text;
     uint64_t start = 0;  ///< FirstBytes(text)

@@ -92,6 +92,20 @@ void TileMachine::DoTestNull(const Instruction&) {
   Keep([&](int i) { return M::Apply(may && nulls[i] != 0); });
 }
 
+/// Where texts may lie elsewhere than in the pool, their bytes count.
+template <class M>
+void TileMachine::CompareTexts(const Source<int64_t>& s) {
+  constexpr bool kEqual = std::is_same_v<M, meaning::FilterEqT>;
+  if (s.one && s.one_null) return Keep([](int) { return false; });
+  const std::string_view one = s.one ? Text(s.values[0]) : std::string_view();
+  Keep([&](int i) {
+    if (mask_[i] == 0 || (a_may_be_null_ && a_null_[i] != 0) || (s.nulls != nullptr && s.nulls[i] != 0)) return false;
+    if (s.one) return (Text(a_[i]) == one) == kEqual;
+    const int64_t a = a_[i], b = s.values[i];
+    return (a == b || (std::max(a, b) >= kFirstMade && Text(a) == Text(b))) == kEqual;
+  });
+}
+
 template <class M>
 void TileMachine::DoCompare(const Instruction& in) {
   using T = typename M::Type;
@@ -106,6 +120,9 @@ void TileMachine::DoCompare(const Instruction& in) {
       return FromBits<T>(v);
     }
   };
+  if constexpr (std::is_same_v<M, meaning::FilterEqT> || std::is_same_v<M, meaning::FilterNeT>) {
+    if (reads_texts_) return CompareTexts<M>(s);
+  }
   if (s.one) {
     if (s.one_null) return Keep([](int) { return false; });
     const T b = as(s.values[0]);

@@ -99,8 +99,9 @@ TileMachine::Source<int64_t> TileMachine::ComputeSlot(int slot, int scratch) {
   Succeeds(machine->Run(chunk, {entries.data(), count}));
   const DictionaryMap& values = machine->values();
   const bool is_text = section_.slots[number].type.storage() == StorageClass::kText;
+  const bool only_read = uses_.slots[number] || (uses_.emitted[number] && top_ != nullptr);
   std::array<int64_t, kTileRows> identifiers;
-  if (is_text && !uses_.slots[number]) {
+  if (is_text && !only_read) {
     std::array<std::string_view, kTileRows> texts;
     for (uint32_t k = 0; k < count; ++k) texts[k] = values.null[k] != 0 ? std::string_view() : machine->Text(k);
     strings_->Intern({texts.data(), count}, identifiers.data());
@@ -108,7 +109,7 @@ TileMachine::Source<int64_t> TileMachine::ComputeSlot(int slot, int scratch) {
   for (uint32_t k = 0; k < count; ++k) {
     if ((s.null[rows[k]] = values.null[k]) != 0) continue;
     int64_t& to = s.narrow[rows[k]];
-    to = !is_text ? values.values[k] : uses_.slots[number] ? KeepMade(machine->Text(k)) : identifiers[k];
+    to = !is_text ? values.values[k] : only_read ? KeepMade(machine->Text(k)) : identifiers[k];
   }
   return {s.narrow, s.null, false, false};
 }

@@ -264,8 +264,29 @@ void TileMachine::AppendLiveRegisters(RowSet* rows, size_t columns) {
       at = before;
       if (r.may_be_null) ForOnlyLive([&](int i) { to.null[at++] = r.null[static_cast<size_t>(i)]; });
     }
+    if (reads_texts_ && to.type.storage() == StorageClass::kText) SettleTexts(before, &to);
   }
   rows->rows = after;
+}
+
+/// Gives identifiers to the texts of a column that have none yet, from row `first` on.
+void TileMachine::SettleTexts(size_t first, RowColumn* column) {
+  std::vector<std::string_view> texts;
+  std::vector<size_t> rows;
+  for (size_t i = first; i < column->low.size(); ++i) {
+    if (column->low[i] < kFirstMade) continue;
+    // (What a NULL has in the place of a value may stand for nothing.)
+    if (!column->null.empty() && column->null[i] != 0) {
+      column->low[i] = 0;
+      continue;
+    }
+    texts.push_back(TextHere(column->low[i]));
+    rows.push_back(i);
+  }
+  if (texts.empty()) return;
+  std::vector<int64_t> ids(texts.size());
+  strings_->Intern(texts, ids.data());
+  for (size_t k = 0; k < rows.size(); ++k) column->low[rows[k]] = ids[k];
 }
 
 template <class M>

@@ -20,15 +20,28 @@ void TileMachine::DecodeSlot(const uint8_t* stream, int64_t* out, Convert conver
   ForLive([&](int i) { out[i] = convert(static_cast<uint64_t>(codes[i])); });
 }
 
-int64_t TileMachine::AskMap(int slot, uint64_t entry) {
-  // Threads that do this at the same time get the same identifier.
-  std::atomic_ref<int64_t> known(const_cast<int64_t*>(tablet_->slots[static_cast<size_t>(slot)].map)[entry]);
-  int64_t id = known.load(std::memory_order_relaxed) - 1;
-  if (id < 0) {
-    id = strings_->Intern(tablet_->chunks[static_cast<size_t>(slot)]->Entry(static_cast<uint32_t>(entry)));
-    known.store(id + 1, std::memory_order_relaxed);
+template <class EntryOf>
+void TileMachine::AskMap(int slot, int64_t* out, EntryOf entry_of) {
+  const SlotEncoding& b = tablet_->slots[static_cast<size_t>(slot)];
+  const Chunk& chunk = *tablet_->chunks[static_cast<size_t>(slot)];
+  // Threads that do this at the same time get the same identifiers.
+  const auto known = [&](uint64_t entry) { return std::atomic_ref<int64_t>(const_cast<int64_t*>(b.map)[entry]); };
+  asked_.clear();
+  texts_.clear();
+  ForOnlyLive([&](int i) {
+    const std::optional<uint64_t> entry = entry_of(i);
+    out[i] = entry ? known(*entry).load(std::memory_order_relaxed) - 1 : 0;
+    if (out[i] >= 0) return;
+    asked_.push_back({i, *entry});
+    texts_.push_back(chunk.Entry(static_cast<uint32_t>(*entry)));
+  });
+  if (asked_.empty()) return;
+  ids_.resize(asked_.size());
+  strings_->Intern(texts_, ids_.data());
+  for (size_t k = 0; k < asked_.size(); ++k) {
+    out[asked_[k].row] = ids_[k];
+    known(asked_[k].entry).store(ids_[k] + 1, std::memory_order_relaxed);
   }
-  return id;
 }
 
 /// What stands for the text of a row, of which the next ones follow: kMapRow, kEntries or kLate.
@@ -57,22 +70,6 @@ TileMachine::Source<int64_t> TileMachine::FetchSlot(int slot, int scratch) {
         return DecodeSlot<uint64_t>(stream, s.narrow, convert);
     }
   };
-  auto by_width_of_live = [&](auto convert) {
-    auto decode = [&](auto code) {
-      const decltype(code)* codes = reinterpret_cast<const decltype(code)*>(stream);
-      ForOnlyLive([&](int i) { s.narrow[i] = convert(static_cast<uint64_t>(codes[i])); });
-    };
-    switch (b.width) {
-      case 1:
-        return decode(uint8_t{});
-      case 2:
-        return decode(uint16_t{});
-      case 4:
-        return decode(uint32_t{});
-      default:
-        return decode(uint64_t{});
-    }
-  };
   const uint64_t base = b.base;
   switch (b.decode) {
     case Decode::kFrame:
@@ -93,7 +90,17 @@ TileMachine::Source<int64_t> TileMachine::FetchSlot(int slot, int scratch) {
         break;
       }
       if (b.texts == TextForm::kLazyMap) {
-        by_width_of_live([&](uint64_t c) { return b.has_null_code && c == b.null_code ? 0 : AskMap(slot, c); });
+        const auto ask = [&](auto code) {
+          const auto* const codes = reinterpret_cast<const decltype(code)*>(stream);
+          AskMap(slot, s.narrow, [&](int i) {
+            const uint64_t c = codes[i];
+            return b.has_null_code && c == b.null_code ? std::nullopt : std::optional(c);
+          });
+        };
+        b.width == 1   ? ask(uint8_t{})
+        : b.width == 2 ? ask(uint16_t{})
+        : b.width == 4 ? ask(uint32_t{})
+                       : ask(uint64_t{});
         break;
       }
       const int64_t* map = b.map;
@@ -112,9 +119,9 @@ TileMachine::Source<int64_t> TileMachine::FetchSlot(int slot, int scratch) {
         break;
       }
       if (b.texts == TextForm::kLazyMap) {
-        ForOnlyLive([&](int i) {
+        AskMap(slot, s.narrow, [&](int i) {
           const uint64_t row = first_ + static_cast<uint32_t>(i);
-          s.narrow[i] = b.null_bytes != nullptr && b.null_bytes[row] != 0 ? 0 : AskMap(slot, row);
+          return b.null_bytes != nullptr && b.null_bytes[row] != 0 ? std::nullopt : std::optional(row);
         });
         break;
       }

@@ -2,25 +2,11 @@
 // so that they are inlined into its switch; and by tile_machine_functions.cc, for those that are apart.
 #pragma once
 
+#include "base/text_head.h"
 #include "vm/machine/tile_machine.h"
 #include "vm/meaning/text_meaning.h"
 
 namespace tessera::vm {
-
-/// The first eight bytes of a string as a number, zeros after a shorter one.
-inline uint64_t FirstBytes(std::string_view text) {
-  const auto load = [&]<class T>(T, size_t at) {
-    T part;
-    memcpy(&part, text.data() + at, sizeof part);
-    return uint64_t{part};
-  };
-  // Loads that overlap: shorter than a call of memcpy for a size that is not known.
-  const size_t n = text.size();
-  if (n >= 8) return load(uint64_t{}, 0);
-  if (n >= 4) return load(uint32_t{}, 0) | load(uint32_t{}, n - 4) << (8 * (n - 4));
-  if (n >= 2) return load(uint16_t{}, 0) | load(uint16_t{}, n - 2) << (8 * (n - 2));
-  return n == 1 ? static_cast<uint8_t>(text[0]) : 0;
-}
 
 /// The identifier of a string. Functions of text often give the same few strings, which all threads would ask the pool
 /// for: those given last are known here.

@@ -187,6 +187,16 @@ ProgramTraits TraitsOf(const Program& program) {
   return traits;
 }
 
+uint64_t TopRowsOf(const Section& section) {
+  // With more rows, sorting twice costs more than it saves.
+  constexpr uint64_t kMostKept = 4096;
+  if (section.sink != Section::Sink::kRows || section.order.empty()) return 0;
+  if (section.fold == Section::Fold::kFirst && section.keys == 0) return 1;
+  if (section.limit <= 0) return 0;
+  const uint64_t keep = static_cast<uint64_t>(section.limit) + static_cast<uint64_t>(section.offset);
+  return keep > kMostKept ? 0 : keep;
+}
+
 bool UsesJoin(const Section& section, const SectionTraits& traits, int join) {
   return (section.source_kind == Section::Source::kJoin && section.source == join) || traits.Probe(join) != nullptr;
 }

@@ -115,6 +115,9 @@ struct ProgramTraits {
 SectionTraits TraitsOf(const Program& program, const Section& section);
 ProgramTraits TraitsOf(const Program& program);
 
+/// OFFSET + LIMIT of a section that sorts its rows, where others are dropped as they are made; 1 if it
+/// folds all rows to the first. 0: none are dropped.
+uint64_t TopRowsOf(const Section& section);
 /// Whether the section probes the join table, or scans it.
 bool UsesJoin(const Section& section, const SectionTraits& traits, int join);
 /// Whether rows that the probe drops are gone: no mask that is read behind it may come from before it. (Next goes on with

@@ -7,9 +7,10 @@
 namespace tessera::vm {
 namespace {
 
-/// Whether an opcode of the shape needs the bytes of its texts alone, those in A and those of its operands.
-bool OnlyReads(Shape shape) {
-  switch (shape) {
+/// Whether an opcode needs the bytes of its texts alone, those in A and those of its operands.
+bool OnlyReads(Opcode op) {
+  if (op == Opcode::FilterEqT || op == Opcode::FilterNeT) return true;
+  switch (Info(op).shape) {
     case Shape::TextUnary:
     case Shape::TextCut:
     case Shape::TextLength:
@@ -40,9 +41,10 @@ bool MakesText(const OpcodeInfo& info) { return info.out == AccumulatorSpec::T &
 
 class Finder {
  public:
-  explicit Finder(const Section& section) : section_(section), registers_(section.registers.size(), true) {
+  /// `emits`: what is emitted with rows counts as read.
+  Finder(const Section& section, bool emits) : section_(section), registers_(section.registers.size(), true) {
     // (The registers that a kMap section emits are read by its caller before the next tile.)
-    if (section.sink == Section::Sink::kRows || section.sink == Section::Sink::kJoin)
+    if (!emits && (section.sink == Section::Sink::kRows || section.sink == Section::Sink::kJoin))
       std::fill_n(registers_.begin(), std::min(section.columns.size(), registers_.size()), false);
     // A text may go from register to register: whatever fails takes others with it.
     for (bool changed = true; changed;) {
@@ -61,7 +63,7 @@ class Finder {
       const Instruction& in = section_.code[i];
       bool reads = false;
       ForEachOperand(in, [&](const Operand& o) { reads |= o.kind == kind && o.index == number; });
-      if (reads && !(in.op == Opcode::Load ? IsResultOnlyRead(i) : OnlyReads(Info(in.op).shape))) return false;
+      if (reads && !(in.op == Opcode::Load ? IsResultOnlyRead(i) : OnlyReads(in.op))) return false;
     }
     return true;
   }
@@ -76,7 +78,7 @@ class Finder {
         continue;
       }
       const bool takes = info.in == AccumulatorSpec::T || info.in == AccumulatorSpec::X;
-      if (takes && !OnlyReads(info.shape)) return false;
+      if (takes && !OnlyReads(in.op)) return false;
       if (in.op == Opcode::Load || MakesText(info) || info.out == AccumulatorSpec::I || info.out == AccumulatorSpec::F)
         return true;
     }
@@ -91,10 +93,14 @@ class Finder {
 }  // namespace
 
 TextUses FindTextUses(const Section& section, const SectionTraits& traits) {
-  const Finder finder(section);
   TextUses uses;
-  for (size_t i = 0; i < section.slots.size(); ++i) uses.slots.push_back(finder.IsOnlyRead(OperandKind::kSlot, i));
   uses.loops = traits.HasLoops();
+  // (A loop emits a row of the tile for each of its matches.)
+  const Finder read(section, false), finder(section, !uses.loops);
+  for (size_t i = 0; i < section.slots.size(); ++i) {
+    uses.slots.push_back(read.IsOnlyRead(OperandKind::kSlot, i));
+    uses.emitted.push_back(finder.IsOnlyRead(OperandKind::kSlot, i));
+  }
   // (A loop could make texts without an end before the tile does.)
   for (size_t i = 0; i < section.code.size(); ++i)
     uses.results.push_back(!uses.loops && MakesText(Info(section.code[i].op)) && finder.IsResultOnlyRead(i));

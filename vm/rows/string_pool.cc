@@ -74,7 +74,8 @@ struct StringPool::Shard {
   static constexpr size_t kFirstTable = 64, kFirstArena = 512;
   std::mutex mutex;
   uint64_t count = 0;
-  std::span<uint64_t> table;  // identifier + 1, 0 if free; a power of two, at most half full
+  // Of a text: 1 + its identifier, and above that the last bits of its hash; 0 if free. A power of two, at most half full.
+  std::span<uint64_t> table;
   std::vector<uint64_t> grown;
   std::vector<std::unique_ptr<char[]>> arenas;
   uint64_t arena_bytes = 0;  // of all but the first
@@ -84,6 +85,14 @@ struct StringPool::Shard {
   // Not cleared before they are used.
   uint64_t first_table[kFirstTable];
   char first_arena[kFirstArena];
+
+  static constexpr int kIdBits = 40;
+  static constexpr uint64_t kIdMask = (uint64_t{1} << kIdBits) - 1;
+  static uint64_t Known(uint64_t id, uint32_t hash) { return (id + 1) | uint64_t{hash} << kIdBits; }
+  static uint64_t IdOf(uint64_t known) { return (known & kIdMask) - 1; }
+  static bool MayBe(uint64_t known, uint32_t hash) {
+    return known >> kIdBits == (uint64_t{hash} << kIdBits) >> kIdBits;
+  }
 
   const char* Keep(std::string_view s) {
     if (s.size() > arena_left) {
@@ -107,9 +116,11 @@ struct StringPool::Shard {
       return;
     }
     std::vector<uint64_t> bigger(table.size() * 2);
+    // (The bits of the hash that the table has do for all but the largest.)
+    const bool few = bigger.size() <= uint64_t{1} << (64 - kIdBits);
     for (uint64_t known : table) {
       if (known == 0) continue;
-      size_t at = entries.At(known - 1).hash & (bigger.size() - 1);
+      size_t at = (few ? known >> kIdBits : entries.At(IdOf(known)).hash) & (bigger.size() - 1);
       while (bigger[at] != 0) at = (at + 1) & (bigger.size() - 1);
       bigger[at] = known;
     }
@@ -121,10 +132,15 @@ struct StringPool::Shard {
   int64_t Find(std::string_view text, uint32_t hash, const Entries& entries) const {
     if (table.empty()) return -1;
     for (size_t at = hash & (table.size() - 1); table[at] != 0; at = (at + 1) & (table.size() - 1)) {
-      const Entries::Entry& e = entries.At(table[at] - 1);
-      if (e.hash == hash && e.Text() == text) return static_cast<int64_t>(table[at] - 1);
+      if (!MayBe(table[at], hash)) continue;
+      const Entries::Entry& e = entries.At(IdOf(table[at]));
+      if (e.hash == hash && e.Text() == text) return static_cast<int64_t>(IdOf(table[at]));
     }
     return -1;
+  }
+  /// Where Find will look first comes into the cache.
+  void Prefetch(uint32_t hash) const {
+    if (!table.empty()) __builtin_prefetch(&table[hash & (table.size() - 1)]);
   }
   /// Gives a new string an identifier.
   void Add(std::string_view text, uint32_t hash, uint64_t id, Entries* entries) {
@@ -132,7 +148,7 @@ struct StringPool::Shard {
     entries->Set(id, Keep(text), static_cast<uint32_t>(text.size()), hash);
     size_t at = hash & (table.size() - 1);
     while (table[at] != 0) at = (at + 1) & (table.size() - 1);
-    table[at] = id + 1;
+    table[at] = Known(id, hash);
     ++count;
   }
 };
@@ -179,6 +195,7 @@ void StringPool::Intern(std::span<const std::string_view> texts, int64_t* ids) {
     const std::span<const uint32_t> mine(by_shard.data() + first[shard], by_shard.data() + first[shard + 1]);
     std::lock_guard<std::mutex> lock(s.mutex);
     uint64_t unknown = 0;
+    for (const uint32_t i : mine) s.Prefetch(static_cast<uint32_t>(hashes[i]));
     for (const uint32_t i : mine) {
       ids[i] = s.Find(texts[i], static_cast<uint32_t>(hashes[i]), *entries_);
       unknown += ids[i] < 0 ? 1 : 0;

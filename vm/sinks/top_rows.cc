@@ -8,23 +8,18 @@
 namespace tessera::vm {
 namespace {
 
-/// The greatest OFFSET + LIMIT for which rows are cut, and the number of a unit's rows that starts the first cut. With
-/// more rows, sorting twice costs more than it saves.
-constexpr uint64_t kMostKept = 4096;
+/// The number of a unit's rows that starts the first cut.
 constexpr size_t kCutAt = 8192;
 
 }  // namespace
 
 TopRows::TopRows(const Section& section, const SectionTraits& traits) : section_(section) {
-  if (section.sink != Section::Sink::kRows || section.order.empty()) return;
-  const bool one = section.fold == Section::Fold::kFirst && section.keys == 0;
-  if (!one && section.limit <= 0) return;
-  const uint64_t keep = one ? 1 : static_cast<uint64_t>(section.limit) + static_cast<uint64_t>(section.offset);
-  if (keep > kMostKept) return;
-  keep_ = static_cast<size_t>(keep);
+  keep_ = static_cast<size_t>(TopRowsOf(section));
+  if (keep_ == 0) return;
   const StorageClass storage = section.columns[column()].storage();
   is_float_ = storage == StorageClass::kFloat;
-  has_bound_ = is_float_ || storage == StorageClass::kInt;
+  is_text_ = storage == StorageClass::kText;
+  has_bound_ = is_float_ || is_text_ || storage == StorageClass::kInt;
   if (section.source_kind == Section::Source::kTable && storage == StorageClass::kInt && traits.only_filters)
     slot_ = traits.SlotOf(column());
   if (slot_ >= 0 && section.slots[static_cast<size_t>(slot_)].map >= 0) slot_ = -1;
@@ -44,7 +39,8 @@ Status TopRows::Cut(bool end, const StringPool& strings, RowSet* rows) {
   TESSERA_TRY(OrderAndLimit(best, strings, nullptr, rows));
   const RowColumn& c = rows->columns[has_bound_ ? column() : 0];
   if (!has_bound_ || (!c.null.empty() && c.null[keep_ - 1] != 0)) return Status::Ok();
-  const uint64_t code = Code(c.low[keep_ - 1]);
+  const int64_t last = c.low[keep_ - 1];
+  const uint64_t code = is_text_ ? Code(strings.Get(last)) : Code(last);
   uint64_t before = bound();
   while (code < before && !bound_.compare_exchange_weak(before, code, std::memory_order_relaxed)) {
   }

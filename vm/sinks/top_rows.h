@@ -1,5 +1,5 @@
 // ORDER BY with a LIMIT: rows that cannot be in the result are not kept. Each unit's rows are cut to the best of them,
-// and the worst of these gives a bound: rows behind it are dropped before they are emitted, by all workers. Private to
+// and the worst of these gives a bound: rows after it are dropped before they are emitted, by all workers. Private to
 // vm/.
 //
 // Start at: TopRows::Cut. Shared by the workers of a section.
@@ -7,8 +7,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <string_view>
 
 #include "base/status.h"
+#include "base/text_head.h"
 #include "vm/encode/section_encoder.h"
 #include "vm/program/program.h"
 #include "vm/program/section_traits.h"
@@ -28,7 +30,7 @@ class TopRows {
   /// Cuts a unit's rows to the best ones if they have become many, or at the unit's end. Equal rows keep their order.
   Status Cut(bool end, const StringPool& strings, RowSet* rows);
 
-  /// Whether the ranges of a tablet's chunks show that all its rows are behind the bound. (Only where no instruction
+  /// Whether the ranges of a tablet's chunks show that all its rows are after the bound. (Only where no instruction
   /// can fail: a row that is left out must not be one that raises an error.)
   bool LeavesOut(const TabletEncoding& tablet) const;
   /// Whether units should run from the last to the first: in tables loaded in the order of time, the latest rows are
@@ -41,16 +43,19 @@ class TopRows {
   uint64_t bound() const { return bound_.load(std::memory_order_relaxed); }
   /// The code of a value of column(): rows with lower codes come first. REQUIRES: bound() < UINT64_MAX.
   uint64_t Code(int64_t value) const { return OrderCode(value, is_float_, descends()); }
-  /// The value of column() whose code is the bound. REQUIRES: bound() < UINT64_MAX, and it is no float.
+  /// The same of a text; texts that begin alike have one code.
+  uint64_t Code(std::string_view text) const { return descends() ? ~TextHead(text) : TextHead(text); }
+  /// The value of column() whose code is the bound. REQUIRES: bound() < UINT64_MAX, and it is an integer.
   int64_t LastInteger() const { return ValueOfOrderCode(bound(), false, descends()); }
   bool is_float() const { return is_float_; }
+  bool is_text() const { return is_text_; }
   bool descends() const { return section_.order[0].descending; }
   bool keeps_nulls() const { return section_.order[0].nulls_first; }
 
  private:
   const Section& section_;
   size_t keep_ = 0;  ///< OFFSET + LIMIT; 0: not active
-  bool has_bound_ = false, is_float_ = false;
+  bool has_bound_ = false, is_float_ = false, is_text_ = false;
   int slot_ = -1;  ///< the slot that column() is a copy of; -1: none, or LeavesOut must not use it
   std::atomic<uint64_t> bound_{UINT64_MAX};
 };
