@@ -142,6 +142,8 @@ Status ConditionGenerator::Keep(const Expr& e, bool truth) {
     b_->Emit(truth ? Opcode::FilterTrue : Opcode::FilterFalse);
     return Status::Ok();
   }
+  // (What is negated may be a predicate.)
+  if (Info(e.function).translation == Translation::kNegation) return Keep(*e.args[0], !truth);
   if (KeepByPredicate(e, truth)) return Status::Ok();
   const Expr* column = nullptr;
   if (e.function != Function::kAnd && DictionarySections(b_).Serve(e, &column)) {
@@ -155,8 +157,6 @@ Status ConditionGenerator::Keep(const Expr& e, bool truth) {
   switch (Info(e.function).translation) {
     case Translation::kComparison:
       return Compare(truth ? e.function : Negated(e.function), *e.args[0], *e.args[1]);
-    case Translation::kNegation:
-      return Keep(*e.args[0], !truth);
     case Translation::kJunction: {
       if ((e.function == Function::kAnd) == truth) {
         for (const ExprPtr& a : e.args) TESSERA_TRY(Keep(*a, truth));

@@ -7,9 +7,13 @@
 namespace tessera::vm {
 namespace {
 
-/// Whether an opcode needs the bytes of its texts alone, those in A and those of its operands.
-bool OnlyReads(Opcode op) {
-  if (op == Opcode::FilterEqT || op == Opcode::FilterNeT) return true;
+/// A text that is compared for equality more often than this is compared faster as an identifier.
+constexpr int kMostCompared = 2;
+
+/// Whether an opcode needs the bytes of its texts alone, those in A and those of its operands. `comparisons`: how many more
+/// such a text may have.
+bool OnlyReads(Opcode op, int* comparisons) {
+  if (op == Opcode::FilterEqT || op == Opcode::FilterNeT) return (*comparisons)-- > 0;
   switch (Info(op).shape) {
     case Shape::TextUnary:
     case Shape::TextCut:
@@ -59,17 +63,27 @@ class Finder {
 
   /// Of the texts of a slot or register, wherever they are operands.
   bool IsOnlyRead(OperandKind kind, size_t number) const {
+    // (The entries of a column have their identifiers in a map.)
+    int comparisons = kind == OperandKind::kSlot ? 0 : kMostCompared;
     for (size_t i = 0; i < section_.code.size(); ++i) {
       const Instruction& in = section_.code[i];
       bool reads = false;
       ForEachOperand(in, [&](const Operand& o) { reads |= o.kind == kind && o.index == number; });
-      if (reads && !(in.op == Opcode::Load ? IsResultOnlyRead(i) : OnlyReads(in.op))) return false;
+      if (reads && !(in.op == Opcode::Load ? IsResultOnlyRead(i, &comparisons) : OnlyReads(in.op, &comparisons)))
+        return false;
     }
     return true;
   }
 
   /// Of the text that instruction i leaves in A. (Where a loop starts, A has no value.)
   bool IsResultOnlyRead(size_t i) const {
+    int comparisons = kMostCompared;
+    return IsResultOnlyRead(i, &comparisons);
+  }
+
+ private:
+  /// `comparisons`: how many more the text may have.
+  bool IsResultOnlyRead(size_t i, int* comparisons) const {
     for (++i; i < section_.code.size(); ++i) {
       const Instruction& in = section_.code[i];
       const OpcodeInfo& info = Info(in.op);
@@ -78,14 +92,13 @@ class Finder {
         continue;
       }
       const bool takes = info.in == AccumulatorSpec::T || info.in == AccumulatorSpec::X;
-      if (takes && !OnlyReads(in.op)) return false;
+      if (takes && !OnlyReads(in.op, comparisons)) return false;
       if (in.op == Opcode::Load || MakesText(info) || info.out == AccumulatorSpec::I || info.out == AccumulatorSpec::F)
         return true;
     }
     return true;
   }
 
- private:
   const Section& section_;
   std::vector<bool> registers_;
 };
