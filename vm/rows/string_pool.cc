@@ -138,10 +138,17 @@ struct StringPool::Shard {
     }
     return -1;
   }
-  /// Where Find will look first comes into the cache.
-  void Prefetch(uint32_t hash) const {
+  // What Find will read comes into the cache: its first place in the table, then the entry that is there, then its text.
+  void PrefetchPlace(uint32_t hash) const {
     if (!table.empty()) __builtin_prefetch(&table[hash & (table.size() - 1)]);
   }
+  void PrefetchEntry(uint32_t hash, const Entries& entries) const {
+    if (const uint64_t known = At(hash); MayBe(known, hash)) __builtin_prefetch(&entries.At(IdOf(known)));
+  }
+  void PrefetchText(uint32_t hash, const Entries& entries) const {
+    if (const uint64_t known = At(hash); MayBe(known, hash)) __builtin_prefetch(entries.At(IdOf(known)).Text().data());
+  }
+  uint64_t At(uint32_t hash) const { return table.empty() ? 0 : table[hash & (table.size() - 1)]; }
   /// Gives a new string an identifier.
   void Add(std::string_view text, uint32_t hash, uint64_t id, Entries* entries) {
     if (2 * (count + 1) > table.size()) Grow(*entries);
@@ -195,7 +202,9 @@ void StringPool::Intern(std::span<const std::string_view> texts, int64_t* ids) {
     const std::span<const uint32_t> mine(by_shard.data() + first[shard], by_shard.data() + first[shard + 1]);
     std::lock_guard<std::mutex> lock(s.mutex);
     uint64_t unknown = 0;
-    for (const uint32_t i : mine) s.Prefetch(static_cast<uint32_t>(hashes[i]));
+    for (const uint32_t i : mine) s.PrefetchPlace(static_cast<uint32_t>(hashes[i]));
+    for (const uint32_t i : mine) s.PrefetchEntry(static_cast<uint32_t>(hashes[i]), *entries_);
+    for (const uint32_t i : mine) s.PrefetchText(static_cast<uint32_t>(hashes[i]), *entries_);
     for (const uint32_t i : mine) {
       ids[i] = s.Find(texts[i], static_cast<uint32_t>(hashes[i]), *entries_);
       unknown += ids[i] < 0 ? 1 : 0;
