@@ -91,7 +91,7 @@ struct StringPool::Shard {
   static uint64_t Known(uint64_t id, uint32_t hash) { return (id + 1) | uint64_t{hash} << kIdBits; }
   static uint64_t IdOf(uint64_t known) { return (known & kIdMask) - 1; }
   static bool MayBe(uint64_t known, uint32_t hash) {
-    return known >> kIdBits == (uint64_t{hash} << kIdBits) >> kIdBits;
+    return known != 0 && known >> kIdBits == (uint64_t{hash} << kIdBits) >> kIdBits;
   }
 
   const char* Keep(std::string_view s) {
