@@ -1,7 +1,9 @@
 // The strings of a query: identifiers from 0 on, and reading without a lock while other threads add.
 #include "vm/rows/string_pool.h"
 
+#define XXH_INLINE_ALL
 #include <gtest/gtest.h>
+#include <xxhash.h>
 
 #include <atomic>
 #include <climits>
@@ -207,6 +209,27 @@ TEST(StringPool, ReadersOfNumbersThatNobodyGaveThem) {
   done = true;
   reader.join();
   EXPECT_EQ(wrong, 0);
+}
+
+// A table of the pool has the last bits of a hash beside an identifier, and 0 where it has none.
+TEST(StringPool, AHashThatEndsInZeros) {
+  std::string zeros;
+  for (int k = 0; zeros.empty(); ++k) {
+    const std::string text = std::to_string(k);
+    if ((XXH3_64bits(text.data(), text.size()) & 0xFFFFFF) == 0) zeros = text;
+  }
+  StringPool pool;
+  std::vector<std::string> strings;
+  for (int k = 0; k < 5000; ++k) strings.push_back(Text(k));
+  std::vector<std::string_view> texts(strings.begin(), strings.end());
+  std::vector<int64_t> ids(texts.size() + 1);
+  pool.Intern(texts, ids.data());
+  texts.push_back(zeros);
+  for (const int64_t expected : {int64_t{5000}, int64_t{5000}}) {
+    pool.Intern(texts, ids.data());
+    EXPECT_EQ(ids.back(), expected);
+    EXPECT_EQ(pool.Get(ids.back()), zeros);
+  }
 }
 
 }  // namespace
