@@ -70,8 +70,9 @@ class Changes {
     batch.columns.pop_back();
     if (!statement_.set_columns.empty()) return Update(std::move(batch), std::move(numbers));
     const bool values = !batch.columns.empty();
-    TESSERA_ASSIGN(const uint64_t fresh, writer_.Delete(numbers, values ? &fresh_ : nullptr));
-    if (values && fresh > 0) {
+    if (!values) return DeleteLater(numbers);
+    TESSERA_ASSIGN(const uint64_t fresh, writer_.Delete(numbers, &fresh_));
+    if (fresh > 0) {
       if (fresh < batch.rows) KeepRows(fresh_, &batch);
       if (statement_.kind == Statement::Kind::kUpdate) {
         KeepNumbers(fresh_, &numbers);
@@ -120,9 +121,24 @@ class Changes {
     }
     return Status::Ok();
   }
+  /// After the last of them.
+  Status End() { return DeleteWaiting(); }
   uint64_t rows() const { return rows_; }
 
  private:
+  /// Rows that go without a trace go together, which threads share.
+  Status DeleteLater(const std::vector<int64_t>& numbers) {
+    waiting_.insert(waiting_.end(), numbers.begin(), numbers.end());
+    return waiting_.size() < kMostWaiting ? Status::Ok() : DeleteWaiting();
+  }
+  Status DeleteWaiting() {
+    if (waiting_.empty()) return Status::Ok();
+    TESSERA_ASSIGN(const uint64_t fresh, writer_.Delete(waiting_, nullptr));
+    rows_ += fresh;
+    waiting_.clear();
+    return Status::Ok();
+  }
+
   MergeAction::Kind KindOf(int64_t action) const {
     return action == 0 ? MergeAction::Kind::kNothing : statement_.merge_actions[static_cast<size_t>(action - 1)].kind;
   }
@@ -186,6 +202,8 @@ class Changes {
   const size_t columns_;
   SeenRows seen_;
   std::vector<bool> fresh_;
+  static constexpr size_t kMostWaiting = size_t{1} << 22;
+  std::vector<int64_t> waiting_;  ///< numbers of rows that are to go
   uint64_t rows_ = 0;
 };
 
@@ -214,6 +232,7 @@ Status ChangeRows(SessionState* state, const Compiled& compiled, const Snapshot&
       return merges ? changes.Merge(std::move(batch)) : changes.Take(std::move(batch));
     };
     TESSERA_TRY(RunProgram(state, *compiled.program, numbered, take, s.explain_analyze, true));
+    TESSERA_TRY(changes.End());
     rows = changes.rows();
   }
   TESSERA_TRY(returned.Compute(numbered));

@@ -166,6 +166,9 @@ TEST_F(DeletedRows, MayBeManyAtOnce) {
       if (row % 3 == 1) rows.push_back(Number(tablet, 99'999 - row));
     }
   }
+  // (Enough for several threads to share them.)
+  rows.insert(rows.end(), rows.begin(), rows.begin() + 100'000);
+  ASSERT_GT(rows.size(), size_t{1} << 18);
   std::erase_if(kept, [](int64_t k) { return k / 100'000 % 2 == 0 && (99'999 - k % 100'000) % 3 != 0; });
   {
     const std::unique_ptr<TableWriter> writer = std::move(*database_->Write("t"));

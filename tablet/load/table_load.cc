@@ -4,8 +4,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <bit>
 #include <cerrno>
 #include <cstdio>
+#include <mutex>
 #include <thread>
 #include <utility>
 
@@ -24,7 +27,9 @@ namespace {
 constexpr uint64_t kTimesAsMany = 8;
 /// The marks of more rows are made by several threads. Of fewer it takes about as long as these take to start.
 constexpr uint64_t kRowsOfOneThread = 1u << 22;
-constexpr unsigned kGreatestThreads = 8;
+constexpr unsigned kGreatestThreads = 16;
+/// Numbers of deleted rows that several threads set bits for; a thread's share.
+constexpr size_t kShared = size_t{1} << 18, kShare = size_t{1} << 15;
 
 /// Which row of which tablet a number of NumberRows is.
 struct RowPlace {
@@ -237,6 +242,7 @@ Status TableLoad::DropEmptied() {
 Result<uint64_t> TableLoad::Delete(std::span<const int64_t> rows, std::vector<bool>* fresh) {
   // (Rows are cut before it is known whether the table is written anew as a whole.)
   if (!std::exchange(deletes_, true) && tablet_rows_ == 0) tablet_rows_ = tablet_rows_before_;
+  if (fresh == nullptr && rows.size() >= kShared) return DeleteShared(rows);
   uint64_t deleted = 0, others = 0;
   if (fresh != nullptr) fresh->assign(rows.size(), false);
   for (size_t i = 0; i < rows.size(); ++i) {
@@ -247,7 +253,7 @@ Result<uint64_t> TableLoad::Delete(std::span<const int64_t> rows, std::vector<bo
     }
     // (A GPU gives rows in any order: what depends on the one before would be guessed wrong for each.)
     uint64_t* words = words_[place.tablet];
-    if (words == nullptr) words = DeletedOf(place.tablet);
+    if (words == nullptr) words = words_[place.tablet] = WordsOf(place.tablet);
     const uint64_t bits = words[place.row / 64], bit = uint64_t{1} << place.row % 64;
     if (fresh != nullptr) (*fresh)[i] = (bits & bit) == 0;
     deleted += (bits & bit) == 0 ? 1 : 0;
@@ -258,6 +264,57 @@ Result<uint64_t> TableLoad::Delete(std::span<const int64_t> rows, std::vector<bo
   return deleted;
 }
 
+Result<uint64_t> TableLoad::DeleteShared(std::span<const int64_t> rows) {
+  std::mutex mutex;
+  std::atomic<uint64_t> deleted{0}, others{0};
+  TESSERA_TRY(ForEach(Threads(), (rows.size() + kShare - 1) / kShare, [&](size_t share) -> Status {
+    uint64_t fresh = 0, lost = 0;
+    // Bits of one word go into it together: rows often come in order.
+    uint64_t* word = nullptr;
+    uint64_t bits = 0;
+    const auto set_bits = [&] {
+      if (word == nullptr) return;
+      const uint64_t before = std::atomic_ref<uint64_t>(*word).fetch_or(bits, std::memory_order_relaxed);
+      fresh += static_cast<uint64_t>(std::popcount(bits & ~before));
+    };
+    for (const int64_t number : rows.subspan(share * kShare, std::min(kShare, rows.size() - share * kShare))) {
+      const RowPlace place = PlaceOf(number, *table_);
+      if (place.tablet == RowPlace::kNone) {
+        ++lost;
+        continue;
+      }
+      const std::atomic_ref<uint64_t*> known(words_[place.tablet]);
+      uint64_t* words = known.load(std::memory_order_acquire);
+      if (words == nullptr) {
+        const std::lock_guard lock(mutex);
+        words = known.load(std::memory_order_relaxed);
+        if (words == nullptr) known.store(words = WordsOf(place.tablet), std::memory_order_release);
+      }
+      if (uint64_t* const next = words + place.row / 64; next != word) {
+        set_bits();
+        word = next;
+        bits = 0;
+      }
+      bits |= uint64_t{1} << place.row % 64;
+    }
+    set_bits();
+    deleted += fresh;
+    others += lost;
+    return {};
+  }));
+  rows_deleted_ += deleted;
+  if (others > 0) return Status(ErrorCode::kInternal, "rows are deleted that the table does not have");
+  return deleted.load();
+}
+
+ThreadPool* TableLoad::Threads() {
+  if (threads_ == nullptr) {
+    threads_ = std::make_unique<ThreadPool>(
+        static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, kGreatestThreads)));
+  }
+  return threads_.get();
+}
+
 Status TableLoad::MakeMarks() {
   std::vector<size_t> marked;
   for (size_t t = 0; t < deleted_.size(); ++t) {
@@ -266,9 +323,7 @@ Status TableLoad::MakeMarks() {
   if (marked.empty()) return {};
   std::vector<std::shared_ptr<const LiveRows>> marks(deleted_.size());
   const bool is_many = marked.size() * uint64_t{tablet_rows_before_} > kRowsOfOneThread;
-  ThreadPool pool(is_many ? static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, kGreatestThreads))
-                          : 1);
-  TESSERA_TRY(ForEach(&pool, marked.size(), [&](size_t i) -> Status {
+  TESSERA_TRY(ForEach(is_many ? Threads() : nullptr, marked.size(), [&](size_t i) -> Status {
     const size_t t = marked[i];
     auto live = std::make_shared<const LiveRows>(table_->tablets[t].rows, deleted_[t]);
     (void)live->packed();  // (The catalog asks for them one after the other.)
@@ -279,12 +334,12 @@ Status TableLoad::MakeMarks() {
   return {};
 }
 
-uint64_t* TableLoad::DeletedOf(size_t tablet) {
+uint64_t* TableLoad::WordsOf(size_t tablet) {
   std::vector<uint64_t>* const words = &deleted_[tablet];
   const TabletRecord& record = table_->tablets[tablet];
   if (words->empty() && record.live != nullptr) *words = record.live->words();
   words->resize((uint64_t{record.rows} + 63) / 64);
-  return words_[tablet] = words->data();
+  return words->data();
 }
 
 Status TableLoad::Add(RowBatch batch) {

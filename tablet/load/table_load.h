@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "base/thread_pool.h"
 #include "tablet/catalog/database_directory.h"
 #include "tablet/load/column_update.h"
 #include "tablet/load/compaction.h"
@@ -81,7 +82,10 @@ class TableLoad final : public TabletCutter {
   Status TakeShortTablets();
   Status TakeBack(size_t tablet);
   /// The bits of a tablet's deleted rows, as they are to be.
-  uint64_t* DeletedOf(size_t tablet);
+  uint64_t* WordsOf(size_t tablet);
+  /// Delete() of many, by several threads.
+  Result<uint64_t> DeleteShared(std::span<const int64_t> rows);
+  ThreadPool* Threads();
   /// After the last Delete(): what LiveOf() gives from then on is made, by several threads if it is much.
   Status MakeMarks();
   Result<RowBatch> LiveRowsIn(size_t tablet, const Tablet& file) const;
@@ -117,6 +121,7 @@ class TableLoad final : public TabletCutter {
   std::vector<std::vector<uint64_t>> deleted_;             ///< by tablet, as of LiveRows; empty: as in the record
   std::vector<uint64_t*> words_;                           ///< ... of these; nullptr: none
   std::vector<std::shared_ptr<const LiveRows>> marks_;     ///< ... of the tablets that have some, after MakeMarks()
+  std::unique_ptr<ThreadPool> threads_;                    ///< once they were needed
   std::unique_ptr<ColumnUpdate> update_;                   ///< nullptr: none
   bool writes_columns_ = false;                            ///< ... by its columns
   bool last_is_short_ = false;                             ///< of a table that is not distributed
