@@ -714,8 +714,6 @@ TEST_F(BindTest, UnsupportedFeaturesAreNamed) {
       {"SELECT moment AT TIME ZONE v FROM t", "a time zone that is not a constant text", "v FROM"},
       {"SELECT current_time(3)", "CURRENT_TIME", "current_time"},
       {"SELECT i::timetz FROM t", "type TIME WITH TIME ZONE", "timetz"},
-      {"MERGE INTO t USING u ON t.i = u.i WHEN NOT MATCHED BY SOURCE THEN DELETE", "WHEN NOT MATCHED BY SOURCE",
-       "BY SOURCE"},
       {"CLUSTER t", "CLUSTER", "CLUSTER"},
       {"BEGIN", "BEGIN, COMMIT or ROLLBACK here", "BEGIN"},
       {"CREATE RECURSIVE VIEW z (n) AS SELECT 1", "CREATE RECURSIVE VIEW", "RECURSIVE"},

@@ -214,7 +214,6 @@ def test_nothing_is_lost_by_what_hints_teach():
     run("db", "-c", "UPDATE t SET id = v::int; DELETE FROM t", status=1)
     equal(run("db", "-c", "SELECT v FROM t ORDER BY v", status=0).out, "v\na\nb\n")
     for statement in ("RENAME TABLE t TO u", "ALTER TABLE t ALTER COLUMN v TYPE INTEGER",
-                      "MERGE INTO t USING t AS u ON true WHEN NOT MATCHED BY SOURCE THEN DELETE",
                       "INSERT OR ROLLBACK INTO t VALUES (1, 'a')", "UPSERT INTO t VALUES (1, 'a')",
                       "INSERT OVERWRITE t SELECT 1, 'a'"):
         answer = run("db", "-c", statement, status=1)

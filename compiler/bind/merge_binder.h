@@ -16,6 +16,7 @@ namespace tessera {
 /// `out->query` joins the source with `out->target`, its first relation. Its outputs are the values of the row that is to be
 /// stored, in the order of the table's columns; which of Statement::merge_actions is to be done, from 1, or 0 for nothing;
 /// and the number of the target's row, NULL where none matches. A row that matches twice comes twice.
+/// With WHEN NOT MATCHED BY SOURCE rows of the target without a match are among them; then the query is over those of both.
 Status BindMerge(const ParseNode& node, std::string_view sql, const Dialect& dialect, const Snapshot& snapshot,
                  Statement* out);
 

@@ -152,5 +152,7 @@ inline constexpr std::string_view kByName = "\x04";
 inline constexpr std::string_view kFileCall = "\x06";
 /// What the condition of an ASOF JOIN begins with: "\x05" OR condition, USING ("\x05", a, b).
 inline constexpr std::string_view kAsOf = "\x05";
+/// What the condition of WHEN NOT MATCHED BY SOURCE begins with, which is a WHEN MATCHED to the grammar: "\x07" OR condition.
+inline constexpr std::string_view kBySource = "\x07";
 
 }  // namespace tessera

@@ -178,7 +178,11 @@ Status DialectReader::ReadForeign() {
   if (word == "matched" && NameOf(At(-1)) == "not" && NameOf(At(1)) == "by") {
     // WHEN NOT MATCHED BY TARGET is what the grammar calls WHEN NOT MATCHED.
     if (NameOf(At(2)) == "target") Replace(At(1).begin, At(2).end, "");
-    if (NameOf(At(2)) == "source") return UnsupportedStatement("MergeBySource", static_cast<int>(At(1).begin));
+    if (NameOf(At(2)) == "source") {
+      const bool has_condition = NameOf(At(3)) == "and";
+      Replace(At(-1).begin, At(has_condition ? 3 : 2).end,
+              "MATCHED AND '" + std::string(kBySource) + "'" + (has_condition ? " OR" : ""));
+    }
     return {};
   }
   if (word == "glob" && ReadGlob()) return {};

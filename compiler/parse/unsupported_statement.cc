@@ -20,8 +20,6 @@ struct Known {
   const char* hint;
 };
 constexpr Known kKnown[] = {
-    {"MergeBySource", "WHEN NOT MATCHED BY SOURCE",
-     "Write DELETE FROM t WHERE NOT EXISTS (SELECT 1 FROM u WHERE u.k = t.k), or UPDATE."},
     {"MergeReturning", "RETURNING of MERGE",
      "SELECT the rows after it. INSERT ... ON CONFLICT ... RETURNING is supported."},
     {"TransactionStmt", "BEGIN, COMMIT or ROLLBACK here", "Enter it as a statement of its own."},
