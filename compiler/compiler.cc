@@ -166,13 +166,15 @@ Result<Compiled> Compile(std::string_view sql, const Snapshot& snapshot, const P
   Snapshot with_files;
   if (options.files != nullptr) with_files.files = options.files->used();
   const bool has_files = !with_files.files.empty();
-  if (has_files) with_files.tables = snapshot.tables;
+  if (has_files) {
+    with_files.tables = snapshot.tables;
+    with_files.attached = snapshot.attached;
+  }
   // Rows that a statement changes are found by the process that changes them.
   PlanOptions alone = options;
   const bool changes = ChangesRows(c.statement) || c.statement.kind == Statement::Kind::kAlterTable;
-  // Temporary tables are seen by this process alone.
-  const auto temporary = [](const Dependencies::Table& table) { return IsTemporaryName(table.name); };
-  if (changes || std::ranges::any_of(c.dependencies.tables, temporary)) alone.ranks = 1;
+  const auto of_one_rank = [](const Dependencies::Table& table) { return IsOfOneRank(table.name); };
+  if (changes || std::ranges::any_of(c.dependencies.tables, of_one_rank)) alone.ranks = 1;
   if (changes) {
     alone.read_runs = false;  // the target gets numbers of its rows, also where a subquery reads it
   }

@@ -1,4 +1,4 @@
-// VACUUM INTO, EXPORT DATABASE, IMPORT DATABASE.
+// VACUUM INTO, EXPORT DATABASE, IMPORT DATABASE, ATTACH, DETACH.
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -203,6 +203,10 @@ Status RunDatabaseCommand(SessionState* state, const DatabaseCommand& command, c
       return Export(state, command, run, out);
     case DatabaseCommand::Kind::kImport:
       return Import(state, command.directory, run, out);
+    case DatabaseCommand::Kind::kAttach:
+    case DatabaseCommand::Kind::kDetach:
+      TESSERA_TRY(RunAttach(state, command));
+      return out->Done(command.kind == DatabaseCommand::Kind::kAttach ? "ATTACH" : "DETACH");
     case DatabaseCommand::Kind::kNone:
       break;
   }

@@ -103,6 +103,7 @@ void ProgramCache::Keep(std::string_view key, std::shared_ptr<const vm::Program>
   Snapshot names = snapshot;
   names.tables.clear();  // Dependencies::HoldIn
   names.files.clear();
+  names.attached.clear();
   entries_.push_front({std::string(key), std::move(program), std::move(dependencies), std::move(names),
                        TemporaryTables(snapshot), options, bytes, nullptr});
   PlanOptions& kept = entries_.front().options;

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/phase_clock.h"
+#include "compiler/query/schema_text.h"
 #include "session/program_run.h"
 #include "session/returned_rows.h"
 #include "session/statements.h"
@@ -10,6 +13,7 @@
 #include "session/transaction.h"
 #include "tablet/catalog/qualified_name.h"
 #include "tablet/catalog/schema_check.h"
+#include "tablet/values/enum_type.h"
 #include "tablet/values/value_at.h"
 
 namespace tessera {
@@ -139,12 +143,31 @@ Status Insert(SessionState* state, const Compiled& compiled, const Snapshot& sna
   return returned.Show(tag, out);
 }
 
+namespace {
+
+/// A column of an attached database may have a type that this one does not have.
+Status CheckTypesExist(const TableSchema& schema, const Snapshot& snapshot) {
+  for (const ColumnSchema& column : schema.columns) {
+    if (column.type.id != TypeId::kEnum || std::ranges::count(snapshot.types, EnumOf(column.type)) > 0) continue;
+    std::string create = CreateTypeText(EnumOf(column.type));
+    create.resize(create.rfind(';'));
+    return SqlError(
+        ErrorKind::kUndefinedObject,
+        "column \"" + column.name + "\" is of type " + EnumOf(column.type).name + ", which is not one of this database",
+        -1, "Enter " + create + ", or cast the column to TEXT.");
+  }
+  return {};
+}
+
+}  // namespace
+
 Status CreateTable(SessionState* state, const Compiled& compiled, const Snapshot& snapshot) {
   const Statement& s = compiled.statement;
   TableSchema schema = s.schema;
   if (schema.tablet_rows == 0) schema.tablet_rows = static_cast<uint32_t>(state->settings.tablet_rows);
   TESSERA_ASSIGN(Database* const database, DatabaseOf(state, schema.name));
   const bool was_there = s.if_exists && snapshot.Find(schema.name) != nullptr;
+  if (!IsTemporaryName(schema.name)) TESSERA_TRY(CheckTypesExist(schema, snapshot));
   TESSERA_TRY(CopyTypes(state, schema));
   if (compiled.program == nullptr) {
     TESSERA_TRY(s.or_replace ? database->ReplaceTable(schema) : database->CreateTable(schema, s.if_exists));

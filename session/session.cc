@@ -233,7 +233,7 @@ class Session::Impl {
       if (done) return Status::Ok();
       TESSERA_ASSIGN(const DatabaseCommand command, ReadDatabaseCommand(sql));
       if (command.kind == DatabaseCommand::Kind::kNone) return RunOther(sql, out);
-      if (!state_.options.files) return FilesRefused();
+      if (command.NamesFiles() && !state_.options.files) return FilesRefused();
       const auto other = [this](std::string_view part, ResultWriter* none) { return RunOther(part, none); };
       return RunDatabaseCommand(&state_, command, other, out);
     };

@@ -37,12 +37,13 @@ Result<std::shared_ptr<const Snapshot>> SessionState::WithTemporary(std::shared_
     TESSERA_ASSIGN(of_session, temporary->Read());
   }
   const bool has_tables = of_session != nullptr && !of_session->tables.empty();
-  if (temporary_views.empty() && !has_tables && search_path.empty()) return snapshot;
+  if (temporary_views.empty() && !has_tables && search_path.empty() && attached.empty()) return snapshot;
   auto all = std::make_shared<Snapshot>(*snapshot);
   for (const std::string& schema : search_path) {  // those that are there
     const bool is_default = schema == "public" || schema == "main";
     if (is_default || std::ranges::count(all->names.schemas, schema) > 0) all->path.push_back(is_default ? "" : schema);
   }
+  TESSERA_ASSIGN(all->attached, ReadAttached());
   all->views.insert(all->views.end(), temporary_views.begin(), temporary_views.end());
   std::sort(all->views.begin(), all->views.end(), ViewLess);
   if (has_tables) {
@@ -52,12 +53,21 @@ Result<std::shared_ptr<const Snapshot>> SessionState::WithTemporary(std::shared_
   return std::shared_ptr<const Snapshot>(std::move(all));
 }
 
+Result<AttachedDatabases::List> SessionState::ReadAttached() {
+  if (!transaction.is_open) return attached.Read();
+  if (!transaction.attached) {
+    TESSERA_ASSIGN(transaction.attached, attached.Read());
+  }
+  return *transaction.attached;
+}
+
 Status SessionState::ChangeSettings(const Settings& changed) {
   if (changed.device == DeviceChoice::kGpu) TESSERA_TRY(OpenGpu());
   settings = changed;
   SetMemoryLimit(memory_limit());
   SetTemporaryLimit(static_cast<uint64_t>(settings.temp_file_limit));
   database->SetLockTimeout(static_cast<int>(settings.lock_timeout));
+  attached.SetLockTimeout(static_cast<int>(settings.lock_timeout));
   database->SetCompression(settings.compression);
   if (temporary != nullptr) temporary->SetCompression(settings.compression);
   programs.SetLimit(static_cast<uint64_t>(settings.program_cache));

@@ -14,6 +14,7 @@
 
 #include "base/status.h"
 #include "compiler/query/random_calls.h"
+#include "session/attached_databases.h"
 #include "session/engine.h"
 #include "session/prepared_statements.h"
 #include "session/program_cache.h"
@@ -43,14 +44,18 @@ struct SessionState {
   Settings CurrentSettings() const;
   /// The committed state now, and what is temporary.
   Result<std::shared_ptr<const Snapshot>> Read();
-  /// A state of the database, and what is temporary now.
+  /// A state of the database, what is temporary now, and the attached databases: as they are now, or were when the
+  /// transaction first read them.
   Result<std::shared_ptr<const Snapshot>> WithTemporary(std::shared_ptr<const Snapshot> snapshot);
+  /// Of the attached databases alone.
+  Result<AttachedDatabases::List> ReadAttached();
   /// Takes the settings and does what follows from them. Errors: kDevice, there is no GPU although they ask for one; then
   /// nothing changes.
   Status ChangeSettings(const Settings& changed);
 
   SessionOptions options;
   std::unique_ptr<Database> database;
+  AttachedDatabases attached;           ///< that statements may read
   std::unique_ptr<Database> temporary;  ///< of the temporary tables; nullptr: there has been none
   /// By the identifiers of tables with ON COMMIT: whether they are dropped, and not only emptied.
   std::map<int64_t, bool> on_commit;

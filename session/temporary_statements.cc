@@ -71,7 +71,7 @@ Status RunOnCommit(SessionState* state) {
 }
 
 bool ReadsTemporary(const vm::Program& program) {
-  return std::ranges::any_of(program.tables, [](const vm::TableRef& table) { return IsTemporaryName(table.name); });
+  return std::ranges::any_of(program.tables, [](const vm::TableRef& table) { return IsOfOneRank(table.name); });
 }
 
 }  // namespace tessera

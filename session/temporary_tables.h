@@ -28,7 +28,7 @@ Status CopyTypes(SessionState* state, const TableSchema& schema);
 Status NoteOnCommit(SessionState* state, const Statement& create);
 /// ... and does it: at the end of a transaction, or of a statement without one.
 Status RunOnCommit(SessionState* state);
-/// Whether it reads temporary tables, which no other rank sees.
+/// Whether it reads temporary tables or attached databases, which no other rank sees.
 bool ReadsTemporary(const vm::Program& program);
 
 }  // namespace tessera

@@ -9,6 +9,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,6 +42,8 @@ struct SessionTransaction {
   /// Of the database at its first statement, until its first change; nullptr: none yet.
   std::shared_ptr<const Snapshot> snapshot;
   bool has_read = false;  ///< a statement has seen the snapshot
+  /// The attached databases at its first statement; nothing: there was none yet.
+  std::optional<std::vector<std::shared_ptr<const AttachedDatabase>>> attached;
   struct Savepoint {
     std::string name;
     Views temporary_views;  ///< of the session then

@@ -261,9 +261,18 @@ int TableSchema::Find(std::string_view column) const {
 }
 
 std::shared_ptr<const TableInfo> Snapshot::Find(std::string_view name) const {
-  const auto at = std::lower_bound(tables.begin(), tables.end(), name,
+  const auto* list = &tables;
+  if (!attached.empty()) {
+    if (const AttachedDatabase* const database = FindAttached(AttachedOfName(name))) list = &database->tables;
+  }
+  const auto at = std::lower_bound(list->begin(), list->end(), name,
                                    [](const auto& table, std::string_view n) { return table->schema.name < n; });
-  return at != tables.end() && (*at)->schema.name == name ? *at : nullptr;
+  return at != list->end() && (*at)->schema.name == name ? *at : nullptr;
+}
+
+const AttachedDatabase* Snapshot::FindAttached(std::string_view name) const {
+  const auto at = std::ranges::find_if(attached, [&](const auto& database) { return database->name == name; });
+  return at == attached.end() ? nullptr : at->get();
 }
 
 std::string Snapshot::Resolve(std::string_view name) const {
@@ -283,11 +292,14 @@ std::string Snapshot::Resolve(std::string_view name) const {
 }
 
 const TableInfo* Snapshot::FindById(int64_t id) const {
-  for (const auto* list : {&tables, &files}) {
-    const auto at = std::ranges::find_if(*list, [&](const auto& table) { return table->id == id; });
-    if (at != list->end()) return at->get();
-  }
-  return nullptr;
+  const auto find_in = [&](const std::vector<std::shared_ptr<const TableInfo>>& list) {
+    const auto at = std::ranges::find_if(list, [&](const auto& table) { return table->id == id; });
+    return at != list.end() ? at->get() : nullptr;
+  };
+  const TableInfo* found = find_in(tables);
+  if (found == nullptr) found = find_in(files);
+  for (size_t i = 0; found == nullptr && i < attached.size(); ++i) found = find_in(attached[i]->tables);
+  return found;
 }
 
 Result<std::unique_ptr<Database>> Database::OpenForFiles() {

@@ -719,7 +719,6 @@ TEST_F(BindTest, UnsupportedFeaturesAreNamed) {
       {"CREATE RECURSIVE VIEW z (n) AS SELECT 1", "CREATE RECURSIVE VIEW", "RECURSIVE"},
       {"CREATE UNIQUE INDEX z ON t (i) WHERE i > 0", "CREATE UNIQUE INDEX with WHERE", "CREATE"},
       {"PRAGMA x", "PRAGMA x", "PRAGMA"},
-      {"ATTACH 'x' AS y", "ATTACH", "ATTACH"},
       {"INSTALL x", "INSTALL", "INSTALL"},
       {"INSERT OR FAIL INTO t VALUES (1)", "INSERT OR FAIL or OR ROLLBACK", "INSERT"},
       {"SHOW COLUMNS FROM t", "SHOW COLUMNS", "SHOW"},

@@ -590,7 +590,7 @@ def scram_and_roles():
             file = os.path.join(folder, "f.csv")
             for sql in (f"COPY t TO '{file}'", f"COPY t FROM '{roles}'", f"SELECT * FROM '{roles}'", f"SELECT * FROM read_csv('{roles}')",
                         f"EXPORT DATABASE '{file}'", f"IMPORT DATABASE '{file}'", f"VACUUM INTO '{file}'",
-                        f"CREATE TABLE u AS SELECT * FROM '{roles}'", "SELECT * FROM '/dev/stdin'"):
+                        f"ATTACH '{file}' AS o", f"CREATE TABLE u AS SELECT * FROM '{roles}'", "SELECT * FROM '/dev/stdin'"):
                 run = server.psql("-v", "VERBOSITY=verbose", "-c", sql, environment={"PGPASSWORD": "secret ü"}, check=False)
                 holds("42501" in run.stderr, sql + run.stderr)
             holds(not os.path.exists(file), "a file was written")

@@ -226,7 +226,12 @@ std::vector<int> StoredColumns(const TableSchema& schema) {
 Result<std::shared_ptr<const TableInfo>> CopiedTable(const ParseNode& relation, bool is_from,
                                                      const Snapshot& snapshot) {
   if (is_from) return FindTable(relation, snapshot);
-  TESSERA_ASSIGN(std::shared_ptr<const TableInfo> table, FindStored(relation, snapshot));
+  TESSERA_ASSIGN(const std::string name, ReadRelationName(relation, snapshot, true, true));
+  std::shared_ptr<const TableInfo> table = snapshot.Find(name);
+  if (table == nullptr) {
+    TESSERA_ASSIGN(table, FindStored(relation, snapshot));
+  }
+  NoteTable(*table);
   TESSERA_TRY(CheckPopulated(table->schema, relation.location()));
   return table;
 }
@@ -307,7 +312,7 @@ Status BindCopy(const ParseNode& copy, std::string_view sql, const Dialect& dial
   const ParseNode* relation = copy.Get(Field::k_relation);
   const ViewSchema* view = nullptr;
   if (relation != nullptr && !is_from) {
-    TESSERA_ASSIGN(const std::string name, RelationName(*relation, snapshot));
+    TESSERA_ASSIGN(const std::string name, ReadRelationName(*relation, snapshot, true, true));
     view = FindView(snapshot.views, name);
   }
   if (relation != nullptr && view == nullptr) {

@@ -181,8 +181,12 @@ Result<Relation> FromBinder::NamedRelation(const ParseNode& item) {
   if (catalog != nullptr && !schema.empty()) return CatalogRelation(*catalog, snapshot);
   const bool of_session = context_.view == nullptr || context_.view->view->temporary;
   const bool by_path = context_.view == nullptr || context_.view->is_new;
-  TESSERA_ASSIGN(const std::string qualified, RelationName(item, snapshot, of_session, by_path));
+  TESSERA_ASSIGN(const std::string qualified, ReadRelationName(item, snapshot, of_session, by_path));
   const bool temporary = IsTemporaryName(qualified);
+  if (!AttachedOfName(qualified).empty() && !of_session) {
+    return SqlError("a view cannot read an attached database (\"" + std::string(AttachedOfName(qualified)) + "\")",
+                    item.location(), "Write CREATE TEMP VIEW, or CREATE TABLE AS.");
+  }
   if (!temporary) {
     TESSERA_ASSIGN(const ViewSchema* const view, FindViewNamed(qualified, item.location()));
     if (view != nullptr) return ViewRelation(*view, item.location());

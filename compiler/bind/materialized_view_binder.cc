@@ -68,6 +68,10 @@ Status BindCreateMaterialized(const ParseNode& create, std::string_view sql, con
   std::erase_if(without.views, [](const auto& view) { return view->temporary; });
   std::erase_if(without.tables, [](const auto& table) { return IsTemporaryName(table->schema.name); });
   TESSERA_TRY(BindCreateTableAs(create, sql, dialect, without, out));
+  const auto* const tables = NotedTables();
+  const auto attached = [](const Dependencies::Table& table) { return !AttachedOfName(table.name).empty(); };
+  if (tables != nullptr && std::ranges::any_of(*tables, attached))
+    return SqlError("a materialized view cannot read an attached database", position, "Write CREATE TABLE AS.");
   if (IsTemporaryName(out->table)) return Unsupported("a temporary materialized view is not supported", position);
   const int as = FindKeyword(sql, position, "as");
   std::string text = QueryText(sql, static_cast<size_t>(as) + 2);

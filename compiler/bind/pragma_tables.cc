@@ -80,6 +80,13 @@ Result<Rows> ForeignKeyRows(const std::string& name, const Snapshot& snapshot, i
   return rows;
 }
 
+/// Of an attached table: its database, and its schema there.
+std::string ShownPlace(std::string_view name) {
+  std::string shown = ShownName(name);
+  shown.resize(shown.size() - BaseName(name).size() - 1);
+  return shown;
+}
+
 Result<Rows> TableListRows(const std::string&, const Snapshot& snapshot, int) {
   Rows rows;
   const auto add = [&](const std::string& name, const char* type, size_t columns, std::string schema) {
@@ -97,13 +104,24 @@ Result<Rows> TableListRows(const std::string&, const Snapshot& snapshot, int) {
   }
   for (const auto& view : snapshot.views)
     add(BaseName(view->name), "view", view->columns.size(), shown(view->name, view->temporary));
+  for (const auto& database : snapshot.attached) {
+    for (const auto& table : database->tables) {
+      const TableSchema& schema = table->schema;
+      add(BaseName(schema.name), schema.materialized ? "view" : "table", schema.columns.size(),
+          ShownPlace(schema.name));
+    }
+  }
   std::ranges::sort(rows, {}, [](const std::vector<Value>& row) { return row[1].text; });
   return rows;
 }
 
-/// (The compiler does not know where the files are.)
-Result<Rows> DatabaseListRows(const std::string&, const Snapshot&, int) {
-  return Rows{{CatalogNumber(0), CatalogText("main"), NoText()}};
+/// (The compiler does not know where the files of the session's own database are.)
+Result<Rows> DatabaseListRows(const std::string&, const Snapshot& snapshot, int) {
+  Rows rows = {{CatalogNumber(0), CatalogText("main"), NoText()}};
+  // (SQLite has a temporary one as number 1.)
+  for (const auto& database : snapshot.attached)
+    rows.push_back({NumberOf(rows.size() + 1), CatalogText(database->name), CatalogText(database->directory)});
+  return rows;
 }
 
 struct PragmaTable {

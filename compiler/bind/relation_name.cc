@@ -15,6 +15,7 @@ namespace {
 /// The qualified name of `name` in a schema that is written. Errors: there is none, or it can only be read.
 Result<std::string> NameIn(std::string_view schema, std::string_view name, int position, const Snapshot& snapshot) {
   if (const std::optional<std::string> found = FindSchema(schema, snapshot)) return QualifiedName(*found, name);
+  if (snapshot.FindAttached(schema) != nullptr) return AttachedIsRead(schema, position);
   const bool is_catalog = schema == "information_schema" || schema == "pg_catalog";
   if (!is_catalog) return SchemaNotFound(schema, position, snapshot);
   if (FindCatalogTable(schema, name) != nullptr)
@@ -73,8 +74,10 @@ Result<std::string> RelationName(const ParseNode& range_var, const Snapshot& sna
   const std::string_view schema = range_var.Text(Field::k_schemaname), name = range_var.Text(Field::k_relname);
   if (const std::string_view database = range_var.Text(Field::k_catalogname);
       !database.empty() && database != kTheDatabase) {
-    return Unsupported("a table of another database (" + std::string(database) + ") is not supported",
-                       range_var.location(), "Write schema.table.");
+    if (snapshot.FindAttached(database) != nullptr) return AttachedIsRead(database, range_var.location());
+    return SqlError(ErrorKind::kUndefinedObject, "there is no attached database \"" + std::string(database) + "\"",
+                    range_var.location(),
+                    "Write schema.table, or ATTACH 'directory' AS " + std::string(database) + ".");
   }
   if (!schema.empty()) return NameIn(schema, name, range_var.location(), snapshot);
   if (!by_path || snapshot.path.empty()) {
@@ -85,6 +88,39 @@ Result<std::string> RelationName(const ParseNode& range_var, const Snapshot& sna
   if (IsTemporaryName(qualified) && !temporary) return std::string(name);
   NoteName(name, qualified, range_var.location());
   return qualified;
+}
+
+Status AttachedIsRead(std::string_view database, int position) {
+  return SqlError(ErrorKind::kReadOnlyTransaction,
+                  "database \"" + std::string(database) + "\" is attached, and can only be read", position,
+                  "Open that database to change it.");
+}
+
+Result<std::string> ReadRelationName(const ParseNode& range_var, const Snapshot& snapshot, bool temporary,
+                                     bool by_path) {
+  const std::string_view database = range_var.Text(Field::k_catalogname);
+  const std::string_view schema = range_var.Text(Field::k_schemaname), name = range_var.Text(Field::k_relname);
+  const AttachedDatabase* found = nullptr;
+  if (!database.empty()) {
+    found = snapshot.FindAttached(database);
+  } else if (!schema.empty() && !FindSchema(schema, snapshot)) {
+    found = snapshot.FindAttached(schema);
+  }
+  if (found == nullptr) return RelationName(range_var, snapshot, temporary, by_path);
+  const int position = range_var.location();
+  const Snapshot& other = *found->snapshot;
+  std::string qualified(name);
+  if (!database.empty()) {
+    const std::optional<std::string> there = FindSchema(schema, other);
+    if (!there) return SchemaNotFound(schema, position, other);
+    qualified = QualifiedName(*there, name);
+  }
+  if (FindView(other.views, qualified) != nullptr) {
+    return Unsupported(
+        "a view of an attached database (" + found->name + "." + std::string(name) + ") is not supported", position,
+        "Write its query over the tables of " + found->name + ".");
+  }
+  return AttachedName(found->name, qualified);
 }
 
 Result<std::string> NewRelationName(const ParseNode& range_var, const Snapshot& snapshot) {
@@ -111,6 +147,7 @@ Result<std::string> NameOfDropped(const ParseNode& object, const Snapshot& snaps
 Result<std::string> NameOfParts(std::vector<std::string_view> parts, const Snapshot& snapshot) {
   if (parts.size() > 2 && parts.front() == kTheDatabase) parts.erase(parts.begin());
   if (parts.size() == 1) return RelationName(parts[0], snapshot);
+  if (parts.size() > 2 && snapshot.FindAttached(parts.front()) != nullptr) return AttachedIsRead(parts.front(), -1);
   if (parts.size() == 2) return NameIn(parts[0], parts[1], -1, snapshot);
   return Unsupported("a name of more than a schema and a table is not supported", -1, "Write schema.table.");
 }

@@ -26,6 +26,9 @@ bool IsDefaultSchema(std::string_view schema);
 /// is not there, or can only be read.
 Result<std::string> RelationName(const ParseNode& range_var, const Snapshot& snapshot, bool temporary = true,
                                  bool by_path = true);
+/// The same of what is only read: also a table of an attached database.
+Result<std::string> ReadRelationName(const ParseNode& range_var, const Snapshot& snapshot, bool temporary,
+                                     bool by_path);
 /// The qualified name of a new table or view: of the session, if the node says so. Errors: as RelationName.
 Result<std::string> NewRelationName(const ParseNode& range_var, const Snapshot& snapshot);
 /// The same as RelationName of a name alone.
@@ -36,6 +39,8 @@ Result<std::string> NameOfParts(std::vector<std::string_view> parts, const Snaps
 Result<std::string> NameOfDropped(const ParseNode& object, const Snapshot& snapshot);
 /// ... of a text like 'public.t' or '"My table"', as a regclass has it. nullptr: a name alone is of the default schema.
 std::string NameOfText(std::string_view text, const Snapshot* snapshot);
+/// The error of a statement that would change `name`, a table of an attached database.
+Status AttachedIsRead(std::string_view database, int position);
 /// The names of a path that commas part, as set_config has it.
 std::vector<std::string> NamesOfPath(std::string_view text);
 /// The text of a qualified name that NameOfText() reads.

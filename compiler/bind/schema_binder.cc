@@ -118,6 +118,9 @@ Status BindCreateSchema(const ParseNode& create, int position, const Snapshot& s
   if (is_system)
     return SqlError("unacceptable schema name " + Quoted(out->value), position,
                     "The prefix pg_ and information_schema are the system's.");
+  if (snapshot.FindAttached(out->value) != nullptr)
+    return SqlError(ErrorKind::kDuplicateSchema, "a database is attached as " + Quoted(out->value), position,
+                    "Enter DETACH " + QuotedName(out->value) + " first, or choose another name.");
   if (is_there)
     return SqlError(ErrorKind::kDuplicateSchema, "schema " + Quoted(out->value) + " already exists", position,
                     "Write CREATE SCHEMA IF NOT EXISTS.");

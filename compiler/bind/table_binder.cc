@@ -415,6 +415,10 @@ Status TableNotFound(std::string_view name, int position, const Snapshot& snapsh
     names.push_back(IsTemporaryName(qualified) ? qualified.substr(kTemporarySchema.size() + 1) : qualified);
   }
   for (const auto& v : snapshot.views) names.push_back(v->name);
+  if (const AttachedDatabase* const database = snapshot.FindAttached(AttachedOfName(name))) {
+    names.clear();
+    for (const auto& t : database->tables) names.push_back(t->schema.name);
+  }
   const std::string nearest = NearestName(name, names);
   const char* const kind = FindView(snapshot.views, nearest) != nullptr ? "view" : "table";
   const bool is_catalog = name.starts_with("sqlite_") || name.starts_with("pg_") || name.starts_with("duckdb_");

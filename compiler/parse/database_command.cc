@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compiler/parse/sql_scanner.h"
+#include "compiler/parse/statement_option.h"
 
 namespace tessera {
 namespace {
@@ -34,12 +35,12 @@ class Tokens {
     return found;
   }
   bool IsText() const { return token_.kind == Token::Kind::kQuoted && token_.closed && text().front() == '\''; }
-  /// The text of a literal.
+  /// The text of a literal, or the name in double quotes.
   std::string Unquoted() const {
     std::string out;
     for (size_t i = 1; i + 1 < text().size(); ++i) {
       out += text()[i];
-      if (text()[i] == '\'') ++i;
+      if (text()[i] == text().front()) ++i;
     }
     return out;
   }
@@ -66,12 +67,100 @@ Result<std::string> TakeOptions(std::string_view sql, Tokens* tokens, const char
   return tokens->Unexpected(hint);
 }
 
+constexpr char kAttachHint[] = "Write ATTACH 'directory' AS name (READ_ONLY).";
+
+/// What is called so, if there is a name.
+Result<std::string> TakeName(Tokens* tokens, const char* hint) {
+  std::string name;
+  if (tokens->token().kind == Token::Kind::kWord) {
+    name = LowerCase(tokens->text());
+  } else if (tokens->token().kind == Token::Kind::kQuoted && tokens->token().closed && tokens->text().front() == '"') {
+    name = tokens->Unquoted();
+  }
+  if (name.empty()) return tokens->Unexpected(hint);
+  tokens->Next();
+  return name;
+}
+
+/// The last part of a path as far as it is a name that needs no quotes: my.db is my.
+std::string NameOfDirectory(std::string_view directory) {
+  while (directory.ends_with('/')) directory.remove_suffix(1);
+  directory.remove_prefix(std::min(directory.size(), directory.rfind('/') + 1));
+  std::string name = LowerCase(directory.substr(0, directory.find('.')));
+  const auto plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
+  const bool good = !name.empty() && !(name[0] >= '0' && name[0] <= '9') && std::ranges::all_of(name, plain);
+  return good ? name : std::string();
+}
+
+/// (READ_ONLY): what an attached database always is.
+Status TakeAttachOptions(Tokens* tokens) {
+  if (!tokens->Take("(")) return {};
+  do {
+    const auto position = static_cast<int>(tokens->token().begin);
+    const bool reads = tokens->Take("read_only"), type = !reads && tokens->Take("type");
+    const bool writes = !reads && !type && tokens->Take("read_write");
+    if (!reads && !type && !writes) return tokens->Unexpected(kAttachHint);
+    const bool is_true = !tokens->Is("false") && !tokens->Is("off");
+    if (type && !tokens->Is("tessera")) {
+      return Unsupported("ATTACH of another kind of database is not supported", position,
+                         "SELECT * FROM 'file' reads CSV, Parquet, Arrow and JSON files.");
+    }
+    if ((reads && !is_true) || (writes && is_true)) {
+      return Unsupported("ATTACH for writing is not supported", position,
+                         "Leave out the option: the database can be read.");
+    }
+    if (type || tokens->Is("true") || tokens->Is("on") || !is_true) tokens->Next();
+  } while (tokens->Take(","));
+  return tokens->Take(")") ? Status::Ok() : tokens->Unexpected(kAttachHint);
+}
+
+/// What follows ATTACH.
+Result<DatabaseCommand> ReadAttach(Tokens* tokens) {
+  DatabaseCommand command;
+  command.kind = Kind::kAttach;
+  (void)tokens->Take("database");
+  if (tokens->Take("if")) {
+    if (!tokens->Take("not") || !tokens->Take("exists")) return tokens->Unexpected(kAttachHint);
+    command.if_exists = true;
+  }
+  if (!tokens->IsText()) return tokens->Unexpected(kAttachHint);
+  command.directory = tokens->Unquoted();
+  if (command.directory.empty()) return SqlError("the name of a directory is empty", -1, kAttachHint);
+  tokens->Next();
+  if (tokens->Take("as")) {
+    TESSERA_ASSIGN(command.name, TakeName(tokens, kAttachHint));
+  } else {
+    command.name = NameOfDirectory(command.directory);
+    if (command.name.empty()) return SqlError("the directory's name is no name of a database", -1, kAttachHint);
+  }
+  TESSERA_TRY(TakeAttachOptions(tokens));
+  if (!tokens->AtEnd()) return tokens->Unexpected(kAttachHint);
+  return command;
+}
+
+/// What follows DETACH.
+Result<DatabaseCommand> ReadDetach(Tokens* tokens) {
+  constexpr char kHint[] = "Write DETACH name.";
+  DatabaseCommand command;
+  command.kind = Kind::kDetach;
+  (void)tokens->Take("database");
+  if (tokens->Take("if")) {
+    if (!tokens->Take("exists")) return tokens->Unexpected(kHint);
+    command.if_exists = true;
+  }
+  TESSERA_ASSIGN(command.name, TakeName(tokens, kHint));
+  if (!tokens->AtEnd()) return tokens->Unexpected(kHint);
+  return command;
+}
+
 }  // namespace
 
 Result<DatabaseCommand> ReadDatabaseCommand(std::string_view sql) {
   DatabaseCommand command;
   Tokens tokens(sql);
   const char* hint = "";
+  if (tokens.Take("attach")) return ReadAttach(&tokens);
+  if (tokens.Take("detach")) return ReadDetach(&tokens);
   if (tokens.Take("vacuum")) {
     // (SQLite takes the name of a database.)
     if (!tokens.Is("into")) (void)tokens.Take("main");

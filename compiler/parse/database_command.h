@@ -1,5 +1,5 @@
 // Statements about the database as a whole, which the grammar does not take: VACUUM INTO of SQLite, EXPORT DATABASE and
-// IMPORT DATABASE of DuckDB.
+// IMPORT DATABASE of DuckDB, ATTACH and DETACH of both.
 //
 // Start at: ReadDatabaseCommand. Pure functions; any thread.
 #pragma once
@@ -18,9 +18,16 @@ struct DatabaseCommand {
     kVacuumInto,
     kExport,
     kImport,
+    kAttach,
+    kDetach,
   };
   Kind kind = Kind::kNone;
   std::string directory;
+  std::string name;        ///< kAttach and kDetach: of the database
+  bool if_exists = false;  ///< kDetach; kAttach: IF NOT EXISTS
+
+  /// Whether it names files of this machine.
+  bool NamesFiles() const { return kind != Kind::kDetach; }
   std::string options;  ///< kExport: of COPY, without the parentheses; "": none were given
 };
 

@@ -197,6 +197,8 @@ Status DialectReader::ReadFirstWords() {
     }
   }
   if (text(0) == "pragma") return ReadPragma();
+  if (text(0) == "show" && text(1) == "databases")
+    Replace(tokens_[0].begin, tokens_[1].end, "SELECT name AS database_name FROM pragma_database_list() ORDER BY name");
   if (!ReadInsertOr() && tokens_[0].kind == Token::Kind::kWord) {
     std::optional<Status> refused = ForeignStatement(text(0), text(1), static_cast<int>(tokens_[0].begin));
     if (refused) return *std::move(refused);

@@ -57,8 +57,6 @@ struct Foreign {
   const char* hint;
 };
 constexpr Foreign kForeign[] = {
-    {"attach", "", "ATTACH", kOneDatabase},
-    {"detach", "", "DETACH", kOneDatabase},
     {"use", "", "USE", kOneDatabase},
     {"install", "", "INSTALL", kNoExtensions},
     {"load", "", "LOAD", kNoExtensions},
@@ -70,7 +68,6 @@ constexpr Foreign kForeign[] = {
     {"optimize", "", "OPTIMIZE", "Nothing is to be done: each load keeps the tablets in order."},
     {"create", "secret", "CREATE SECRET", ""},
     {"show", "columns", "SHOW COLUMNS", "Write DESCRIBE t."},
-    {"show", "databases", "SHOW DATABASES", kOneDatabase},
     {"show", "schemas", "SHOW SCHEMAS", "SELECT schema_name FROM information_schema.schemata."},
     {"show", "create", "SHOW CREATE TABLE", "Write DESCRIBE t, or .schema t in the shell."},
     {"show", "index", "SHOW INDEX", "There are no indexes."},

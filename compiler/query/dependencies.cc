@@ -31,6 +31,8 @@ void NoteTable(const TableInfo& table) {
   noted->tables.push_back({table.schema.name, number});
 }
 
+const std::vector<Dependencies::Table>* NotedTables() { return noted != nullptr ? &noted->tables : nullptr; }
+
 const std::vector<Dependencies::Name>* NotedNames() { return noted != nullptr ? &noted->names : nullptr; }
 
 void NoteName(std::string_view written, std::string_view qualified, int position) {

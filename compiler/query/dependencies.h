@@ -54,7 +54,8 @@ class DependencyScope {
 /// No effect outside of a scope.
 void NoteTable(const TableInfo& table);
 void NoteName(std::string_view written, std::string_view qualified, int position);
-/// The names noted so far; nullptr outside of a scope.
+/// The tables and the names noted so far; nullptr outside of a scope.
+const std::vector<Dependencies::Table>* NotedTables();
 const std::vector<Dependencies::Name>* NotedNames();
 void NoteMoment();
 

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -128,6 +129,17 @@ Result<std::shared_ptr<const TableInfo>> RunsOf(const TableInfo& table, int colu
 /// chunk has other values than integers of 64 bits.
 Result<std::shared_ptr<const ColumnRanges>> RangesOf(const TableInfo& table, int column);
 
+class Snapshot;
+
+/// Another database that a session reads, see session/attached_databases.h.
+struct AttachedDatabase {
+  std::string name;
+  std::string directory;  ///< absolute
+  /// Sorted by name: AttachedName. Their identifiers are none that another database gives.
+  std::vector<std::shared_ptr<const TableInfo>> tables;
+  std::shared_ptr<const Snapshot> snapshot;  ///< as it calls them itself
+};
+
 /// All tables, types and views at one moment.
 class Snapshot {
  public:
@@ -137,14 +149,17 @@ class Snapshot {
   std::vector<Macro> macros;                             ///< in the order of ComesBefore
   Views views;                                           ///< those of the session, too
   CatalogNames names;                                    ///< sequences, schemas and comments
+  std::vector<std::shared_ptr<const AttachedDatabase>> attached;  ///< sorted by name
   /// The schemas of the session in which names alone are looked for, "" for the default one; empty: that alone.
   std::vector<std::string> path;
   /// nullptr if there is none. Names are as PostgreSQL folds them (the parser lower-cases unquoted names).
   std::shared_ptr<const TableInfo> Find(std::string_view name) const;
+  /// nullptr if there is none.
+  const AttachedDatabase* FindAttached(std::string_view name) const;
   /// The qualified name that a name alone means: of a temporary table, or of a table, view or sequence in the first schema of
   /// the path that has one; else as the first schema of the path would have it.
   std::string Resolve(std::string_view name) const;
-  /// A table or a file; nullptr if there is none.
+  /// A table, also of an attached database, or a file; nullptr if there is none.
   const TableInfo* FindById(int64_t id) const;
 };
 

@@ -1,0 +1,116 @@
+#include "session/attached_databases.h"
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <utility>
+
+#include "compiler/parse/database_command.h"
+#include "compiler/query/schema_text.h"
+#include "session/session_state.h"
+#include "tablet/catalog/qualified_name.h"
+
+namespace tessera {
+namespace {
+
+/// Each database that is attached has so many identifiers: none gives as many, files and sessions included.
+constexpr int64_t kIdentifiers = int64_t{1} << 44;
+constexpr int64_t kMostAttached = INT64_MAX / kIdentifiers - 1;
+
+/// Names of what is always there.
+constexpr std::string_view kTaken[] = {"main",    "public",     "temp",   kTemporarySchema,
+                                       "tessera", "pg_catalog", "system", "information_schema"};
+
+std::shared_ptr<const TableInfo> Renamed(const TableInfo& table, const std::string& database, int64_t first_id) {
+  auto copy = std::make_shared<TableInfo>(table);
+  copy->id += first_id;
+  copy->schema.name = AttachedName(database, table.schema.name);
+  return copy;
+}
+
+}  // namespace
+
+Status AttachedDatabases::Attach(const std::string& directory, const std::string& name,
+                                 std::shared_ptr<SharedFiles> files) {
+  static std::atomic<int64_t> attached{0};  // of the process: its sessions share caches
+  Entry entry;
+  TESSERA_ASSIGN(entry.database, Database::Open(directory, OpenMode::kReadOnly, std::move(files)));
+  TESSERA_TRY(entry.database->Read().status());
+  std::error_code error;
+  const std::filesystem::path path = std::filesystem::canonical(directory, error);
+  entry.directory = error ? directory : path.string();
+  entry.first_id = (attached++ % kMostAttached + 1) * kIdentifiers;
+  databases_.emplace(name, std::move(entry));
+  return {};
+}
+
+void AttachedDatabases::SetLockTimeout(int milliseconds) {
+  for (auto& [name, entry] : databases_) entry.database->SetLockTimeout(milliseconds);
+}
+
+Result<AttachedDatabases::List> AttachedDatabases::Read() {
+  List list;
+  for (auto& [name, entry] : databases_) {
+    TESSERA_ASSIGN(std::shared_ptr<const Snapshot> snapshot, entry.database->Read());
+    if (std::shared_ptr<const AttachedDatabase> last = entry.last.lock();
+        last != nullptr && last->snapshot == snapshot) {
+      list.push_back(std::move(last));
+      continue;
+    }
+    // A table holds the snapshot that it is of, and so the files.
+    struct Held {
+      std::shared_ptr<const Snapshot> snapshot;
+      std::shared_ptr<const TableInfo> table;
+    };
+    AttachedDatabase out{name, entry.directory, {}, snapshot};
+    std::map<uint64_t, std::shared_ptr<const TableInfo>> tables;
+    for (const auto& table : snapshot->tables) {
+      const uint64_t number = table->number.value();
+      const auto known = entry.tables.find(number);
+      auto held = std::make_shared<Held>();
+      held->snapshot = snapshot;
+      held->table = known != entry.tables.end() ? known->second : Renamed(*table, name, entry.first_id);
+      tables.emplace(number, held->table);
+      out.tables.emplace_back(held, held->table.get());
+    }
+    entry.tables = std::move(tables);
+    std::ranges::sort(out.tables, {}, [](const auto& table) { return std::string_view(table->schema.name); });
+    list.push_back(std::make_shared<const AttachedDatabase>(std::move(out)));
+    entry.last = list.back();
+  }
+  return list;
+}
+
+Status RunAttach(SessionState* state, const DatabaseCommand& command) {
+  const bool attaches = command.kind == DatabaseCommand::Kind::kAttach;
+  const std::string quoted = "\"" + command.name + "\"";
+  if (state->transaction.is_open) {
+    return SqlError(ErrorKind::kActiveTransaction,
+                    std::string(attaches ? "ATTACH" : "DETACH") + " cannot run inside a transaction block", -1,
+                    "Enter COMMIT or ROLLBACK first.");
+  }
+  const bool is_there = state->attached.Has(command.name);
+  if (!attaches) {
+    if (is_there) state->attached.Detach(command.name);
+    return is_there || command.if_exists
+               ? Status::Ok()
+               : SqlError(ErrorKind::kUndefinedObject, "there is no attached database " + quoted, -1,
+                          "SHOW DATABASES lists them.");
+  }
+  if (is_there && command.if_exists) return Status::Ok();
+  if (is_there) {
+    return SqlError(ErrorKind::kDuplicateObject, "a database is already attached as " + quoted, -1,
+                    "Write ATTACH 'directory' AS another_name.");
+  }
+  TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> snapshot, state->database->Read());
+  if (std::ranges::count(kTaken, command.name) > 0 || std::ranges::count(snapshot->names.schemas, command.name) > 0) {
+    return SqlError(ErrorKind::kDuplicateSchema,
+                    "a database cannot be attached as " + quoted + ": a schema has that name", -1,
+                    "Write ATTACH 'directory' AS another_name.");
+  }
+  TESSERA_TRY(state->attached.Attach(command.directory, command.name, state->engine->files()));
+  state->attached.SetLockTimeout(static_cast<int>(state->settings.lock_timeout));
+  return Status::Ok();
+}
+
+}  // namespace tessera

@@ -1,0 +1,55 @@
+// Other databases that a session reads: ATTACH and DETACH.
+//
+// Their tables are part of each snapshot that a statement sees, under names of their own (AttachedName), with identifiers
+// that no other database of the process gives. A transaction sees each as it was at the first statement of it.
+//
+// Start at: AttachedDatabases. The thread of the session.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "tablet/catalog/table_info.h"
+#include "tablet/database.h"
+
+namespace tessera {
+
+struct DatabaseCommand;
+struct SessionState;
+
+class AttachedDatabases {
+ public:
+  using List = std::vector<std::shared_ptr<const AttachedDatabase>>;
+
+  bool empty() const { return databases_.empty(); }
+  bool Has(std::string_view name) const { return databases_.contains(name); }
+  /// Opens the database for reading. Errors: there is none in `directory`. REQUIRES: !Has(name).
+  Status Attach(const std::string& directory, const std::string& name, std::shared_ptr<SharedFiles> files);
+  /// REQUIRES: Has(name). Snapshots that have been read keep what they have of it.
+  void Detach(std::string_view name) { databases_.erase(databases_.find(name)); }
+  /// How long to wait for a process that has a catalog locked.
+  void SetLockTimeout(int milliseconds);
+  /// What is committed in each now. Tables that have not changed since the last call are the same objects.
+  Result<List> Read();
+
+ private:
+  struct Entry {
+    std::string directory;  ///< absolute
+    std::unique_ptr<Database> database;
+    int64_t first_id = 0;  ///< added to the identifiers of its tables
+    /// What has been made of it, by the numbers of the tables in their database.
+    std::map<uint64_t, std::shared_ptr<const TableInfo>> tables;
+    std::weak_ptr<const AttachedDatabase> last;
+  };
+  std::map<std::string, Entry, std::less<>> databases_;
+};
+
+/// ATTACH and DETACH. Errors: also within a transaction.
+Status RunAttach(SessionState* state, const DatabaseCommand& command);
+
+}  // namespace tessera
