@@ -13,6 +13,7 @@
 #include "compiler/parse/sql_scanner.h"
 #include "compiler/parse/statement_option.h"
 #include "compiler/query/schema_text.h"
+#include "session/integrity_check.h"
 #include "session/no_result.h"
 #include "session/settings_scope.h"
 #include "session/statements.h"
@@ -207,6 +208,8 @@ Status RunDatabaseCommand(SessionState* state, const DatabaseCommand& command, c
     case DatabaseCommand::Kind::kDetach:
       TESSERA_TRY(RunAttach(state, command));
       return out->Done(command.kind == DatabaseCommand::Kind::kAttach ? "ATTACH" : "DETACH");
+    case DatabaseCommand::Kind::kCheck:
+      return CheckIntegrity(state, command, out);
     case DatabaseCommand::Kind::kNone:
       break;
   }

@@ -5,6 +5,7 @@
 #include "compiler/compiler.h"
 #include "compiler/parse/prepared_text.h"
 #include "compiler/parse/transaction_command.h"
+#include "session/integrity_check.h"
 #include "session/program_run.h"
 #include "session/statements.h"
 #include "session/transaction.h"
@@ -29,11 +30,13 @@ std::vector<vm::ResultColumn> ColumnsOf(const Statement& s) {
   return s.kind == Statement::Kind::kSelect ? ColumnsOf(*s.query) : std::vector<vm::ResultColumn>();
 }
 
-/// Whether it is none that is compiled. Errors: a transaction that has failed, and this does not end it.
-Result<bool> IsCommand(SessionState* state, std::string_view sql) {
+/// Whether it is none that is compiled; then `*columns` are those that it returns. Errors: a transaction that has failed, and
+/// this does not end it.
+Result<bool> IsCommand(SessionState* state, std::string_view sql, std::vector<vm::ResultColumn>* columns) {
   TESSERA_ASSIGN(const TransactionCommand transaction, ReadTransactionCommand(sql));
   TESSERA_TRY(CheckTransaction(state, transaction));
   TESSERA_ASSIGN(const DatabaseCommand database, ReadDatabaseCommand(sql));
+  if (database.kind == DatabaseCommand::Kind::kCheck) *columns = ColumnsOfIntegrityCheck(database);
   return transaction.kind != TransactionCommand::Kind::kNone || database.kind != DatabaseCommand::Kind::kNone ||
          PreparedTextAt(sql) > 0;
 }
@@ -43,7 +46,7 @@ Result<bool> IsCommand(SessionState* state, std::string_view sql) {
 Result<StatementDescription> DescribeStatement(SessionState* state, std::string_view sql,
                                                std::vector<SqlType> declared) {
   StatementDescription description;
-  TESSERA_ASSIGN(const bool is_command, IsCommand(state, sql));
+  TESSERA_ASSIGN(const bool is_command, IsCommand(state, sql, &description.columns));
   if (is_command) return description;
   // The compiler may ask for rows, as for the columns of a PIVOT.
   if (!MayAddToWaiting(sql)) TESSERA_TRY(StoreWaiting(state));

@@ -1,6 +1,7 @@
 #include "compiler/parse/database_command.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "compiler/parse/sql_scanner.h"
 #include "compiler/parse/statement_option.h"
@@ -153,12 +154,40 @@ Result<DatabaseCommand> ReadDetach(Tokens* tokens) {
   return command;
 }
 
+/// PRAGMA integrity_check, also with a number of rows or a table; another PRAGMA is none of these statements.
+Result<DatabaseCommand> ReadCheck(Tokens* tokens) {
+  constexpr char kHint[] = "Write PRAGMA integrity_check, integrity_check(10) or integrity_check('table').";
+  DatabaseCommand command;
+  command.quick = tokens->Is("quick_check");
+  if (!tokens->Take("integrity_check") && !tokens->Take("quick_check")) return DatabaseCommand();
+  command.kind = Kind::kCheck;
+  const bool in_parentheses = tokens->Take("(");
+  if (in_parentheses || tokens->Take("=")) {
+    const std::string_view text = tokens->text();
+    if (tokens->token().kind == Token::Kind::kNumber) {
+      if (std::from_chars(text.data(), text.data() + text.size(), command.limit).ptr != text.data() + text.size() ||
+          command.limit < 1)
+        return tokens->Unexpected(kHint);
+      tokens->Next();
+    } else if (tokens->IsText()) {
+      command.table = tokens->Unquoted();
+      tokens->Next();
+    } else {
+      TESSERA_ASSIGN(command.table, TakeName(tokens, kHint));
+    }
+    if (in_parentheses && !tokens->Take(")")) return tokens->Unexpected(kHint);
+  }
+  if (!tokens->AtEnd()) return tokens->Unexpected(kHint);
+  return command;
+}
+
 }  // namespace
 
 Result<DatabaseCommand> ReadDatabaseCommand(std::string_view sql) {
   DatabaseCommand command;
   Tokens tokens(sql);
   const char* hint = "";
+  if (tokens.Take("pragma")) return ReadCheck(&tokens);
   if (tokens.Take("attach")) return ReadAttach(&tokens);
   if (tokens.Take("detach")) return ReadDetach(&tokens);
   if (tokens.Take("vacuum")) {

@@ -1,5 +1,5 @@
 // Statements about the database as a whole, which the grammar does not take: VACUUM INTO of SQLite, EXPORT DATABASE and
-// IMPORT DATABASE of DuckDB, ATTACH and DETACH of both.
+// IMPORT DATABASE of DuckDB, ATTACH and DETACH of both, PRAGMA integrity_check.
 //
 // Start at: ReadDatabaseCommand. Pure functions; any thread.
 #pragma once
@@ -20,15 +20,20 @@ struct DatabaseCommand {
     kImport,
     kAttach,
     kDetach,
+    kCheck,  ///< PRAGMA integrity_check and quick_check
   };
   Kind kind = Kind::kNone;
   std::string directory;
+  std::string options;  ///< kExport: of COPY, without the parentheses; "": none were given
   std::string name;        ///< kAttach and kDetach: of the database
   bool if_exists = false;  ///< kDetach; kAttach: IF NOT EXISTS
+  // kCheck:
+  std::string table;    ///< that alone is checked; "": all
+  int64_t limit = 100;  ///< no more rows than these, as in SQLite
+  bool quick = false;   ///< the files alone
 
   /// Whether it names files of this machine.
-  bool NamesFiles() const { return kind != Kind::kDetach; }
-  std::string options;  ///< kExport: of COPY, without the parentheses; "": none were given
+  bool NamesFiles() const { return kind != Kind::kDetach && kind != Kind::kCheck; }
 };
 
 /// What `sql`, one statement, is. Errors: it begins as such a statement and goes on otherwise.
