@@ -1,6 +1,6 @@
 // A writer that takes a result and shows nothing: for statements that are a part of another one, or that are only measured.
 //
-// Start at: NoResult. Private to session/.
+// Start at: NoResult. Any thread.
 #pragma once
 
 #include <string>

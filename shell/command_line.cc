@@ -92,6 +92,12 @@ Status TakeReadOnly(const std::string&, const char*, CommandLine* line) {
   return Status::Ok();
 }
 
+Status TakeSafe(const std::string&, const char*, CommandLine* line) {
+  line->safe = true;
+  line->session.files = false;
+  return Status::Ok();
+}
+
 Status TakeScatter(const std::string&, const char*, CommandLine* line) {
   line->session.scatter = true;
   return Status::Ok();
@@ -192,7 +198,9 @@ constexpr Option kOptions[] = {
     {"help", no_argument, Assign<&CommandLine::help, true>, 'h'},
     {"hostfile", required_argument, TakeText<&CommandLine::hostfile>},
     {"init", required_argument, TakeText<&CommandLine::init_file>},
+    {"html", no_argument, Assign<&CommandLine::format, ResultFormat::kHtml>},
     {"json", no_argument, Assign<&CommandLine::format, ResultFormat::kJson>},
+    {"jsonlines", no_argument, Assign<&CommandLine::format, ResultFormat::kJsonLines>},
     {"line", no_argument, Assign<&CommandLine::format, ResultFormat::kLine>},
     {"list", no_argument, Assign<&CommandLine::format, ResultFormat::kList>},
     {"markdown", no_argument, Assign<&CommandLine::format, ResultFormat::kMarkdown>},
@@ -201,17 +209,21 @@ constexpr Option kOptions[] = {
     {"no-bail", no_argument, Assign<&CommandLine::bail, false>},
     {"noheader", no_argument, Assign<&CommandLine::headers, false>},
     {"nullvalue", required_argument, TakeText<&CommandLine::null_text>},
+    {"quote", no_argument, Assign<&CommandLine::format, ResultFormat::kQuote>},
     {"ranks", required_argument, TakeCount<&CommandLine::ranks, 1, kMostRanks>},
     {"readonly", no_argument, TakeReadOnly},
     {"repeat", required_argument, TakeCount<&CommandLine::repeat, 1, kMostRuns>},
     {"role", required_argument, TakeText<&CommandLine::role>},
     {"roles", required_argument, TakeServerText<&server::ServerOptions::roles_file>},
+    {"safe", no_argument, TakeSafe},
     {"scatter", no_argument, TakeScatter},
     {"separator", required_argument, TakeSeparator},
     {"serve", required_argument, TakeServe},
     {"socket-folder", required_argument, TakeServerText<&server::ServerOptions::socket_folder>},
     {"stats", required_argument, TakeStatistics},
     {"stats-file", required_argument, TakeStatisticsFile},
+    {"table", no_argument, Assign<&CommandLine::format, ResultFormat::kTable>},
+    {"tabs", no_argument, Assign<&CommandLine::format, ResultFormat::kTsv>},
     {"threads", required_argument, TakeThreads},
     {"timer", no_argument, Assign<&CommandLine::timer, true>},
     {"tls-certificate", required_argument, TakeServerText<&server::ServerOptions::tls_certificate>},
@@ -317,9 +329,11 @@ editing and history if that is a terminal.
   --batch           no prompt, even if standard input is a terminal
   --echo            print statements before they run
   --readonly        open the database for reading only
+  --safe            neither statements nor dot commands may name files or start programs
 
-  --format F        box, column, csv, json, line, list or markdown; also as -box -column -csv ...
-                    (default: box on a terminal, else csv)
+  --format F        box, column, csv, html, insert, json, jsonlines, line, list, markdown, quote,
+                    table, trash or tsv; also as -box -column -csv ... (default: box on a
+                    terminal, else csv)
   --header          print column names (default)
   --noheader        do not
   --separator X     between columns, in csv and list (default: , and |)

@@ -31,6 +31,7 @@ struct CommandLine {
   std::optional<std::string> null_text;  ///< nullopt: the format's own
   bool echo = false;
   bool timer = false;
+  bool safe = false;                           ///< no files, no programs
   std::optional<StatisticsFormat> statistics;  ///< nullopt: none
   std::string statistics_file;                 ///< "": standard error
   std::string trace_file;                      ///< "": none

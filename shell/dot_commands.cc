@@ -1,18 +1,17 @@
 #include "shell/dot_commands.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
-#include <cstdlib>
-#include <fstream>
-#include <set>
 
 #include "base/version.h"
 #include "compiler/query/nearest_name.h"
 #include "compiler/query/schema_text.h"
-#include "shell/statistics_text.h"
-#include "tablet/catalog/qualified_name.h"
+#include "shell/child_process.h"
+#include "tablet/files/io_error.h"
 #include "tablet/load/file_spec.h"
 
 namespace tessera {
@@ -59,116 +58,102 @@ Result<int64_t> Number(const std::string& text) {
   return number;
 }
 
-/// LIKE's % and _, or the shell's * and ?: whichever people are used to.
-bool Matches(std::string_view pattern, std::string_view name) {
-  if (pattern.empty()) return name.empty();
-  if (pattern[0] == '%' || pattern[0] == '*') {
-    for (size_t i = 0; i <= name.size(); ++i) {
-      if (Matches(pattern.substr(1), name.substr(i))) return true;
-    }
-    return false;
-  }
-  return !name.empty() && (pattern[0] == '_' || pattern[0] == '?' || pattern[0] == name[0]) &&
-         Matches(pattern.substr(1), name.substr(1));
-}
-
-/// "VmRSS" or "VmHWM" of this process in bytes; 0 if the system does not tell.
-uint64_t ProcessMemory(const std::string& what) {
-  std::ifstream file("/proc/self/status");
-  for (std::string line; std::getline(file, line);) {
-    if (line.rfind(what + ":", 0) == 0) return std::strtoull(line.c_str() + what.size() + 1, nullptr, 10) * 1024;
-  }
-  return 0;
-}
-
 const char* OnOff(bool value) { return value ? "on" : "off"; }
 
+struct RefusedCommand {
+  const char* name;
+  const char* hint;
+};
+constexpr RefusedCommand kRefused[] = {
+#define REFUSED_COMMAND(name, hint) {name, hint},
+#include "shell/dot_commands.def"
+};
+
 }  // namespace
+
+enum class Reach : uint8_t { kShell, kFiles };
 
 struct DotCommands::Command {
   const char* name;
   const char* arguments;
   size_t least, most;  ///< number of arguments
+  Reach reach;
   Status (DotCommands::*run)(const Arguments&);
   const char* help;
 };
 
-const std::vector<DotCommands::Command>& DotCommands::Commands() {
+std::span<const DotCommands::Command> DotCommands::Commands() {
   constexpr size_t kAny = SIZE_MAX;
-  static const std::vector<Command> commands = {
-      {"backup", "DIRECTORY", 1, 1, &DotCommands::Backup,
-       "Copy the database, as it is now, into a new directory; others go on using it"},
-      {"bail", "on|off", 0, 1, &DotCommands::Bail, "End a script, or a line at the prompt, at its first error (on)"},
-      {"cache", "[clear]", 0, 1, &DotCommands::Cache,
-       "Show what the caches of columns hold and have done, or forget what they hold"},
-      {"device", "[auto|host|gpu]", 0, 1, &DotCommands::Device, "Show or choose where queries run"},
-      {"devices", "", 0, 0, &DotCommands::Devices, "Show the processors and GPUs that queries can run on"},
-      {"echo", "on|off", 0, 1, &DotCommands::Echo, "Print statements before they run"},
-      {"exit", "[STATUS]", 0, 1, &DotCommands::Quit, "Leave"},
-      {"explain", "[analyze] QUERY", 1, kAny, &DotCommands::Explain,
-       "Show the plan and the program of a query, or also run it"},
-      {"headers", "on|off", 0, 1, &DotCommands::Headers, "Print column names (not json and line, which always do)"},
-      {"help", "[COMMAND]", 0, 1, &DotCommands::Help, "This list"},
-      {"import", "[--header] [--delimiter C] FILE TABLE", 2, 5, &DotCommands::Import,
-       "Load a CSV, Parquet or Arrow file into a table"},
-      {"maxrows", "[N]", 0, 1, &DotCommands::MaxRows,
-       "Rows of box and column before the middle is left out; 0: no limit"},
-      {"memory", "", 0, 0, &DotCommands::Memory, "Show the memory of this process and the size of the tables"},
-      {"mode", "[FORMAT]", 0, 1, &DotCommands::Mode,
-       "Show or choose the format: box, column, csv, json, line, list, markdown"},
-      {"nullvalue", "[TEXT]", 0, 1, &DotCommands::NullValue, "Text for NULL; without TEXT the format's own"},
-      {"once", "FILE", 1, 1, &DotCommands::Once, "Write the next result to FILE"},
-      {"output", "[FILE]", 0, 1, &DotCommands::Output, "Write results to FILE, or to standard output again"},
-      {"quit", "[STATUS]", 0, 1, &DotCommands::Quit, "Leave"},
-      {"read", "FILE", 1, 1, &DotCommands::Read, "Run the statements in FILE"},
-      {"schema", "[TABLE]", 0, 1, &DotCommands::Schema, "Show the CREATE of the tables, views and macros that match"},
-      {"separator", "[TEXT]", 0, 1, &DotCommands::Separator,
-       "Text between columns, in csv and list; without TEXT the format's own"},
-      {"tables", "[PATTERN]", 0, 1, &DotCommands::Tables, "List the tables and views"},
-      {"timer", "on|off", 0, 1, &DotCommands::Timer, "Print wall, compile and kernel time after each statement"},
-      {"verbosity", "[default|verbose]", 0, 1, &DotCommands::Verbosity,
-       "Show errors as they are, or each with its SQLSTATE"},
-      {"version", "", 0, 0, &DotCommands::Version, "Show the version"},
-      {"width", "[N ...]", 0, kAny, &DotCommands::Width,
-       "Widths of the columns of box and column; negative: right-aligned, 0: automatic"},
+  static constexpr Command kCommands[] = {
+#define DOT_COMMAND(name, arguments, least, most, reach, Member, help) \
+  {name, arguments, least, most, Reach::k##reach, &DotCommands::Member, help},
+#include "shell/dot_commands.def"
   };
-  return commands;
+  return kCommands;
+}
+
+std::vector<std::string> DotCommands::Names() {
+  std::vector<std::string> names;
+  for (const Command& command : Commands()) names.emplace_back(command.name);
+  return names;
+}
+
+Status DotCommands::Unknown(const std::string& name) {
+  for (const RefusedCommand& refused : kRefused) {
+    if (name == refused.name) return SqlError("there is no ." + name, -1, refused.hint);
+  }
+  std::vector<std::string_view> names;
+  for (const Command& command : Commands()) names.emplace_back(command.name);
+  const std::string nearest = NearestName(name, names);
+  return SqlError("unknown command \"." + name + "\"", -1,
+                  nearest.empty() ? "Enter .help for the list." : "Perhaps you meant ." + nearest + ".");
+}
+
+const DotCommands::Command* DotCommands::Find(const std::string& name) {
+  for (const Command& command : Commands()) {
+    if (name == command.name) return &command;
+  }
+  // Other spellings of sqlite3 and duckdb.
+  return name == "header" ? Find("headers") : name == "index" || name == "indices" ? Find("indexes") : nullptr;
 }
 
 Status DotCommands::Run(std::string_view line) {
   TESSERA_ASSIGN(Arguments words, Words(line.substr(1)));
   const std::string name = words.empty() ? "" : words[0];
   if (!words.empty()) words.erase(words.begin());
-  std::vector<std::string_view> names;
-  for (const Command& command : Commands()) {
-    names.emplace_back(command.name);
-    if (name != command.name) continue;
-    const std::string usage = fmt::format("Usage: .{} {}", command.name, command.arguments);
-    if (words.size() < command.least || words.size() > command.most) {
-      return SqlError(
-          fmt::format(".{}: {}", name, words.size() < command.least ? "an argument is missing" : "too many arguments"),
-          -1, usage);
-    }
-    if (command.run == &DotCommands::Explain) {  // takes the rest of the line as it stands
-      const size_t at = line.find_first_of(" \t");
-      words = {std::string(line.substr(line.find_first_not_of(" \t", at)))};
-    }
-    Status status = (this->*command.run)(words);
-    if (status.ok() || !status.hint().empty() || status.code() != ErrorCode::kSql) return status;
-    return SqlError(status.message(), status.position(), usage);
+  const Command* const command = Find(name);
+  if (command == nullptr) return Unknown(name);
+  const std::string usage = fmt::format("Usage: .{} {}", command->name, command->arguments);
+  if (words.size() < command->least || words.size() > command->most) {
+    return SqlError(
+        fmt::format(".{}: {}", name, words.size() < command->least ? "an argument is missing" : "too many arguments"),
+        -1, usage);
   }
-  const std::string nearest = NearestName(name, names);
-  return SqlError("unknown command \"." + name + "\"", -1,
-                  nearest.empty() ? "Enter .help for the list." : "Perhaps you meant ." + nearest + ".");
+  if (command->reach == Reach::kFiles && shell_->line_.safe) {
+    return Status(ErrorKind::kInsufficientPrivilege, "." + name + " is refused by --safe",
+                  "It reads or writes files or starts programs; start tessera without --safe.");
+  }
+  rest_ = line.substr(std::min(line.find_first_of(" \t"), line.size()));
+  rest_.remove_prefix(std::min(rest_.find_first_not_of(" \t"), rest_.size()));
+  while (rest_.ends_with('\r') || rest_.ends_with(' ')) rest_.remove_suffix(1);
+  Status status = (this->*command->run)(words);
+  if (status.ok() || !status.hint().empty() || status.code() != ErrorCode::kSql) return status;
+  return SqlError(status.message(), status.position(), usage);
 }
 
 Status DotCommands::Print(const std::string& text) { return shell_->output_.Write(text); }
 
-Status DotCommands::Switch(const std::string& word, bool* value) {
+// Without a word it shows the state.
+Status DotCommands::Switch(const Arguments& arguments, const char* what, bool* value) {
+  if (arguments.empty()) return Print(fmt::format("{} {}\n", what, OnOff(*value)));
+  const std::string& word = arguments[0];
   if (word == "on" || word == "yes" || word == "1" || word == "true") {
     *value = true;
   } else if (word == "off" || word == "no" || word == "0" || word == "false") {
     *value = false;
+  } else if (word == "toggle") {  // what psql's commands do without a word
+    *value = !*value;
+    Shell::Message(fmt::format("{} {}.", what, OnOff(*value)));
   } else {
     return SqlError("\"" + word + "\" is neither on nor off");
   }
@@ -179,15 +164,24 @@ Status DotCommands::Backup(const Arguments& arguments) {
   return shell_->Execute("VACUUM INTO " + QuotedText(arguments[0]));
 }
 
-// A switch without an argument shows its state.
-Status DotCommands::Bail(const Arguments& arguments) {
-  if (arguments.empty()) return Print(fmt::format("bail is {}\n", OnOff(shell_->settings_.bail)));
-  return Switch(arguments[0], &shell_->settings_.bail);
+Status DotCommands::Bail(const Arguments& arguments) { return Switch(arguments, "bail is", &shell_->settings_.bail); }
+
+Status DotCommands::Changes(const Arguments& arguments) {
+  return Switch(arguments, "changes are", &shell_->settings_.changes);
 }
 
-Status DotCommands::Echo(const Arguments& arguments) {
-  if (arguments.empty()) return Print(fmt::format("echo is {}\n", OnOff(shell_->settings_.echo)));
-  return Switch(arguments[0], &shell_->settings_.echo);
+Status DotCommands::Echo(const Arguments& arguments) { return Switch(arguments, "echo is", &shell_->settings_.echo); }
+
+Status DotCommands::Expanded(const Arguments& arguments) {
+  return Switch(arguments, "expanded is", &shell_->settings_.expanded);
+}
+
+Status DotCommands::Headers(const Arguments& arguments) {
+  return Switch(arguments, "headers are", &shell_->settings_.headers);
+}
+
+Status DotCommands::Timer(const Arguments& arguments) {
+  return Switch(arguments, "timer is", &shell_->settings_.timer);
 }
 
 Status DotCommands::Verbosity(const Arguments& arguments) {
@@ -197,16 +191,6 @@ Status DotCommands::Verbosity(const Arguments& arguments) {
     return SqlError("unknown verbosity \"" + arguments[0] + "\"");
   verbose = arguments[0] == "verbose";
   return Status::Ok();
-}
-
-Status DotCommands::Headers(const Arguments& arguments) {
-  if (arguments.empty()) return Print(fmt::format("headers are {}\n", OnOff(shell_->settings_.headers)));
-  return Switch(arguments[0], &shell_->settings_.headers);
-}
-
-Status DotCommands::Timer(const Arguments& arguments) {
-  if (arguments.empty()) return Print(fmt::format("timer is {}\n", OnOff(shell_->settings_.timer)));
-  return Switch(arguments[0], &shell_->settings_.timer);
 }
 
 Status DotCommands::Cache(const Arguments& arguments) {
@@ -233,7 +217,7 @@ Status DotCommands::Devices(const Arguments&) {
   return Print(out);
 }
 
-Status DotCommands::Explain(const Arguments& arguments) { return shell_->Execute("EXPLAIN " + arguments[0]); }
+Status DotCommands::Explain(const Arguments&) { return shell_->Execute("EXPLAIN " + std::string(rest_)); }
 
 Status DotCommands::Help(const Arguments& arguments) {
   std::string out;
@@ -279,39 +263,85 @@ Status DotCommands::MaxRows(const Arguments& arguments) {
   return Status::Ok();
 }
 
-Status DotCommands::Memory(const Arguments&) {
-  TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> snapshot, shell_->session_->Tables());
-  std::string out = fmt::format("process: {} now, {} at most\n", BytesText(static_cast<double>(ProcessMemory("VmRSS"))),
-                                BytesText(static_cast<double>(ProcessMemory("VmHWM"))));
-  for (const std::shared_ptr<const TableInfo>& table : snapshot->tables) {
-    uint64_t bytes = 0;
-    for (const ColumnStatistics& column : table->statistics) bytes += column.encoded_bytes;
-    out += fmt::format("table {}: {} rows, {} in {} tablets\n", ShownName(table->schema.name), table->rows,
-                       BytesText(static_cast<double>(bytes)), table->tablets.size());
-  }
-  const std::string gpu = shell_->session_->GpuMemoryDescription();
-  if (!gpu.empty()) out += "gpu: " + gpu + "\n";
-  return Print(out);
-}
-
 Status DotCommands::Mode(const Arguments& arguments) {
   if (arguments.empty()) return Print(std::string(ResultFormatName(shell_->TextOptions().format)) + "\n");
   const std::optional<ResultFormat> format = FindResultFormat(arguments[0]);
   if (!format) return SqlError("unknown format \"" + arguments[0] + "\"", -1, "One of " + ResultFormatNames() + ".");
+  if (arguments.size() > 1 && *format != ResultFormat::kInsert)
+    return SqlError("only .mode insert takes the name of a table");
   shell_->settings_.format = format;
+  shell_->settings_.expanded = false;
+  shell_->settings_.table = arguments.size() > 1 ? arguments[1] : "";
   return Status::Ok();
 }
+
+Status DotCommands::Columns(const Arguments&) { return Mode({"column"}); }
+
+Status DotCommands::Rows(const Arguments&) { return Mode({"box"}); }
 
 Status DotCommands::NullValue(const Arguments& arguments) {
   shell_->settings_.null_text = arguments.empty() ? std::nullopt : std::optional(arguments[0]);
   return Status::Ok();
 }
 
-Status DotCommands::Once(const Arguments& arguments) { return shell_->output_.OpenFile(arguments[0], true); }
+Status DotCommands::Open(const Arguments& arguments) {
+  return shell_->OpenDatabase(arguments.empty() || arguments[0] == ":memory:" ? "" : arguments[0]);
+}
+
+Status DotCommands::SendTo(const Arguments& arguments, bool once) {
+  // A command may have blanks in it, with which the rest of the line is meant.
+  if (rest_.starts_with('|')) return shell_->output_.OpenPipe(std::string(rest_.substr(1)), once);
+  if (arguments.size() > 1) return SqlError("too many arguments", -1, "Put quotes around a name with blanks.");
+  return shell_->output_.OpenFile(arguments[0], once);
+}
+
+Status DotCommands::Once(const Arguments& arguments) { return SendTo(arguments, true); }
 
 Status DotCommands::Output(const Arguments& arguments) {
-  if (!arguments.empty() && arguments[0] != "stdout") return shell_->output_.OpenFile(arguments[0], false);
+  if (!arguments.empty() && arguments[0] != "stdout") return SendTo(arguments, false);
   shell_->output_.UseStandardOutput();
+  return Status::Ok();
+}
+
+Status DotCommands::Pager(const Arguments& arguments) {
+  ShellSettings& settings = shell_->settings_;
+  const auto command = [&] { return settings.pager_command.empty() ? "less" : settings.pager_command; };
+  if (arguments.empty()) return Print(settings.pager ? "pager is " + command() + "\n" : std::string("pager is off\n"));
+  settings.pager = arguments[0] != "off";
+  if (settings.pager && arguments[0] != "on") settings.pager_command = rest_;
+  settings.pager_command = command();
+  return Status::Ok();
+}
+
+Status DotCommands::PrintWords(const Arguments& arguments) {
+  return Print(fmt::format("{}\n", fmt::join(arguments, " ")));
+}
+
+Status DotCommands::Prompt(const Arguments& arguments) {
+  shell_->settings_.prompt = arguments.empty() ? Shell::kPrompt : arguments[0];
+  shell_->settings_.continued_prompt = arguments.size() > 1 ? arguments[1] : "";
+  return Status::Ok();
+}
+
+Status DotCommands::ChangeDirectory(const Arguments& arguments) {
+  if (!shell_->line_.session.directory.empty() && shell_->line_.session.directory[0] != '/')
+    return SqlError("the database was opened by a name that begins in this directory", -1,
+                    "Enter .open with its whole name first, or start tessera with it.");
+  if (chdir(arguments[0].c_str()) == 0) return Status::Ok();
+  return IoError("could not change to", arguments[0], errno);
+}
+
+Status DotCommands::System(const Arguments&) {
+  TESSERA_ASSIGN(const int status, RunCommand(std::string(rest_)));
+  if (status != 0) Shell::Message(fmt::format("The command ended with status {}.", status));
+  return Status::Ok();
+}
+
+Status DotCommands::MaxWidth(const Arguments& arguments) {
+  if (arguments.empty()) return Print(fmt::format("{}\n", shell_->TextOptions().max_width));
+  TESSERA_ASSIGN(const int64_t width, Number(arguments[0]));
+  if (width < 0) return SqlError("a width is not negative");
+  shell_->settings_.max_width = static_cast<size_t>(width);
   return Status::Ok();
 }
 
@@ -325,6 +355,34 @@ Status DotCommands::Quit(const Arguments& arguments) {
   return Status::Ok();
 }
 
+Status DotCommands::Show(const Arguments&) {
+  const ShellSettings& settings = shell_->settings_;
+  const ResultTextOptions options = shell_->TextOptions();
+  const auto given = [](const std::string& text) {
+    return text.empty() ? std::string("the format's own") : "\"" + text + "\"";
+  };
+  std::string out;
+  const auto line = [&](const char* name, const std::string& value) {
+    out += fmt::format("{:>10}: {}\n", name, value);
+  };
+  line("bail", OnOff(settings.bail));
+  line("changes", OnOff(settings.changes));
+  line("echo", OnOff(settings.echo));
+  line("expanded", OnOff(settings.expanded));
+  line("headers", OnOff(settings.headers));
+  line("maxrows", std::to_string(options.max_rows));
+  line("maxwidth", std::to_string(options.max_width));
+  line("mode", ResultFormatName(options.format) + (settings.table.empty() ? "" : " " + settings.table));
+  line("nullvalue", settings.null_text ? "\"" + *settings.null_text + "\"" : "the format's own");
+  line("output", shell_->output_.Description());
+  line("pager", settings.pager ? settings.pager_command : "off");
+  line("separator", given(settings.separator));
+  line("timer", OnOff(settings.timer));
+  line("verbosity", settings.sqlstates ? "verbose" : "default");
+  line("width", fmt::format("{}", fmt::join(settings.widths, " ")));
+  return Print(out);
+}
+
 Status DotCommands::Read(const Arguments& arguments) {
   if (shell_->read_depth_ >= kMaxReadDepth) return SqlError("files that read files are nested too deep");
   ++shell_->read_depth_;
@@ -333,63 +391,11 @@ Status DotCommands::Read(const Arguments& arguments) {
   return status;
 }
 
-Status DotCommands::Schema(const Arguments& arguments) {
-  TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> snapshot, shell_->session_->Tables());
-  // A name with its schema or alone.
-  const auto is_asked = [&](const std::string& name) {
-    return arguments.empty() || Matches(arguments[0], BaseName(name)) || Matches(arguments[0], ShownName(name));
-  };
-  std::string out;
-  std::vector<std::string_view> names;
-  std::vector<const TableInfo*> tables, materialized;
-  for (const std::shared_ptr<const TableInfo>& table : snapshot->tables) {
-    const TableSchema& schema = table->schema;
-    const size_t of_schema = SchemaOfName(schema.name).size();
-    names.push_back(std::string_view(schema.name).substr(of_schema > 0 ? of_schema + 1 : 0));
-    if (schema.materialized) {
-      materialized.push_back(table.get());
-    } else if (is_asked(schema.name)) {
-      tables.push_back(table.get());
-    }
-  }
-  for (const std::string& schema : snapshot->names.schemas) {
-    if (arguments.empty()) out += "CREATE SCHEMA " + QuotedName(schema) + ";\n";
-  }
-  for (const Sequence& sequence : snapshot->names.sequences) {
-    if (sequence.table_id == 0 && is_asked(sequence.name)) out += CreateSequenceText(sequence);
-  }
-  out += CreateTablesText(std::move(tables), snapshot->names);
-  const std::vector<SchemaEntry> entries =
-      InOrderOfUse(snapshot->views, materialized, snapshot->macros, snapshot->names);
-  for (const SchemaEntry& entry : entries) {
-    names.emplace_back(entry.name);
-    if (is_asked(entry.name)) out += entry.text;
-  }
-  if (out.empty() && !arguments.empty()) {
-    const std::string nearest = NearestName(arguments[0], names);
-    return SqlError("table \"" + arguments[0] + "\" does not exist", -1,
-                    nearest.empty() ? ".tables lists the tables." : "Perhaps you meant table \"" + nearest + "\".");
-  }
-  return Print(out);
-}
-
 Status DotCommands::Separator(const Arguments& arguments) {
   if (!arguments.empty() && !IsColumnSeparator(arguments[0]))
     return SqlError("a separator is a text without double quotes and line breaks");
   shell_->settings_.separator = arguments.empty() ? "" : arguments[0];
   return Status::Ok();
-}
-
-Status DotCommands::Tables(const Arguments& arguments) {
-  TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> snapshot, shell_->session_->Tables());
-  std::set<std::string> names;
-  for (const std::shared_ptr<const TableInfo>& table : snapshot->tables) names.insert(ShownName(table->schema.name));
-  for (const std::shared_ptr<const ViewSchema>& view : snapshot->views) names.insert(ShownName(view->name));
-  std::string out;
-  for (const std::string& name : names) {
-    if (arguments.empty() || Matches(arguments[0], name)) out += name + "\n";
-  }
-  return Print(out);
 }
 
 Status DotCommands::Version(const Arguments&) { return Print(fmt::format("tessera {}\n", kVersion)); }

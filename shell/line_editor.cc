@@ -2,14 +2,17 @@
 
 #include <histedit.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <clocale>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 #include "base/display_width.h"
 #include "shell/interrupts.h"
@@ -25,6 +28,7 @@ struct LineEditor::Impl {
   std::string last_line;
   bool interrupted = false;
   std::string pending;  ///< bytes of a character that are here already
+  Completer completer;
 
   static const char* Prompt(EditLine* editor) {
     void* impl = nullptr;
@@ -61,6 +65,62 @@ struct LineEditor::Impl {
       return 1;
     }
   }
+
+  /// Called by libedit for Tab.
+  static unsigned char Complete(EditLine* editor, int) {
+    void* data = nullptr;
+    el_get(editor, EL_CLIENTDATA, &data);
+    return static_cast<Impl*>(data)->CompleteWord();
+  }
+  unsigned char CompleteWord() const {
+    const LineInfo* const line = el_line(editor);
+    const std::string_view text(line->buffer, static_cast<size_t>(line->cursor - line->buffer));
+    pollfd more = {STDIN_FILENO, POLLIN, 0};
+    // In a text that is pasted, and at the start of a line, a tab indents.
+    const bool indents = text.find_first_not_of(" \t\n") == std::string_view::npos || poll(&more, 1, 0) > 0;
+    if (indents || completer == nullptr) return el_insertstr(editor, "  ") == 0 ? CC_REFRESH : CC_ERROR;
+    const Completion found = completer(text);
+    if (found.candidates.empty()) return CC_REFRESH_BEEP;
+    std::string common = found.candidates[0];
+    for (const std::string& candidate : found.candidates) {
+      const auto differs = std::mismatch(common.begin(), common.end(), candidate.begin(), candidate.end()).first;
+      common.erase(differs, common.end());
+    }
+    while (!common.empty() && found.candidates.size() > 1 && (common.back() & 0x80) != 0) common.pop_back();
+    const std::string typed(text.substr(found.begin));
+    if (common.size() >= typed.size() && common != typed) {
+      el_deletestr(editor, static_cast<int>(Characters(typed)));
+      return el_insertstr(editor, common.c_str()) == 0 ? CC_REFRESH : CC_ERROR;
+    }
+    if (found.candidates.size() == 1) return CC_REFRESH;
+    List(found.candidates);
+    return CC_REDISPLAY;
+  }
+  static size_t Characters(std::string_view text) {
+    return static_cast<size_t>(std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));
+  }
+  /// Prints them in columns, under the line.
+  static void List(const std::vector<std::string>& candidates) {
+    constexpr size_t kMost = 200;
+    winsize size{};
+    const size_t window = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+    size_t width = 1;
+    for (const std::string& candidate : candidates) width = std::max(width, DisplayWidth(Printable(candidate)) + 2);
+    const size_t shown = std::min(kMost, candidates.size()), columns = std::max<size_t>(window / width, 1);
+    const size_t rows = (shown + columns - 1) / columns;
+    std::string out = "\n";
+    for (size_t row = 0; row < rows; ++row) {
+      for (size_t i = row; i < shown; i += rows) {
+        const std::string text = Printable(candidates[i]);
+        out += text;
+        if (i + rows < shown) out.append(width - DisplayWidth(text), ' ');
+      }
+      out += '\n';
+    }
+    if (shown < candidates.size()) out += "... and " + std::to_string(candidates.size() - shown) + " more\n";
+    std::fputs(out.c_str(), stdout);
+    std::fflush(stdout);
+  }
 };
 
 LineEditor::LineEditor(const std::string& history_file) : impl_(std::make_unique<Impl>()) {
@@ -78,6 +138,8 @@ LineEditor::LineEditor(const std::string& history_file) : impl_(std::make_unique
   el_set(impl_->editor, EL_SIGNAL, 0);
   el_set(impl_->editor, EL_GETCFN, &Impl::ReadCharacter);
   el_set(impl_->editor, EL_BIND, "^R", "em-inc-search-prev", nullptr);
+  el_set(impl_->editor, EL_ADDFN, "tessera-complete", "Complete the word", &Impl::Complete);
+  el_set(impl_->editor, EL_BIND, "^I", "tessera-complete", nullptr);
   impl_->history = history_init();
   if (impl_->history != nullptr) {
     history(impl_->history, &impl_->event, H_SETSIZE, 2000);
@@ -122,10 +184,14 @@ LineEditor::Outcome LineEditor::Read(const std::string& prompt, std::string* lin
   }
   line->assign(text, static_cast<size_t>(length));
   if (!line->empty() && line->back() == '\n') line->pop_back();
-  if (line->find_first_not_of(" \t") != std::string::npos && impl_->history != nullptr) {
-    history(impl_->history, &impl_->event, H_ENTER, line->c_str());
-  }
   return Outcome::kLine;
 }
+
+void LineEditor::Remember(const std::string& statement) {
+  if (statement.find_first_not_of(" \t\n") == std::string::npos || impl_->history == nullptr) return;
+  history(impl_->history, &impl_->event, H_ENTER, statement.c_str());
+}
+
+void LineEditor::SetCompleter(Completer completer) { impl_->completer = std::move(completer); }
 
 }  // namespace tessera

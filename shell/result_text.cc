@@ -3,141 +3,44 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstring>
-#include <deque>
 
 #include "base/display_width.h"
-#include "base/thread_pool.h"
-#include "compiler/query/bound_query.h"
+#include "compiler/query/schema_text.h"
 #include "shell/json_quotes.h"
-#include "shell/plan_tree_text.h"
-#include "shell/statistics_text.h"
+#include "shell/result_box.h"
+#include "shell/text_writer.h"
 
 namespace tessera {
 namespace {
-
-/// Text is handed on in pieces of about this many bytes.
-constexpr size_t kPiece = 1 << 16;
-/// Threads write a batch in parts of up to so many rows, if the first row says that these have not much more than kPiece bytes,
-/// and so many parts each before their text is handed on. A batch with more bytes of TEXT is not shared.
-constexpr size_t kMostRowsEach = 1024, kPartsEach = 4, kMostBytesShared = size_t{16} << 20;
 
 struct FormatName {
   ResultFormat format;
   const char* name;
 };
-constexpr std::array<FormatName, 7> kFormats = {{{ResultFormat::kBox, "box"},
-                                                 {ResultFormat::kColumn, "column"},
-                                                 {ResultFormat::kCsv, "csv"},
-                                                 {ResultFormat::kJson, "json"},
-                                                 {ResultFormat::kLine, "line"},
-                                                 {ResultFormat::kList, "list"},
-                                                 {ResultFormat::kMarkdown, "markdown"}}};
-
-/// A value of a batch, or what stands for NULL.
-void AppendValue(const ColumnVector& column, size_t row, std::string_view null_text, std::string* out) {
-  if (column.IsNull(row)) {
-    *out += null_text;
-  } else {
-    AppendText(column, row, out);
-  }
-}
-
-/// What the formats share: names, buffer, text and command tags.
-class TextWriter : public ResultWriter {
- public:
-  TextWriter(const ResultTextOptions& options, TextSink sink, std::function<void(const std::string&)> done)
-      : options_(options), sink_(std::move(sink)), done_(std::move(done)) {}
-
-  Status Done(const std::string& command_tag) override {
-    if (done_) done_(command_tag);
-    return Status::Ok();
-  }
-  Status Text(const std::string& text) override { return sink_(text); }
-  Status Explained(const Explanation& explanation) override {
-    return sink_(explanation.form->json ? PlanTreeJson(explanation) : PlanTreeText(explanation, options_.max_width));
-  }
-  Status Analyzed(const Analysis& analysis) override { return sink_("\n" + StatisticsText(analysis)); }
-  Status End() override { return Flush(0); }
-  void SetHelpers(ThreadPool* helpers) override { helpers_ = helpers; }
-
- protected:
-  /// Hands the buffer on if it holds more than `limit` bytes.
-  Status Flush(size_t limit = kPiece) {
-    if (buffer_.size() <= limit) return Status::Ok();
-    Status status = sink_(buffer_);
-    buffer_.clear();
-    return status;
-  }
-  std::string NullText(const char* otherwise) const { return options_.null_text.value_or(otherwise); }
-
-  ThreadPool* helpers() const { return helpers_; }
-
-  const ResultTextOptions options_;
-  std::string buffer_;
-
- private:
-  TextSink sink_;
-  std::function<void(const std::string&)> done_;
-  ThreadPool* helpers_ = nullptr;
+constexpr FormatName kFormats[] = {
+    {ResultFormat::kBox, "box"},
+    {ResultFormat::kColumn, "column"},
+    {ResultFormat::kCsv, "csv"},
+    {ResultFormat::kHtml, "html"},
+    {ResultFormat::kInsert, "insert"},
+    {ResultFormat::kJson, "json"},
+    {ResultFormat::kJsonLines, "jsonlines"},
+    {ResultFormat::kLine, "line"},
+    {ResultFormat::kList, "list"},
+    {ResultFormat::kMarkdown, "markdown"},
+    {ResultFormat::kQuote, "quote"},
+    {ResultFormat::kTable, "table"},
+    {ResultFormat::kTrash, "trash"},
+    {ResultFormat::kTsv, "tsv"},
 };
-
-/// Formats that write one row after the other.
-class RowText : public TextWriter {
- public:
-  using TextWriter::TextWriter;
-
-  Status Rows(RowBatch&& batch) final {
-    LookAt(batch);
-    size_t bytes = 0;
-    for (const ColumnVector& column : batch.columns) bytes += column.bytes.size();
-    if (Workers(helpers()) > 1 && batch.rows > kMostRowsEach && bytes <= kMostBytesShared) {
-      TESSERA_TRY(Share(batch));
-    } else {
-      for (size_t row = 0; row < batch.rows; ++row) {
-        AppendRow(batch, row, &buffer_);
-        TESSERA_TRY(Flush());
-      }
-    }
-    rows_ += batch.rows;
-    return Status::Ok();
-  }
-
- protected:
-  /// Before the rows of a batch.
-  virtual void LookAt(const RowBatch&) {}
-  /// Any thread.
-  virtual void AppendRow(const RowBatch& batch, size_t row, std::string* out) const = 0;
-  /// Whether it is the first of all rows.
-  bool IsFirst(size_t row) const { return rows_ + row == 0; }
-
- private:
-  /// Threads write the rows part by part. What they have written is handed on in order.
-  Status Share(const RowBatch& batch) {
-    std::string one;
-    AppendRow(batch, 0, &one);
-    const size_t rows_each = std::clamp<size_t>(kPiece / std::max<size_t>(one.size(), 1), 1, kMostRowsEach);
-    std::vector<std::string> parts(Workers(helpers()) * kPartsEach);
-    for (size_t at = 0; at < batch.rows; at += parts.size() * rows_each) {
-      TESSERA_TRY(ForEach(helpers(), parts.size(), [&](size_t part) {
-        const size_t first = std::min(batch.rows, at + part * rows_each), end = std::min(batch.rows, first + rows_each);
-        std::string text;  // (Those of two threads in one cache line would be slow.)
-        for (size_t row = first; row < end; ++row) AppendRow(batch, row, &text);
-        parts[part] = std::move(text);
-        return Status::Ok();
-      }));
-      for (const std::string& part : parts) {
-        buffer_ += part;
-        TESSERA_TRY(Flush());
-      }
-    }
-    return Status::Ok();
-  }
-
-  uint64_t rows_ = 0;  ///< of earlier batches
-};
+/// What sqlite3, duckdb and psql call them.
+constexpr FormatName kOtherNames[] = {{ResultFormat::kBox, "duckbox"},
+                                      {ResultFormat::kColumn, "columns"},
+                                      {ResultFormat::kJsonLines, "ndjson"},
+                                      {ResultFormat::kLine, "lines"},
+                                      {ResultFormat::kTsv, "tabs"}};
 
 class CsvText final : public RowText {
  public:
@@ -234,6 +137,7 @@ class ListText final : public RowText {
   std::string null_text_, separator_ = "|";
 };
 
+/// json and jsonlines.
 class JsonText final : public RowText {
  public:
   using RowText::RowText;
@@ -244,23 +148,23 @@ class JsonText final : public RowText {
       AppendInJsonQuotes(c.name, &key);
       keys_.push_back(key + ':');
     }
-    buffer_ += '[';
+    if (!by_lines_) buffer_ += '[';
     return Status::Ok();
   }
   Status End() override {
-    buffer_ += "]\n";
+    if (!by_lines_) buffer_ += "]\n";
     return TextWriter::End();
   }
 
  private:
   void AppendRow(const RowBatch& batch, size_t row, std::string* out) const override {
-    *out += IsFirst(row) ? "{" : ",\n{";
+    *out += by_lines_ || IsFirst(row) ? "{" : ",\n{";
     for (size_t i = 0; i < batch.columns.size(); ++i) {
       if (i > 0) *out += ',';
       *out += keys_[i];
       AppendJson(batch.columns[i], row, out);
     }
-    *out += '}';
+    *out += by_lines_ ? "}\n" : "}";
   }
   static void AppendJson(const ColumnVector& column, size_t row, std::string* out) {
     if (column.IsNull(row)) {
@@ -282,7 +186,156 @@ class JsonText final : public RowText {
     }
   }
 
+  const bool by_lines_ = options_.format == ResultFormat::kJsonLines;
   std::vector<std::string> keys_;
+};
+
+/// A value as SQL writes it.
+void AppendLiteral(const ColumnVector& column, size_t row, std::string* out) {
+  if (column.IsNull(row)) {
+    *out += "NULL";
+    return;
+  }
+  const bool is_plain = column.type.id == TypeId::kBoolean ||
+                        (column.type.IsNumeric() && !(column.type.IsFloat() && !std::isfinite(column.Float(row))));
+  std::string text;
+  AppendText(column, row, &text);
+  *out += is_plain ? text : QuotedText(text);
+}
+
+/// insert and quote.
+class LiteralText final : public RowText {
+ public:
+  using RowText::RowText;
+
+  Status Begin(const std::vector<vm::ResultColumn>& columns) override {
+    if (inserts_ || !options_.headers) return Status::Ok();
+    for (size_t i = 0; i < columns.size(); ++i) buffer_ += (i > 0 ? "," : "") + QuotedText(columns[i].name);
+    buffer_ += '\n';
+    return Status::Ok();
+  }
+  Status End() override {
+    if (inserts_ && RowNumber(0) > 0) buffer_ += ";\n";
+    return TextWriter::End();
+  }
+
+ private:
+  void AppendRow(const RowBatch& batch, size_t row, std::string* out) const override {
+    if (inserts_) {
+      const bool begins = RowNumber(row) % options_.rows_of_insert == 0;
+      if (RowNumber(row) > 0) *out += begins ? ";\n" : ",\n";
+      if (begins) *out += "INSERT INTO " + table_ + (options_.rows_of_insert > 1 ? " VALUES\n" : " VALUES ");
+      *out += '(';
+    }
+    for (size_t i = 0; i < batch.columns.size(); ++i) {
+      if (i > 0) *out += inserts_ ? ", " : ",";
+      AppendLiteral(batch.columns[i], row, out);
+    }
+    *out += inserts_ ? ")" : "\n";
+  }
+
+  const bool inserts_ = options_.format == ResultFormat::kInsert;
+  const std::string table_ = options_.table.empty() ? "\"table\"" : options_.table;
+};
+
+class TsvText final : public RowText {
+ public:
+  using RowText::RowText;
+
+  Status Begin(const std::vector<vm::ResultColumn>& columns) override {
+    null_text_ = NullText("");
+    if (!options_.headers) return Status::Ok();
+    for (size_t i = 0; i < columns.size(); ++i) {
+      if (i > 0) buffer_ += '\t';
+      Field(columns[i].name, &buffer_);
+    }
+    buffer_ += '\n';
+    return Status::Ok();
+  }
+
+ private:
+  void AppendRow(const RowBatch& batch, size_t row, std::string* out) const override {
+    std::string text;
+    for (size_t i = 0; i < batch.columns.size(); ++i) {
+      if (i > 0) *out += '\t';
+      if (batch.columns[i].IsNull(row)) {
+        *out += null_text_;
+        continue;
+      }
+      text.clear();
+      AppendText(batch.columns[i], row, &text);
+      Field(text, out);
+    }
+    *out += '\n';
+  }
+  static void Field(std::string_view text, std::string* out) {
+    for (const char c : text) {
+      if (c != '\t' && c != '\n' && c != '\r' && c != '\\') {
+        *out += c;
+        continue;
+      }
+      *out += '\\';
+      *out += c == '\t' ? 't' : c == '\n' ? 'n' : c == '\r' ? 'r' : c;
+    }
+  }
+
+  std::string null_text_;
+};
+
+class HtmlText final : public RowText {
+ public:
+  using RowText::RowText;
+
+  Status Begin(const std::vector<vm::ResultColumn>& columns) override {
+    null_text_ = NullText("NULL");
+    buffer_ += "<table>\n";
+    if (!options_.headers) return Status::Ok();
+    buffer_ += "<tr>";
+    for (const vm::ResultColumn& c : columns) Cell("th", c.name, &buffer_);
+    buffer_ += "</tr>\n";
+    return Status::Ok();
+  }
+  Status End() override {
+    buffer_ += "</table>\n";
+    return TextWriter::End();
+  }
+
+ private:
+  void AppendRow(const RowBatch& batch, size_t row, std::string* out) const override {
+    std::string text;
+    *out += "<tr>";
+    for (const ColumnVector& column : batch.columns) {
+      text.clear();
+      AppendValue(column, row, null_text_, &text);
+      Cell("td", text, out);
+    }
+    *out += "</tr>\n";
+  }
+  static void Cell(std::string_view tag, std::string_view text, std::string* out) {
+    *out += fmt::format("<{}>", tag);
+    for (const char c : ValidUtf8(text)) {
+      if (c == '&') {
+        *out += "&amp;";
+      } else if (c == '<') {
+        *out += "&lt;";
+      } else if (c == '>') {
+        *out += "&gt;";
+      } else {
+        *out += c;
+      }
+    }
+    *out += fmt::format("</{}>", tag);
+  }
+
+  std::string null_text_;
+};
+
+/// Rows are made, and nothing is shown of them.
+class TrashText final : public TextWriter {
+ public:
+  using TextWriter::TextWriter;
+  Status Begin(const std::vector<vm::ResultColumn>&) override { return Status::Ok(); }
+  Status Rows(RowBatch&&) override { return Status::Ok(); }
 };
 
 class MarkdownText final : public RowText {
@@ -357,161 +410,13 @@ class LineText final : public RowText {
   std::string null_text_;
 };
 
-/// box and column.
-class BoxText final : public TextWriter {
- public:
-  BoxText(const ResultTextOptions& options, TextSink sink, std::function<void(const std::string&)> done)
-      : TextWriter(options, std::move(sink), std::move(done)), framed_(options.format == ResultFormat::kBox) {}
-
-  Status Begin(const std::vector<vm::ResultColumn>& columns) override {
-    for (size_t i = 0; i < columns.size(); ++i) {
-      const int width = i < options_.widths.size() ? options_.widths[i] : 0;
-      right_.push_back(width < 0 || (width == 0 && columns[i].type.IsNumeric()));
-      kinds_.push_back(columns[i].type.IsNumeric()                        ? Kind::kNumber
-                       : columns[i].type.storage() == StorageClass::kText ? Kind::kText
-                                                                          : Kind::kOther);
-      names_.push_back(Printable(columns[i].name));
-    }
-    return Status::Ok();
-  }
-  Status Rows(RowBatch&& batch) override {
-    const std::string null_text = NullText("NULL");
-    // Head and tail of a long result are kept, the middle is only counted.
-    const size_t head = options_.max_rows == 0 ? SIZE_MAX : (options_.max_rows + 1) / 2;
-    const size_t tail = options_.max_rows / 2;
-    std::string text;
-    for (size_t row = 0; row < batch.rows; ++row, ++rows_) {
-      // A batch may be longer than the box: no cell is made that the next ones would push out again.
-      if (options_.max_rows > 0 && head_.size() >= head && batch.rows - row > tail && tail_.size() >= tail) {
-        const size_t skip = batch.rows - row - tail;
-        row += skip;
-        rows_ += skip;
-        if (row >= batch.rows) break;
-      }
-      std::vector<std::string> cells;
-      cells.reserve(batch.columns.size());
-      for (const ColumnVector& column : batch.columns) {
-        text.clear();
-        AppendValue(column, row, null_text, &text);
-        cells.push_back(column.type.storage() == StorageClass::kText || column.IsNull(row) ? Printable(text) : text);
-      }
-      if (head_.size() < head) {
-        head_.push_back(std::move(cells));
-      } else {
-        tail_.push_back(std::move(cells));
-        if (tail_.size() > tail) tail_.pop_front();
-      }
-    }
-    return Status::Ok();
-  }
-  Status End() override {
-    if (names_.empty()) return Status::Ok();
-    const bool elided = rows_ > head_.size() + tail_.size();
-    Widths(elided);
-    Rule("┌", "┬", "┐");
-    if (options_.headers) {
-      for (size_t i = 0; i < names_.size(); ++i) Cell(i, names_[i], !framed_ && right_[i]);
-      EndRow();
-      Rule("├", "┼", "┤");
-    }
-    for (const std::vector<std::string>& cells : head_) TESSERA_TRY(Row(cells));
-    if (elided) {
-      for (size_t i = 0; i < names_.size(); ++i) Cell(i, "·", right_[i]);
-      EndRow();
-    }
-    for (const std::vector<std::string>& cells : tail_) TESSERA_TRY(Row(cells));
-    Rule("└", "┴", "┘");
-    if (elided) buffer_ += fmt::format("{} rows ({} shown)\n", rows_, head_.size() + tail_.size());
-    return TextWriter::End();
-  }
-
- private:
-  enum class Kind : uint8_t { kNumber, kText, kOther };
-
-  Status Row(const std::vector<std::string>& cells) {
-    for (size_t i = 0; i < cells.size(); ++i) Cell(i, cells[i], right_[i]);
-    EndRow();
-    return Flush();
-  }
-  void Cell(size_t column, std::string_view text, bool right) {
-    const std::string cut = CutToWidth(text, widths_[column]);
-    const std::string blanks(widths_[column] - std::min(widths_[column], DisplayWidth(cut)), ' ');
-    buffer_ += framed_ ? "│ " : column > 0 ? kGap : "";
-    if (right) buffer_ += blanks;
-    buffer_ += cut;
-    if (!right && (framed_ || column + 1 < names_.size())) buffer_ += blanks;
-    if (framed_) buffer_ += ' ';
-  }
-  void EndRow() { buffer_ += framed_ ? "│\n" : "\n"; }
-  /// Without a frame there is the one below the names only.
-  void Rule(const char* left, const char* middle, const char* right) {
-    const bool is_inner = std::string_view(left) == "├";
-    if (!framed_ && !is_inner) return;
-    for (size_t i = 0; i < widths_.size(); ++i) {
-      if (framed_) buffer_ += i == 0 ? left : middle;
-      if (!framed_ && i > 0) buffer_ += kGap;
-      for (size_t k = 0; k < widths_[i] + (framed_ ? 2 : 0); ++k) buffer_ += framed_ ? "─" : "-";
-    }
-    if (framed_) buffer_ += right;
-    buffer_ += '\n';
-  }
-  void Widths(bool elided) {
-    widths_.assign(names_.size(), elided ? 1 : 0);
-    for (size_t i = 0; i < names_.size(); ++i) {
-      for (const auto& cells : head_) widths_[i] = std::max(widths_[i], DisplayWidth(cells[i]));
-      for (const auto& cells : tail_) widths_[i] = std::max(widths_[i], DisplayWidth(cells[i]));
-      widths_[i] = std::max<size_t>(widths_[i], 1);
-    }
-    // Texts give way first, and names of columns are texts.
-    std::vector<size_t> least(names_.size(), kLeastWidth);
-    for (size_t i = 0; i < names_.size(); ++i) {
-      const int fixed = i < options_.widths.size() ? std::abs(options_.widths[i]) : 0;
-      if (fixed > 0) {
-        widths_[i] = least[i] = static_cast<size_t>(fixed);
-        kinds_[i] = Kind::kNumber;  // it stays
-        continue;
-      }
-      if (kinds_[i] != Kind::kText) least[i] = std::max(kLeastWidth, widths_[i]);
-      if (options_.headers) widths_[i] = std::max(widths_[i], DisplayWidth(names_[i]));
-    }
-    if (options_.max_width == 0 || Shrink(least)) return;
-    // Then dates and others. Numbers are never cut: half a number is a wrong one.
-    for (size_t i = 0; i < names_.size(); ++i) {
-      if (kinds_[i] == Kind::kOther) least[i] = kLeastWidth;
-    }
-    (void)Shrink(least);
-  }
-  /// The widest column gives way first. False if all have their least width, and are still too wide.
-  bool Shrink(const std::vector<size_t>& least) {
-    for (;;) {
-      size_t total = framed_ ? 1 : 0, widest = SIZE_MAX;
-      for (size_t i = 0; i < widths_.size(); ++i) {
-        total += widths_[i] + (framed_ ? 3 : i > 0 ? std::strlen(kGap) : 0);
-        if (widths_[i] > least[i] && (widest == SIZE_MAX || widths_[i] > widths_[widest])) widest = i;
-      }
-      if (total <= options_.max_width) return true;
-      if (widest == SIZE_MAX) return false;
-      --widths_[widest];
-    }
-  }
-
-  static constexpr size_t kLeastWidth = 8;
-  static constexpr const char* kGap = "  ";
-
-  const bool framed_;
-  std::vector<Kind> kinds_;
-  std::vector<std::string> names_;
-  std::vector<bool> right_;
-  std::vector<std::vector<std::string>> head_;
-  std::deque<std::vector<std::string>> tail_;
-  uint64_t rows_ = 0;
-  std::vector<size_t> widths_;
-};
-
 }  // namespace
 
 std::optional<ResultFormat> FindResultFormat(std::string_view name) {
   for (const FormatName& f : kFormats) {
+    if (name == f.name) return f.format;
+  }
+  for (const FormatName& f : kOtherNames) {
     if (name == f.name) return f.format;
   }
   return std::nullopt;
@@ -539,8 +444,15 @@ std::unique_ptr<ResultWriter> MakeResultText(const ResultTextOptions& options, T
   switch (options.format) {
     case ResultFormat::kBox:
     case ResultFormat::kColumn:
-      return std::make_unique<BoxText>(options, std::move(sink), std::move(done));
+    case ResultFormat::kTable:
+      return MakeBoxText(options, std::move(sink), std::move(done));
+    case ResultFormat::kHtml:
+      return std::make_unique<HtmlText>(options, std::move(sink), std::move(done));
+    case ResultFormat::kInsert:
+    case ResultFormat::kQuote:
+      return std::make_unique<LiteralText>(options, std::move(sink), std::move(done));
     case ResultFormat::kJson:
+    case ResultFormat::kJsonLines:
       return std::make_unique<JsonText>(options, std::move(sink), std::move(done));
     case ResultFormat::kMarkdown:
       return std::make_unique<MarkdownText>(options, std::move(sink), std::move(done));
@@ -548,6 +460,10 @@ std::unique_ptr<ResultWriter> MakeResultText(const ResultTextOptions& options, T
       return std::make_unique<LineText>(options, std::move(sink), std::move(done));
     case ResultFormat::kList:
       return std::make_unique<ListText>(options, std::move(sink), std::move(done));
+    case ResultFormat::kTrash:
+      return std::make_unique<TrashText>(options, std::move(sink), std::move(done));
+    case ResultFormat::kTsv:
+      return std::make_unique<TsvText>(options, std::move(sink), std::move(done));
     case ResultFormat::kCsv:
       break;
   }

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "base/version.h"
@@ -94,7 +95,7 @@ int Run(int argc, char** argv, Cluster* cluster) {
     PrintError(session.status());
     return session.status().code() == ErrorCode::kDevice ? kExitUsage : kExitDatabase;
   }
-  return Shell(session->get(), *line).Run();
+  return Shell(std::move(*session), *line).Run();
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "shell/exit_status.h"
 #include "shell/interrupts.h"
 #include "shell/line_editor.h"
+#include "shell/other_shells.h"
 #include "shell/statement_name.h"
 #include "shell/statistics_text.h"
 #include "tablet/files/io_error.h"
@@ -23,10 +24,15 @@
 namespace tessera {
 namespace {
 
-constexpr const char* kPrompt = "tessera> ";
-
 /// Says what is open, if a quote or a comment is.
 std::string ContinuationPrompt(std::string_view open) { return fmt::format("{:>4}...> ", open); }
+
+/// Whether a terminal may be sent colours.
+bool HasColors() {
+  const char* const off = std::getenv("NO_COLOR");
+  const char* const terminal = std::getenv("TERM");
+  return (off == nullptr || *off == 0) && terminal != nullptr && std::string_view(terminal) != "dumb";
+}
 
 bool IsBlank(std::string_view text) { return text.find_first_not_of(" \t\r\n\f\v") == std::string_view::npos; }
 
@@ -37,7 +43,8 @@ std::string HomeFile(const char* name) {
 
 }  // namespace
 
-Shell::Shell(Session* session, const CommandLine& line) : session_(session), line_(line), reports_(line) {
+Shell::Shell(std::unique_ptr<Session> session, const CommandLine& line)
+    : session_(std::move(session)), line_(line), reports_(line) {
   settings_.format = line.format;
   settings_.headers = line.headers;
   settings_.separator = line.separator;
@@ -45,6 +52,10 @@ Shell::Shell(Session* session, const CommandLine& line) : session_(session), lin
   settings_.echo = line.echo;
   settings_.timer = line.timer;
   settings_.bail = line.bail;
+  if (const char* const pager = std::getenv("PAGER"); pager != nullptr && *pager != 0) {
+    settings_.pager = true;
+    settings_.pager_command = pager;
+  }
   session_->SetProgress([this](const Progress& progress) { progress_.Update(progress); });
 }
 
@@ -52,7 +63,7 @@ Shell::~Shell() { session_->SetProgress({}); }
 
 int Shell::Run() {
   interactive_ = line_.inputs.empty() && !line_.batch && isatty(STDIN_FILENO) == 1;
-  WatchInterrupts(session_, interactive_);
+  WatchInterrupts(session_.get(), interactive_);
   Greet();
   RunStart();
   if (interactive_) {
@@ -123,17 +134,28 @@ void Shell::RunInteractive() {
   LineEditor editor(HomeFile(".tessera_history"));
   Script script;
   script.interactive = true;
+  std::string typed;  // since the first prompt of the statement
   for (;;) {
     stopped_ = false;  // an error ends the line only
     if (!Continues()) return;
     TakeInterrupt();  // a Ctrl-C that came too late for the statement before
     std::string line;
-    const std::string prompt = script.buffer.empty() ? kPrompt : ContinuationPrompt(script.end.Open(script.buffer));
+    const std::string prompt = script.buffer.empty()                ? settings_.prompt
+                               : settings_.continued_prompt.empty() ? ContinuationPrompt(script.end.Open(script.buffer))
+                                                                    : settings_.continued_prompt;
     switch (editor.Read(prompt, &line)) {
       case LineEditor::Outcome::kLine:
-        TakeLine(&script, line);
+        if (script.rows == nullptr) typed += (typed.empty() ? "" : "\n") + line;
+        if (line.find('\n') == std::string::npos) {
+          TakeLine(&script, line);
+        } else {
+          TakeLines(&script, line);  // a statement that was brought back
+        }
+        if (!script.buffer.empty()) break;
+        editor.Remember(std::exchange(typed, {}));
         break;
       case LineEditor::Outcome::kInterrupted:
+        typed.clear();
         script.buffer.clear();
         script.rows = nullptr;
         script.end = {};
@@ -189,12 +211,48 @@ bool Shell::RunDescriptor(int fd, const std::string& name) {
 void Shell::RunText(std::string_view text, const std::string& name) {
   Script script;
   script.name = name;
+  TakeLines(&script, text);
+  TakeEnd(&script);
+}
+
+void Shell::TakeLines(Script* script, std::string_view text) {
   while (!text.empty() && Continues()) {
     const size_t end = text.find('\n');
-    TakeLine(&script, text.substr(0, end));
+    TakeLine(script, text.substr(0, end));
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
   }
-  TakeEnd(&script);
+}
+
+bool Shell::TakeHabit(Script* script, std::string_view line) {
+  const bool at_start = script->buffer.empty();
+  if (!at_start && script->interactive && IsWayOut(line)) {
+    Message("The statement is not finished: it ends with a semicolon, or with Ctrl-C, which forgets it.");
+    return false;
+  }
+  const Result<Habit> habit = ReadHabit(line, at_start && script->interactive);
+  if (!habit.ok()) {
+    ReportError(habit.status(), line, script->line, *script);
+    return true;
+  }
+  switch (habit->kind) {
+    case Habit::Kind::kNone:
+      return false;
+    case Habit::Kind::kDot:
+      RunDotCommand(habit->text, *script);
+      return true;
+    case Habit::Kind::kSql:
+      if (!at_start) return false;
+      TakeLine(script, habit->text);
+      --script->line;  // it is the same one
+      return true;
+    case Habit::Kind::kForget:
+      script->buffer.clear();
+      script->end = {};
+      return true;
+    case Habit::Kind::kNothing:
+      break;
+  }
+  return true;
 }
 
 void Shell::TakeLine(Script* script, std::string_view line) {
@@ -209,17 +267,29 @@ void Shell::TakeLine(Script* script, std::string_view line) {
       RunDotCommand(line, *script);
       return;
     }
-    if (IsBlank(line)) return;
+    if (IsBlank(line) || TakeHabit(script, line)) return;
     script->buffer_line = script->line;
+  } else if (script->end.Open(script->buffer).empty() && FindRunMark(line).bytes == 0 && TakeHabit(script, line)) {
+    return;
   }
   script->buffer += line;
   script->buffer += '\n';
-  if (!script->end.IsBetweenStatements(script->buffer)) return;
+  if (!script->end.IsBetweenStatements(script->buffer) && !EndWithRunMark(script)) return;
   if (const RowForm form = FormOfRows(script->buffer); form != RowForm::kNone) {
     script->rows = std::make_unique<ScriptRows>(form, script->line);
     return;
   }
   RunBuffer(script);
+  lines_once_ = false;
+}
+
+bool Shell::EndWithRunMark(Script* script) {
+  const RunMark mark = FindRunMark(script->buffer);
+  if (mark.bytes == 0 || !script->end.Open(script->buffer).empty()) return false;
+  script->buffer.replace(script->buffer.size() - mark.bytes, mark.bytes, ";\n");
+  lines_once_ = mark.as_lines;
+  script->end = {};
+  return script->end.IsBetweenStatements(script->buffer);
 }
 
 void Shell::TakeRow(Script* script, std::string_view line) {
@@ -312,14 +382,43 @@ Status Shell::ExecuteOnce(std::string_view sql, bool prints) {
   };
   const auto done = [this](const std::string& command_tag) {
     progress_.Finish();
-    if (interactive_) Message(command_tag);
+    TellDone(command_tag);
   };
   const std::unique_ptr<ResultWriter> writer = MakeResultText(options, sink, done);
+  if (interactive_ && settings_.pager && !line_.safe) output_.StartPaging(settings_.pager_command);
   Status status = session_->Execute(sql, writer.get());
   progress_.Finish();
-  output_.StatementDone();
+  const Status written = output_.StatementDone();
+  if (status.ok()) status = written;
+  if (output_.TakeReaderGone() && !status.ok() && status.code() == ErrorCode::kCancelled) status = Status::Ok();
   if (const std::string warning = session_->TakeWarning(); !warning.empty()) Message("WARNING:  " + warning);
   return status;
+}
+
+void Shell::TellDone(const std::string& command_tag) {
+  if (interactive_) Message(command_tag);
+  if (!settings_.changes) return;
+  const size_t last = command_tag.find_last_not_of("0123456789");
+  if (last + 1 < command_tag.size() && command_tag.find(' ') != std::string::npos)
+    Message("changes: " + command_tag.substr(last + 1));
+}
+
+Status Shell::OpenDatabase(const std::string& directory) {
+  if (line_.session.cluster != nullptr) {
+    return Unsupported("ranks stay with their database", -1,
+                       "Leave, and start tessera --ranks with the other directory.");
+  }
+  SessionOptions options = line_.session;
+  options.directory = directory;
+  TESSERA_ASSIGN(std::unique_ptr<Session> session, Session::Open(options));
+  StopWatchingInterrupts();
+  session_->SetProgress({});
+  session_ = std::move(session);
+  line_.session.directory = directory;
+  session_->SetProgress([this](const Progress& progress) { progress_.Update(progress); });
+  WatchInterrupts(session_.get(), interactive_);
+  if (!directory.empty() && session_->is_new()) Message(directory + ": a new database, written at its first change");
+  return Status::Ok();
 }
 
 void Shell::RunDotCommand(std::string_view text, const Script& script) {
@@ -342,7 +441,11 @@ void Shell::ReportError(const Status& error, std::string_view sql, int line, con
     // An error without a place in a longer script: at least the statement is named.
     shown = error.At(0);
   }
-  Message(where + FormatError(shown, sql, line, settings_.sqlstates));
+  std::string text = FormatError(shown, sql, line, settings_.sqlstates);
+  constexpr std::string_view kError = "ERROR:";
+  if (text.starts_with(kError) && isatty(STDERR_FILENO) == 1 && HasColors())
+    text.replace(0, kError.size(), "\x1b[31mERROR:\x1b[0m");
+  Message(where + text);
 }
 
 void Shell::ReportTiming() const {
@@ -376,12 +479,15 @@ ResultTextOptions Shell::TextOptions() const {
   ResultTextOptions options;
   const bool terminal = output_.IsTerminal();
   options.format = settings_.format.value_or(terminal ? ResultFormat::kBox : ResultFormat::kCsv);
+  if (settings_.expanded || lines_once_) options.format = ResultFormat::kLine;
   options.null_text = settings_.null_text;
   options.headers = settings_.headers;
   options.separator = settings_.separator;
+  options.table = settings_.table;
+  options.colors = terminal && HasColors();
   options.widths = settings_.widths;
   options.max_rows = settings_.max_rows.value_or(terminal ? kTerminalRows : 0);
-  options.max_width = terminal ? output_.TerminalWidth() : 0;
+  options.max_width = settings_.max_width.value_or(terminal ? output_.TerminalWidth() : 0);
   return options;
 }
 

@@ -28,8 +28,16 @@ struct ShellSettings {
   std::optional<std::string> null_text;  ///< nullopt: the format's own
   bool headers = true;
   std::string separator;  ///< "": the format's own
+  std::string table;      ///< of .mode insert; "": table
   std::vector<int> widths;
-  std::optional<size_t> max_rows;  ///< nullopt: kTerminalRows on a terminal, else no limit
+  std::optional<size_t> max_rows;   ///< nullopt: kTerminalRows on a terminal, else no limit
+  std::optional<size_t> max_width;  ///< nullopt: the terminal's, else no limit
+  std::string prompt = "tessera> ";
+  std::string continued_prompt;  ///< "": it says what is open
+  bool pager = false;
+  std::string pager_command;  ///< "": none has been given
+  bool changes = false;       ///< rows that were changed are told
+  bool expanded = false;      ///< the format is line
   bool timer = false;
   bool echo = false;
   bool sqlstates = false;  ///< errors are shown with them
@@ -41,7 +49,9 @@ class Shell {
   /// Rows of a box on a terminal before its middle is left out.
   static constexpr size_t kTerminalRows = 40;
 
-  Shell(Session* session, const CommandLine& line);
+  static constexpr const char* kPrompt = "tessera> ";
+
+  Shell(std::unique_ptr<Session> session, const CommandLine& line);
   ~Shell();
   Shell(const Shell&) = delete;
   Shell& operator=(const Shell&) = delete;
@@ -79,6 +89,12 @@ class Shell {
 
   /// Takes one line of a script and runs what is complete.
   void TakeLine(Script* script, std::string_view line);
+  /// The lines of a text.
+  void TakeLines(Script* script, std::string_view text);
+  /// Puts a semicolon in place of \g and the like at the end of the buffer. False: there is none.
+  bool EndWithRunMark(Script* script);
+  /// What a line means that stands where no text in quotes goes on, if that is no SQL. False: it is SQL.
+  bool TakeHabit(Script* script, std::string_view line);
   /// Runs what is left at the end of a script.
   void TakeEnd(Script* script);
   /// A line behind COPY ... FROM STDIN.
@@ -87,6 +103,10 @@ class Shell {
   void RunBuffer(Script* script, ScriptRows* rows = nullptr);
   void RunStatement(std::string_view sql, int line, const Script& script, const std::string& name);
   void RunDotCommand(std::string_view text, const Script& script);
+  /// Closes the database for another; "" is one in memory. Errors: those of Session::Open, and this one stays.
+  Status OpenDatabase(const std::string& directory);
+  /// What a statement without rows says of itself.
+  void TellDone(const std::string& command_tag);
   /// Runs SQL, a query as often as --repeat and --warmup say. (Errors of what a dot command made are told without a place.)
   Status Execute(std::string_view sql, const std::string& name = {});
   /// Runs SQL once.
@@ -101,7 +121,7 @@ class Shell {
   /// Prints a message to standard error, ending the line.
   static void Message(const std::string& text);
 
-  Session* session_;
+  std::unique_ptr<Session> session_;
   CommandLine line_;
   ShellSettings settings_;
   ResultOutput output_;
@@ -111,6 +131,7 @@ class Shell {
   bool file_failed_ = false;  ///< a script could not be read
   bool stopped_ = false;      ///< by an error, with bail: all scripts that are being run, or the line at the prompt
   bool quit_ = false;
+  bool lines_once_ = false;  ///< the statement ended in \gx
   int quit_status_ = -1;     ///< of .quit N; -1 if not given
   uint64_t statements_ = 0;  ///< run, for --stats
   RunReports reports_;

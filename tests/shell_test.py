@@ -84,7 +84,8 @@ class Terminal(AnyTerminal):
     """tessera on a pseudo terminal."""
 
     def __init__(self, *arguments, columns=100, **environment):
-        environment = dict(os.environ, HOME=os.getcwd(), TERM="vt100", LC_ALL="C.UTF-8", **environment)
+        environment = {**os.environ, "HOME": os.getcwd(), "TERM": "vt100", "LC_ALL": "C.UTF-8", "NO_COLOR": "1", "PAGER": "",
+                       **environment}
         super().__init__([PROGRAM, *arguments], environment, columns)
 
 
@@ -673,6 +674,59 @@ def test_box_leaves_out_the_middle():
     equal(len(run(script=script.replace(".maxrows 4\n", ""), status=0).out.splitlines()), 104)
 
 
+def test_the_other_formats():
+    query = "SELECT 1 AS a, NULL AS b, E'x\\'y\\t<z>\\\\' AS \"c<\", true AS d, 'NaN'::double AS e"
+    for names, expected in (
+        (["table"], "+---+------+--------------+------+-----+\n"
+                    "| a | b    | c<           | d    | e   |\n"
+                    "+---+------+--------------+------+-----+\n"
+                    "| 1 | NULL | x'y\\t<z>\\ | true | NaN |\n"
+                    "+---+------+--------------+------+-----+\n"),
+        (["tsv", "tabs"], "a\tb\tc<\td\te\n1\t\tx'y\\t<z>\\\\\ttrue\tNaN\n"),
+        (["html"], "<table>\n<tr><th>a</th><th>b</th><th>c&lt;</th><th>d</th><th>e</th></tr>\n"
+                   "<tr><td>1</td><td>NULL</td><td>x'y\t&lt;z&gt;\\</td><td>true</td><td>NaN</td></tr>\n</table>\n"),
+        (["insert"], "INSERT INTO \"table\" VALUES (1, NULL, 'x''y\t<z>\\', true, 'NaN');\n"),
+        (["quote"], "'a','b','c<','d','e'\n1,NULL,'x''y\t<z>\\',true,'NaN'\n"),
+        (["jsonlines", "ndjson"], '{"a":1,"b":null,"c<":"x\'y\\t<z>\\\\","d":true,"e":"NaN"}\n'),
+        (["trash"], ""),
+    ):
+        for name in names:
+            out = run("-c", f".mode {name}", "-c", query, status=0).out
+            # (The width of a tab that is written as two characters is not what this is about.)
+            equal(re.sub(" +", " ", out.replace("-", "")), re.sub(" +", " ", expected.replace("-", "")), name)
+    # What insert writes is SQL, of many rows also those that several threads write.
+    run("db", "-c", "CREATE TABLE t AS SELECT i, 'it''s ' || i AS s FROM generate_series(1, 3000) AS g(i)", status=0)
+    write("rows.sql", "BEGIN; CREATE TABLE u (i INTEGER, s TEXT);\n" + run("db", "-c", ".mode insert u", "-c", "SELECT * FROM t ORDER BY i", status=0).out + "COMMIT;")
+    equal(read("rows.sql").count("INSERT INTO u VALUES"), 3000)
+    run("db", "-f", "rows.sql", status=0, timeout=120)
+    equal(run("db", "-c", "SELECT count(*) AS n FROM (SELECT * FROM t EXCEPT SELECT * FROM u)", "-c", "SELECT count(*) AS n FROM u", status=0).out,
+          "n\n0\nn\n3000\n")
+
+
+def test_wide_results_leave_out_columns():
+    wide = "SELECT " + ", ".join(f"{10 ** 12 + i} AS number{i}" for i in range(20))
+    with contextlib.closing(Terminal(columns=80)) as terminal:
+        terminal.expect_prompt()
+        for mode, corner in (("box", "│"), ("table", "|"), ("column", "")):
+            terminal.type(f".mode {mode}\r")
+            terminal.expect_prompt()
+            terminal.type(wide + ";\r")
+            seen = terminal.expect(r"20 columns \(\d+ shown\)")
+            shown = [line.rstrip("\r") for line in seen.splitlines() if f"{corner} number0 ".strip() in line and "…" in line and "SELECT" not in line]
+            holds(shown and len(shown[0]) <= 80 and "number19" in shown[0] and "number10" not in shown[0], seen)
+            holds("1000000000000" in seen and "1000000000019" in seen and "1000000000010" not in seen.split(";")[1], seen)
+            terminal.expect_prompt()
+        # As wide as it is, if that is wanted.
+        terminal.type(".maxwidth 0\r")
+        terminal.expect_prompt()
+        terminal.type(wide + ";\r")
+        holds("1000000000010" in terminal.expect_prompt().split(";")[1], "all columns")
+        terminal.type(CTRL_D)
+        equal(terminal.leave(), 0)
+    # To no terminal all are written.
+    holds("1000000000010" in run("-box", "-c", wide, status=0).out, "all columns")
+
+
 def test_widths():
     out = run(script=".mode box\n.width 4 -6\nSELECT 'abcdefgh' AS a, 'x' AS b;\n", status=0).out
     holds("│ abc… │      x │" in out, out)
@@ -854,9 +908,78 @@ def test_dot_command_misuse():
     )
     equal(answer.out, "a\n1\n")
     holds("Perhaps you meant .tables" in answer.err, answer)
-    holds("box, column, csv, json, line, list, markdown" in answer.err, answer)
+    holds("box, column, csv, html, insert, json, jsonlines, line, list, markdown, quote, table, trash, tsv" in answer.err, answer)
     holds("neither on nor off" in answer.err and "Usage: .read FILE" in answer.err, answer)
     equal(answer.err.count("ERROR:"), 7)
+
+
+def test_dump():
+    script = """CREATE SCHEMA s;
+CREATE TYPE mood AS ENUM ('sad', 'it''s ok');
+CREATE TABLE t (id INTEGER GENERATED ALWAYS AS IDENTITY PRIMARY KEY, "T ext" TEXT, d DECIMAL(10,2), f DOUBLE, b BYTEA, o BOOLEAN,
+  day DATE, at TIMESTAMPTZ, m mood, twice INTEGER GENERATED ALWAYS AS (id * 2) STORED);
+CREATE TABLE s.u (id INTEGER REFERENCES t (id) ON DELETE CASCADE, v INTERVAL);
+INSERT INTO t ("T ext", d, f, b, o, day, at, m) VALUES ('it''s
+;two', 1.50, 'NaN', '\\x00ff', true, '2000-01-02', '2000-01-02 03:04:05+02', 'it''s ok'), (NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL), ('', -0.01, 1e300, '', false, 'infinity'::date, NULL, 'sad');
+INSERT INTO s.u VALUES (2, '1 month 2 days'), (NULL, NULL);
+CREATE VIEW v AS SELECT id FROM t;
+CREATE SEQUENCE q START 5;
+SELECT nextval('q');
+"""
+    script = script.replace(", 'infinity'::date", ", '9999-12-31'")
+    run("db", script=script, status=0)
+    run("db", "-c", "INSERT INTO s.u SELECT 1, NULL FROM range(450)", status=0)
+    dump = run("db", "-c", ".dump", status=0).out
+    run("copy", script=dump, status=0)
+    equal(run("copy", "-c", ".dump", status=0).out, dump)
+    for query in ("SELECT * FROM t ORDER BY id", "SELECT id, v, count(*) FROM s.u GROUP BY ALL ORDER BY ALL", "SELECT nextval('q') AS n", "SELECT * FROM v ORDER BY id"):
+        equal(run("copy", "-c", query, status=0).out, run("db", "-c", query, status=0).out)
+    # Tables that match; what others may see of it is one transaction.
+    equal(run("copy", "-c", ".dump v*", status=0).out, "BEGIN;\nCREATE VIEW v AS\nSELECT id FROM t;\nCOMMIT;\n")
+    holds("does not exist" in run("copy", "-c", ".dump absent", status=1).err, "no such table")
+    # A transaction that is open stays so, with what it has changed.
+    out = run("copy", "-c", "BEGIN; CREATE TABLE n AS SELECT 1 AS x", "-c", ".dump n", "-c", "ROLLBACK", status=0).out
+    equal(out, "BEGIN;\nCREATE TABLE n (\n  x INTEGER\n);\nINSERT INTO n (x) VALUES\n(1);\nCOMMIT;\n")
+
+
+def test_open():
+    run("one", "-c", "CREATE TABLE t AS SELECT 1 AS x", status=0)
+    run("two", "-c", "CREATE TABLE t AS SELECT 2 AS x", status=0)
+    write("file", "")
+    answer = run("--no-bail", "one", status=1, script="SELECT x FROM t;\n.open two\nSELECT x FROM t;\n.open file\nSELECT x FROM t;\nBEGIN;\nDELETE FROM t;\n"
+                 ".open one\nSELECT x FROM t;\n.open\nSELECT x FROM t;\n.open :memory:\n.tables\n.open three\nCREATE TABLE n (x INTEGER);\n")
+    equal(answer.out, "x\n1\nx\n2\nx\n2\nx\n1\n")
+    holds("file" in answer.err and "three: a new database" in answer.err, answer)
+    equal(run("two", "-c", "SELECT x FROM t", status=0).out, "x\n2\n")
+    equal(run("three", "-c", ".tables", status=0).out, "n\n")
+
+
+def test_what_the_shell_shows_of_itself():
+    out = run("db", "-c", ".mode insert t", "-c", ".timer off", "-c", ".output x.txt", "-c", ".show", "-c", ".output", "-c", ".show", status=0).out
+    holds(" mode: insert t\n" in out and " output: standard output\n" in out and " output: x.txt\n" in read("x.txt"), out)
+    out = run("db", "-c", "BEGIN", "-c", ".status", status=0).out
+    holds("database: db\n" in out and "transaction: open\n" in out, out)
+    equal(run("-c", ".print 'two  words' and three", status=0).out, "two  words and three\n")
+    answer = run(script=".changes on\nCREATE TABLE t (x INTEGER);\nINSERT INTO t VALUES (1), (2);\nDELETE FROM t WHERE x = 1;\n", status=0)
+    equal(answer.err, "changes: 2\nchanges: 1\n")
+    os.mkdir("folder")
+    write("folder/a.sql", "SELECT 1 AS a;\n")
+    equal(run("-c", ".cd folder", "-c", ".read a.sql", status=0).out, "a\n1\n")
+    holds("HINT:  Enter .open with its whole name" in run("db", "-c", ".cd folder", status=1).err, "a relative name")
+    run(os.path.abspath("db"), "-c", ".cd folder", "-c", "CREATE TABLE here (x INTEGER)", status=0)
+    equal(run("db", "-c", ".tables", status=0).out, "here\n")
+
+
+def test_safe():
+    write("a.csv", "x\n1\n")
+    for command in (".read a.csv", ".output a.csv", ".once a.csv", ".output |cat", ".shell true", ".system true", ".open a", ".cd /", ".import a.csv t",
+                    ".backup b", ".save b", ".pager on", "\\! true", "\\i a.csv"):
+        answer = run("--safe", "-c", command, status=1)
+        holds("is refused by --safe" in answer.err, answer)
+    for statement in ("SELECT * FROM 'a.csv'", "COPY (SELECT 1) TO 'b.csv'", "EXPORT DATABASE 'e'"):
+        run("--safe", "-c", statement, status=1)
+    equal(run("--safe", "-c", "SELECT 1 AS a", status=0).out, "a\n1\n")
+    equal(os.listdir("."), ["a.csv"])
 
 
 def test_output_goes_to_files():
@@ -1430,6 +1553,139 @@ def test_history_and_resource_file():
         equal(terminal.leave(), 0)
     # Only people get what is in the resource file.
     equal(run("-box", "-c", "SELECT 1 AS a", status=0).out[0], "┌")
+
+
+def test_history_is_by_statement():
+    up = b"\x1b[A"
+    with contextlib.closing(Terminal()) as terminal:
+        terminal.expect_prompt()
+        for line in ("SELECT 'a', -- one", "  2 AS two,"):
+            terminal.type(line + "\r")
+            terminal.expect(r"\.\.\.> $")
+        terminal.type("3 AS \"many lines\";\r")
+        terminal.expect("│          3 │")
+        terminal.expect_prompt()
+        terminal.type(".print dot\r")
+        terminal.expect_prompt()
+        # What Ctrl-C made void is not kept, and rows of a COPY are not.
+        terminal.type("SELECT 'void'\r")
+        terminal.expect(r"\.\.\.> $")
+        terminal.type(CTRL_C)
+        terminal.expect_prompt()
+        for keys in (up + up, up):
+            terminal.type(keys + b"\r")
+            terminal.expect("│          3 │")
+            terminal.expect_prompt()
+        terminal.type(CTRL_D)
+        equal(terminal.leave(), 0)
+    with contextlib.closing(Terminal()) as terminal:  # and from the file
+        terminal.expect_prompt()
+        terminal.type(up + b"\r")
+        terminal.expect("│          3 │")
+        terminal.expect_prompt()
+        terminal.type(CTRL_D)
+        equal(terminal.leave(), 0)
+
+
+def test_words_without_a_dot():
+    run("db", "-c", "CREATE TABLE t (x INTEGER PRIMARY KEY); CREATE VIEW v AS SELECT x FROM t; CREATE SCHEMA s; CREATE TABLE s.u (y INTEGER)", status=0)
+    with contextlib.closing(Terminal("db")) as terminal:
+        terminal.expect_prompt()
+        for typed, expected in (
+            ("help", r"\.tables "), ("HELP;", r"\.tables "), ("\\?", r"\.tables "),
+            ("\\d", "│ v +│ view +│"), ("\\dt", "│ s +│ u +│"), ("\\dv", "│ v +│"), ("\\dn", "│ s  +│"), ("\\d t", "t_pkey"),
+            ("\\di", "t_pkey"), ("\\d+ s.u", "│ y +│ INTEGER"), ("\\dt u*", "│ u +│"), ("\\df bit_l*", "bit_length"), ("\\l", "main"),
+            ("\\timing", "timer is on"), ("\\timing off", "> $"), ("\\x", "expanded is on"), ("SELECT 1 AS one;", "one = 1"),
+            ("\\x", "expanded is off"), ("SELECT 1 AS one \\gx", "one = 1"), ("SELECT 1 AS one \\g", "│   1 │"), ("SELECT 2 AS two\\G", "two = 2"),
+            ("\\copy (SELECT 7) to 'x.csv'", "COPY 1"), ("\\! echo a command", "\na command"), ("\\echo some words", "\nsome words"),
+            ("\\e", "HINT:  The arrow that points up"), ("\\nonsense", r'unknown command "\\nonsense"\r\nHINT:  Enter \.help'),
+            ("\\.", "there is none"), ("\\r", "> $"), ("\\restrict abc", "> $"),
+        ):
+            terminal.type(typed + "\r")
+            terminal.expect(r"\r\n" if expected == "> $" else expected)
+            terminal.expect_prompt()
+        # In the middle of a statement.
+        terminal.type("SELECT 3\r")
+        terminal.expect(r"\.\.\.> $")
+        terminal.type("exit\r")
+        terminal.expect("not finished: it ends with a semicolon")
+        terminal.expect(r"\.\.\.> $")
+        terminal.type("\\g\r")
+        terminal.expect("│    3 │")
+        terminal.expect_prompt()
+        terminal.type("SELECT 4\r")
+        terminal.expect(r"\.\.\.> $")
+        terminal.type("\\r\r")
+        terminal.expect_prompt()
+        terminal.type("SELECT '\r")
+        terminal.expect(r"'\.\.\.> $")
+        terminal.type("\\q' AS \"in quotes\";\r")
+        terminal.expect(r"│ \\n\\q +│")
+        terminal.expect_prompt()
+        terminal.type("quit\r")
+        equal(terminal.leave(), 0)
+    equal(read("x.csv"), "7\n")
+    for leave in ("exit", "EXIT;", "\\q", "\\quit", " quit ;"):
+        with contextlib.closing(Terminal()) as terminal:
+            terminal.expect_prompt()
+            terminal.type(leave + "\r")
+            equal(terminal.leave(), 0, leave)
+    # In a script words are SQL, but psql's commands are known.
+    equal(run(script="\\timing off\n\\x\nSELECT 1 AS a;\n\\q\nSELECT 2;\n", status=0).out, "a = 1\n")
+    holds("syntax error" in run(script="SELECT 1 AS a;\nexit\n", status=1).err, "a word in a script")
+
+
+def test_results_go_to_commands():
+    equal(run(script=".once |cat -n\nSELECT 1 AS a;\nSELECT 2 AS a;\n.output | tr a b\nSELECT 3 AS a;\n.output\n.shell echo end\n", status=0).out,
+          "     1\ta\n     2\t1\na\n2\nb\n3\nend\n")
+    # One that stops reading ends the statement, and not the script.
+    started = time.monotonic()
+    answer = run(script=".once |head -2\nSELECT i FROM generate_series(1, 500000000000) AS s(i);\nSELECT 2 AS a;\n", status=0)
+    equal((answer.out, answer.err), ("i\n1\na\n2\n", ""))
+    holds(time.monotonic() - started < 20, "the statement goes on")
+    answer = run(script=".shell exit 3\nSELECT 2 AS a;\n", status=0)
+    equal((answer.out, answer.err), ("a\n2\n", "The command ended with status 3.\n"))
+
+
+def test_a_pager_shows_what_is_longer_than_the_window():
+    write("pager", "#!/bin/sh\nsed 's/^/paged: /'\n")
+    os.chmod("pager", 0o755)
+    with contextlib.closing(Terminal(PAGER=os.path.abspath("pager"))) as terminal:
+        terminal.expect_prompt()
+        terminal.type(".mode csv\r")
+        terminal.expect_prompt()
+        for line in ("SELECT i FROM range(100) AS r(i);", "SELECT repeat('x', 10000) AS i;"):
+            terminal.type(line + "\r")
+            terminal.expect("paged: i\r\n")
+            terminal.expect("paged: (99|x+)\r\n")
+            terminal.expect_prompt()
+        terminal.type("SELECT i FROM range(10) AS r(i);\r")
+        terminal.expect(r"\r\ni\r\n0\r\n")
+        terminal.expect_prompt()
+        # A person who leaves the pager has seen enough.
+        terminal.type(".pager head -3\r")
+        terminal.expect_prompt()
+        terminal.type("SELECT i FROM generate_series(1, 500000000000) AS s(i);\r")
+        seen = terminal.expect_prompt()
+        holds("2\r\n" in seen and "3\r\n" not in seen and "ERROR" not in seen, seen)
+        terminal.type(".pager off\r")
+        terminal.expect_prompt()
+        terminal.type("SELECT i FROM range(100) AS r(i);\r")
+        terminal.expect(r"\r\n99\r\n")
+        terminal.expect_prompt()
+        terminal.type(CTRL_D)
+        equal(terminal.leave(), 0)
+
+
+def test_colors_of_errors_and_nulls():
+    for environment, error, null in (({"NO_COLOR": ""}, "\x1b[31mERROR:\x1b[0m  ", "\x1b[2mNULL\x1b[0m"),
+                                     ({"NO_COLOR": "1"}, "ERROR:  ", "NULL"),
+                                     ({"NO_COLOR": "", "TERM": "dumb"}, "ERROR:  ", "NULL")):
+        with contextlib.closing(Terminal("--no-bail", "-c", "SELECT nothing", "-c", "SELECT NULL AS a, 'NULL' AS b", **environment)) as terminal:
+            terminal.expect(re.escape(error + 'column "nothing"'))
+            terminal.expect(re.escape(f"│ {null} │ NULL │"))
+            equal(terminal.leave(), 1)
+    holds("\x1b" not in run("-box", "-c", "SELECT NULL AS a", environment={"NO_COLOR": ""}).out, "colours without a terminal")
 
 
 def test_long_results_fit_the_terminal():

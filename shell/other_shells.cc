@@ -1,0 +1,164 @@
+#include "shell/other_shells.h"
+
+#include <algorithm>
+#include <cctype>
+
+namespace tessera {
+namespace {
+
+using Kind = Habit::Kind;
+
+constexpr BackslashCommand kCommands[] = {
+    {"!", Kind::kDot, ".shell"},
+    {"?", Kind::kDot, ".help"},
+    {"C", Kind::kNone, "Results have no title here; .print TEXT prints one."},
+    {"H", Kind::kDot, ".mode html"},
+    {"a", Kind::kNone, "Enter .mode list, or .mode box."},
+    {"c", Kind::kDot, ".open"},
+    {"cd", Kind::kDot, ".cd"},
+    {"connect", Kind::kDot, ".open"},
+    {"conninfo", Kind::kDot, ".databases"},
+    {"copy", Kind::kSql, "COPY"},
+    {"copyright", Kind::kDot, ".version"},
+    {"crosstabview", Kind::kNone, "Write PIVOT: SQL.md has it."},
+    {"d", Kind::kDot, ".describe"},
+    {"dT", Kind::kDot, ".list types"},
+    {"db", Kind::kNone, "There are no tablespaces: a database is one directory, see .databases."},
+    {"df", Kind::kDot, ".list functions"},
+    {"dg", Kind::kNone, "Roles are those of a server: see --roles in tessera --help."},
+    {"di", Kind::kDot, ".indexes"},
+    {"dm", Kind::kDot, ".list matviews"},
+    {"dn", Kind::kDot, ".list schemas"},
+    {"dp", Kind::kNone, "Privileges are those of a server's roles: see --roles in tessera --help."},
+    {"ds", Kind::kDot, ".list sequences"},
+    {"dt", Kind::kDot, ".list tables"},
+    {"du", Kind::kNone, "Roles are those of a server: see --roles in tessera --help."},
+    {"dv", Kind::kDot, ".list views"},
+    {"dx", Kind::kNone, "There are no extensions."},
+    {"e", Kind::kNone, "The arrow that points up brings a statement back; .read FILE runs what an editor wrote."},
+    {"echo", Kind::kDot, ".print"},
+    {"encoding", Kind::kNone, "Texts are UTF-8."},
+    {"f", Kind::kDot, ".separator"},
+    {"G", Kind::kNone, "It runs the statement that it ends."},
+    {"g", Kind::kNone, "It runs the statement that it ends, as a semicolon does."},
+    {"gdesc", Kind::kNone, "Write DESCRIBE before the query."},
+    {"gexec", Kind::kNone, "Write the statements to a file with .once FILE, and run it with .read FILE."},
+    {"gset", Kind::kNone, "There are no variables: use a subquery, or CREATE TEMP TABLE."},
+    {"gx", Kind::kNone, "It runs the statement that it ends, and shows its rows in lines."},
+    {"h", Kind::kNone, "SQL.md is the reference of statements; .help lists the commands of the shell."},
+    {"help", Kind::kDot, ".help"},
+    {"i", Kind::kDot, ".read"},
+    {"if", Kind::kNone, "Scripts have no conditions: use CREATE ... IF NOT EXISTS, or a shell around tessera."},
+    {"include", Kind::kDot, ".read"},
+    {"ir", Kind::kDot, ".read"},
+    {"l", Kind::kDot, ".databases"},
+    {"list", Kind::kDot, ".databases"},
+    {"o", Kind::kDot, ".output"},
+    {"out", Kind::kDot, ".output"},
+    {"p", Kind::kNone, "What was typed is on the screen; the arrow that points up brings a statement back."},
+    {"password", Kind::kNone, "Passwords are those of a server's roles: see --role in tessera --help."},
+    {"prompt", Kind::kNone, "There are no variables: use a shell around tessera."},
+    {"pset", Kind::kNone, "Enter .mode, .nullvalue, .headers, .separator, .width or .pager; .show shows them."},
+    {"q", Kind::kDot, ".quit"},
+    {"qecho", Kind::kDot, ".print"},
+    {"quit", Kind::kDot, ".quit"},
+    {"r", Kind::kForget, "forgets what was typed of a statement"},
+    {"reset", Kind::kForget, "forgets what was typed of a statement"},
+    {"restrict", Kind::kNothing, "nothing: pg_dump writes it, against commands that stand in data"},
+    {"s", Kind::kNone, "Statements that were typed are in ~/.tessera_history."},
+    {"set", Kind::kNone,
+     "There are no variables; SET name = value changes a setting, and .bail on ends scripts at errors."},
+    {"t", Kind::kDot, ".headers toggle"},
+    {"timing", Kind::kDot, ".timer toggle"},
+    {"unrestrict", Kind::kNothing, "nothing, as restrict"},
+    {"unset", Kind::kNone, "There are no variables; RESET name sets a setting back."},
+    {"w", Kind::kNone, "Statements that were typed are in ~/.tessera_history."},
+    {"watch", Kind::kNone, "Use watch, outside: watch tessera DATABASE 'SELECT ...'"},
+    {"x", Kind::kDot, ".expanded toggle"},
+    {"z", Kind::kNone, "Privileges are those of a server's roles: see --roles in tessera --help."},
+};
+
+std::string_view Trimmed(std::string_view text, std::string_view blanks) {
+  const size_t begin = text.find_first_not_of(blanks);
+  return begin == std::string_view::npos ? std::string_view()
+                                         : text.substr(begin, text.find_last_not_of(blanks) - begin + 1);
+}
+
+std::string LowerWord(std::string_view line) {
+  std::string word(Trimmed(line, " \t\r\n;"));
+  std::ranges::transform(word, word.begin(), [](unsigned char c) { return std::tolower(c); });
+  return word;
+}
+
+const BackslashCommand* Find(std::string_view name) {
+  const auto* const at = std::ranges::find(kCommands, name, [](const BackslashCommand& c) { return c.name; });
+  return at == std::end(kCommands) ? nullptr : at;
+}
+
+/// psql's + asks for more of what is listed, its S for the system's own.
+const BackslashCommand* FindWithMarks(std::string_view name) {
+  const BackslashCommand* command = Find(name);
+  while (command == nullptr && name.size() > 1 && (name.back() == '+' || name.back() == 'S')) {
+    name.remove_suffix(1);
+    command = Find(name);
+  }
+  return command;
+}
+
+Result<Habit> ReadBackslash(std::string_view line) {
+  const size_t end = std::min(line.find_first_of(" \t;", 1), line.size());
+  // \!ls and \?options need no blank.
+  const size_t name_end = line.size() > 1 && (line[1] == '!' || line[1] == '?') ? 2 : end;
+  const std::string_view name = line.substr(1, name_end - 1);
+  std::string_view rest = Trimmed(line.substr(name_end), " \t\r");
+  if (name == ".") return SqlError("\\. ends the rows of COPY ... FROM STDIN, and there is none");
+  const BackslashCommand* const command = FindWithMarks(name);
+  if (command == nullptr || command->kind == Kind::kNone) {
+    return SqlError((command == nullptr ? "unknown command \"\\" : "there is no \\") + std::string(name) +
+                        (command == nullptr ? "\"" : ""),
+                    -1, command == nullptr ? "Enter .help for the list of commands." : command->text);
+  }
+  if (command->kind == Kind::kSql) {
+    return Habit{Kind::kSql, command->text + (" " + std::string(rest)) + (rest.ends_with(';') ? "" : ";")};
+  }
+  if (command->kind != Kind::kDot) return Habit{command->kind, {}};
+  if (name_end == end) rest = Trimmed(rest, "; \t");
+  std::string text = command->text;
+  if (!rest.empty()) {
+    if (text.ends_with(" toggle")) text.erase(text.rfind(' '));
+    text += " " + std::string(rest);
+  }
+  // What .describe and .databases of psql's fingers take is none of ours.
+  if (text.starts_with(".databases")) text = ".databases";
+  return Habit{Kind::kDot, std::move(text)};
+}
+
+}  // namespace
+
+std::span<const BackslashCommand> BackslashCommands() { return kCommands; }
+
+Result<Habit> ReadHabit(std::string_view line, bool words) {
+  const std::string_view text = Trimmed(line, " \t\r\n");
+  if (text.starts_with('\\')) return ReadBackslash(text);
+  if (!words) return Habit{};
+  const std::string word = LowerWord(text);
+  if (word == "help" || word == "?") return Habit{Kind::kDot, ".help"};
+  if (word == "exit" || word == "quit") return Habit{Kind::kDot, ".quit"};
+  return Habit{};
+}
+
+bool IsWayOut(std::string_view line) {
+  const std::string word = LowerWord(line);
+  return word == "help" || word == "exit" || word == "quit";
+}
+
+RunMark FindRunMark(std::string_view line) {
+  const std::string_view text = Trimmed(line, " \t\r\n");
+  for (const std::string_view mark : {"\\gx", "\\G", "\\g"}) {
+    if (text.ends_with(mark))
+      return {line.size() - static_cast<size_t>(text.data() + text.size() - mark.size() - line.data()), mark != "\\g"};
+  }
+  return {};
+}
+
+}  // namespace tessera
