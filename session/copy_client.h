@@ -15,6 +15,8 @@ namespace tessera {
 class CopyClient {
  public:
   virtual ~CopyClient() = default;
+  /// What messages call the rows that it gives.
+  virtual const char* rows_name() const { return "the client's rows"; }
   /// Asks for rows of that number of columns. REQUIRES: before Read.
   virtual Status BeginRead(size_t columns) = 0;
   /// The next bytes; false: that was all. Errors: the client ends the COPY, or is gone; kCancelled.

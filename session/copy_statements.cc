@@ -100,7 +100,7 @@ Result<CopySource> OpenSource(const SessionState& state, const Statement& statem
   source.file = statement.file;
   if (statement.file.empty() && state.options.copy_client != nullptr) {
     TESSERA_ASSIGN(source.spool, SpoolClient(state.options.copy_client, statement));
-    source.name = "the client's rows";
+    source.name = state.options.copy_client->rows_name();
   } else if (statement.file.empty()) {
     if (!state.options.standard_input_is_free) {
       return SqlError("COPY FROM STDIN cannot read standard input: the statements come from there", -1,

@@ -525,6 +525,7 @@ Result<StatementDescription> Session::Describe(std::string_view sql, std::vector
 Result<uint64_t> Session::Register(const std::string& name, FileReader* rows) { return impl_->Register(name, rows); }
 bool Session::in_transaction() const { return impl_->state().transaction.is_open; }
 void Session::Cancel() { impl_->Cancel(); }
+void Session::SetCopyClient(CopyClient* client) { impl_->state().options.copy_client = client; }
 void Session::SetProgress(std::function<void(const Progress&)> progress) {
   impl_->state().progress = std::move(progress);
 }

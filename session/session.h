@@ -155,6 +155,9 @@ class Session {
   /// Async-signal-safe. No effect if none runs.
   void Cancel();
 
+  /// Where COPY FROM STDIN and TO STDOUT go from now on; it outlives its use. nullptr: the standard streams.
+  void SetCopyClient(CopyClient* client);
+
   /// `progress` is told how far the running statement is; it may be empty. It is called from any thread, also while
   /// another call runs.
   void SetProgress(std::function<void(const Progress&)> progress);

@@ -275,8 +275,8 @@ void Shell::TakeLine(Script* script, std::string_view line) {
   script->buffer += line;
   script->buffer += '\n';
   if (!script->end.IsBetweenStatements(script->buffer) && !EndWithRunMark(script)) return;
-  if (const RowForm form = FormOfRows(script->buffer); form != RowForm::kNone) {
-    script->rows = std::make_unique<ScriptRows>(form, script->line);
+  if (TakesRows(script->buffer)) {
+    script->rows = std::make_unique<ScriptRows>(script->line);
     return;
   }
   RunBuffer(script);
@@ -331,13 +331,10 @@ void Shell::RunBuffer(Script* script, ScriptRows* rows) {
     std::string name = std::exchange(script->next, {});
     if (name.empty()) name = NameOfScript(script->name);
     const int line = script->buffer_line + statement.line - 1;
-    if (rows == nullptr || &statement != &statements.back()) {
-      RunStatement(statement.sql, line, *script, name);
-    } else if (const Result<std::string> copy = rows->Statement(statement.sql); copy.ok()) {
-      RunStatement(*copy, line, *script, name);
-    } else {
-      ReportError(copy.status(), statement.sql, line, *script);
-    }
+    const bool reads = rows != nullptr && &statement == &statements.back();
+    if (reads) session_->SetCopyClient(rows);
+    RunStatement(statement.sql, line, *script, name);
+    if (reads) session_->SetCopyClient(nullptr);
     if (interactive_ && PendingInterrupt() != 0) return;  // Ctrl-C means the rest of the line too
   }
   NameInComment(std::string_view(text).substr(end), &script->next);

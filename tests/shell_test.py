@@ -1060,6 +1060,64 @@ def test_copy_through_standard_streams():
     holds("-c" in answer.err, answer)
 
 
+def test_rows_of_copy_in_a_script():
+    write("c.sql", """CREATE TABLE t (x INTEGER, s TEXT);
+COPY t (x, s) FROM stdin;
+1\ta\\tb
+2\t\\N
+\\.
+COPY t FROM STDIN (FORMAT text);
+3\tc,d
+\\.
+COPY t FROM STDIN WITH (FORMAT 'text', DELIMITER '|', NULL 'nil');
+4|nil
+5|"q"
+\\.
+COPY t FROM STDIN (FORMAT csv, HEADER);
+x,s
+6,"a,b"
+\\.
+COPY t FROM STDIN WITH CSV;
+7,
+\\.
+copy t from stdin with delimiter '|' null '';
+8|
+9|x
+\\.
+COPY t FROM STDIN;
+\\.
+SELECT * FROM t ORDER BY x;
+COPY t FROM STDIN (FORMAT text);
+10\tten
+x\t1
+\\.
+COPY t FROM STDIN (FORMAT text, QUOTE '"');
+11\televen
+\\.
+SELECT count(*) AS n FROM t;
+""")
+    answer = run("--no-bail", "-f", "c.sql", status=1)
+    equal(answer.out, 'x,s\n1,a\tb\n2,\n3,"c,d"\n4,\n5,"""q"""\n6,"a,b"\n7,\n8,\n9,x\nn\n9\n')
+    holds('c.sql:27: ERROR:  the rows of the script, line 2, column "x": invalid input syntax' in answer.err, answer)
+    holds("c.sql:31: ERROR:  COPY quote and escape are for the csv format only" in answer.err and answer.err.count("ERROR:") == 2, answer)
+    equal(run(script=read("c.sql"), status=1).out, answer.out[: answer.out.index("n\n9")])
+    # At the prompt, too, where an empty line is a row.
+    with contextlib.closing(Terminal()) as terminal:
+        terminal.expect_prompt()
+        terminal.type("CREATE TABLE t (s TEXT);\r")
+        terminal.expect_prompt()
+        terminal.type("COPY t FROM STDIN;\r")
+        for line in ("a", "", "c"):
+            terminal.expect(r"\.\.\.> $")
+            terminal.type(line + "\r")
+        terminal.expect(r"\.\.\.> $")
+        terminal.type("\\.\r")
+        terminal.expect("COPY 3")
+        terminal.expect_prompt()
+        terminal.type(CTRL_D)
+        equal(terminal.leave(), 0)
+
+
 def test_import():
     write("t.csv", "x|s\n1|one\n2|two\n")
     equal(
