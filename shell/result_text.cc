@@ -429,6 +429,13 @@ const char* ResultFormatName(ResultFormat format) {
   return "?";
 }
 
+std::vector<std::string> ResultFormatWords() {
+  std::vector<std::string> words;
+  for (const FormatName& f : kFormats) words.emplace_back(f.name);
+  for (const FormatName& f : kOtherNames) words.emplace_back(f.name);
+  return words;
+}
+
 std::string ResultFormatNames() {
   std::string out;
   for (const FormatName& f : kFormats) out += (out.empty() ? "" : ", ") + std::string(f.name);

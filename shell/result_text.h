@@ -39,6 +39,8 @@ namespace tessera {
 /// The format of that name, or of one that sqlite3 or duckdb gives it; nullopt if there is none.
 std::optional<ResultFormat> FindResultFormat(std::string_view name);
 const char* ResultFormatName(ResultFormat format);
+/// All names, also those of other shells.
+std::vector<std::string> ResultFormatWords();
 /// "box, column, csv, ..."
 std::string ResultFormatNames();
 

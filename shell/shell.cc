@@ -12,6 +12,7 @@
 
 #include "base/version.h"
 #include "compiler/compiler.h"
+#include "shell/completion.h"
 #include "shell/dot_commands.h"
 #include "shell/exit_status.h"
 #include "shell/interrupts.h"
@@ -134,6 +135,13 @@ void Shell::RunInteractive() {
   LineEditor editor(HomeFile(".tessera_history"));
   Script script;
   script.interactive = true;
+  editor.SetCompleter([this, &script](std::string_view text) {
+    CompletionNames names;
+    names.dot_commands = DotCommands::Names();
+    if (const Result<std::shared_ptr<const Snapshot>> tables = session_->Tables(); tables.ok())
+      names.snapshot = *tables;
+    return Complete(names, script.buffer, text);
+  });
   std::string typed;  // since the first prompt of the statement
   for (;;) {
     stopped_ = false;  // an error ends the line only

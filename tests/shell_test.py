@@ -1645,6 +1645,62 @@ def test_history_is_by_statement():
         equal(terminal.leave(), 0)
 
 
+def test_tab_completes():
+    run("db", "-c", 'CREATE TABLE sales (amount INTEGER, "Ärger" TEXT); CREATE TABLE salaries (x INTEGER); CREATE SCHEMA far; CREATE TABLE far.away (z INTEGER);'
+        "CREATE VIEW totals AS SELECT amount AS total_amount FROM sales", status=0)
+    write("data.csv", "x\n1\n")
+    os.mkdir("folder")
+    write("folder/one.sql", "SELECT 11 AS one;\n")
+    with contextlib.closing(Terminal("db", columns=120)) as terminal:
+        terminal.expect_prompt()
+        for typed, expected in (
+            ("SEL", "SELECT "), ("sel", "select "), ("SELECT amou", "SELECT amount "), ("SELECT 1 FROM tot", "SELECT 1 FROM totals "),
+            ("SELECT 1 FROM sal", None), ("SELECT 1 FROM sale", "SELECT 1 FROM sales "), ("SELECT 1 FROM sales WHERE tot", None),
+            ("SELECT 1 FROM totals WHERE total_", "SELECT 1 FROM totals WHERE total_amount "), ("SELECT 1 FROM sales AS s WHERE s.a", "SELECT 1 FROM sales AS s WHERE s.amount "),
+            ('SELECT Är', 'SELECT "Ärger" '), ("SELECT * FROM far.", "SELECT * FROM far.away "), ("SELECT bit_le", "SELECT bit_length("),
+            ("SET statement_t", "SET statement_timeout "), ("RESET prog", "RESET program_cache "), ("SELECT * FROM 'da", "SELECT * FROM 'data.csv'"),
+            ("SELECT * FROM 'fo", "SELECT * FROM 'folder/"), ("SELECT * FROM 'folder/", "SELECT * FROM 'folder/one.sql'"), (".mod", ".mode "), (".mode ht", ".mode html "), (".mode nd", ".mode ndjson "),
+            (".read folder/o", ".read folder/one.sql "), (".schema tot", ".schema totals "), (".help timer", ".help timer "), ("\\tim", "\\timing "), ("\\d tot", "\\d totals "),
+            ("SELECT 'in a text', sale", None), ("SELECT 1; SEL", "SELECT 1; SELECT "), ("xyzzy", None),
+        ):
+            terminal.type(typed)
+            terminal.expect(re.escape(typed[-3:]))
+            terminal.type("\t")
+            if expected is not None:
+                # (A blank is a movement of the cursor.)
+                terminal.expect(re.escape(expected[len(typed):].strip()))
+            terminal.type(CTRL_C)
+            terminal.expect_prompt()
+        # All that fit, if there are several, and the statement goes on.
+        terminal.type("SELECT regexp_c")
+        terminal.expect("regexp_c")
+        terminal.type("\t")
+        terminal.expect("ount\\(")
+        terminal.type("'aaa', 'a') AS n FROM sal")
+        terminal.expect("FROM sal")
+        terminal.type("\t")
+        terminal.expect(r"\r\nsalaries +sales\r\n")
+        terminal.type("\t")
+        terminal.expect(r"\r\nsalaries +sales\r\n")
+        terminal.type("es LIMIT 0;\r")
+        terminal.expect("│ n │")
+        terminal.expect_prompt()
+        # On a later line of a statement, and what is pasted.
+        terminal.type("SELECT 1 FROM sales AS s\r")
+        terminal.expect(r"\.\.\.> $")
+        terminal.type("WHERE s.amo")
+        terminal.expect("s.amo")
+        terminal.type("\t")
+        terminal.expect("unt ")
+        terminal.type(CTRL_C)
+        terminal.expect_prompt()
+        terminal.type("SELECT\t5 AS\tfive;\r")
+        terminal.expect("│    5 │")
+        terminal.expect_prompt()
+        terminal.type(CTRL_D)
+        equal(terminal.leave(), 0)
+
+
 def test_words_without_a_dot():
     run("db", "-c", "CREATE TABLE t (x INTEGER PRIMARY KEY); CREATE VIEW v AS SELECT x FROM t; CREATE SCHEMA s; CREATE TABLE s.u (y INTEGER)", status=0)
     with contextlib.closing(Terminal("db")) as terminal:
