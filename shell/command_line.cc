@@ -207,6 +207,7 @@ constexpr Option kOptions[] = {
     {"max-connections", required_argument, TakeMaxConnections},
     {"memory", required_argument, TakeSize<&SessionOptions::memory_limit>},
     {"no-bail", no_argument, Assign<&CommandLine::bail, false>},
+    {"no-init", no_argument, Assign<&CommandLine::reads_home, false>},
     {"noheader", no_argument, Assign<&CommandLine::headers, false>},
     {"nullvalue", required_argument, TakeText<&CommandLine::null_text>},
     {"quote", no_argument, Assign<&CommandLine::format, ResultFormat::kQuote>},
@@ -215,6 +216,7 @@ constexpr Option kOptions[] = {
     {"repeat", required_argument, TakeCount<&CommandLine::repeat, 1, kMostRuns>},
     {"role", required_argument, TakeText<&CommandLine::role>},
     {"roles", required_argument, TakeServerText<&server::ServerOptions::roles_file>},
+    {"s", required_argument, TakeInput<CommandLineInput::Kind::kText>},
     {"safe", no_argument, TakeSafe},
     {"scatter", no_argument, TakeScatter},
     {"separator", required_argument, TakeSeparator},
@@ -262,10 +264,46 @@ bool LooksLikeLongOption(const char* argument) {
   return std::all_of(argument + 1, end, [](char c) { return std::isalpha(static_cast<unsigned char>(c)) || c == '-'; });
 }
 
+/// Options of sqlite3 and duckdb that are not there. shell/README.md has a table of them.
+struct RefusedOption {
+  const char* name;
+  const char* hint;
+};
+constexpr RefusedOption kRefusedOptions[] = {
+    {"A", "Use tar; a database is a directory, which .backup copies."},
+    {"agent", "Take --csv or --json: results go to standard output, all else to standard error."},
+    {"append", "A database is a directory, and no part of another file."},
+    {"ascii", "Take --separator, --csv or --json."},
+    {"connect", "psql speaks to a server, which tessera --serve is."},
+    {"dark-mode", "Colours are the terminal's; $NO_COLOR turns them off."},
+    {"deserialize", "A database is a directory; without one it lives until the program ends."},
+    {"format-file", "SQL is not formatted."},
+    {"interactive", "A prompt comes where standard input is a terminal."},
+    {"light-mode", "Colours are the terminal's; $NO_COLOR turns them off."},
+    {"lookaside", "It is about SQLite's memory; take --memory."},
+    {"maxsize", "Take --memory."},
+    {"memtrace", "Take --stats, or enter .memory."},
+    {"mmap", "Files are mapped where that pays; take --memory."},
+    {"newline", "Rows end with a line feed; unix2dos makes others."},
+    {"no-stdin", "With -c, -f or SQL behind the directory standard input is not read."},
+    {"nofollow", "Symbolic links are followed; test them before."},
+    {"nonce", "Nothing ends --safe."},
+    {"pagecache", "It is about SQLite's memory; take --memory."},
+    {"storage-version", "A database has the oldest version that can hold what is in it."},
+    {"ui", "There is no page of a browser; tessera --serve is for clients of PostgreSQL."},
+    {"unredacted", "There are no secrets to be shown."},
+    {"unsigned", "There are no extensions."},
+    {"vfs", "It is about SQLite's files."},
+    {"zip", "A database is a directory, and no archive."},
+};
+
 Status UnknownOption(const char* argument) {
   std::string name = argument;
   name.erase(0, name.find_first_not_of('-'));
   name = name.substr(0, name.find('='));
+  for (const RefusedOption& refused : kRefusedOptions) {
+    if (name == refused.name) return Usage("there is no option \"" + std::string(argument) + "\". " + refused.hint);
+  }
   std::vector<std::string_view> names;
   for (const Option& o : kOptions) names.emplace_back(o.name);
   const std::string nearest = NearestName(name, names);
@@ -319,11 +357,12 @@ Without a directory the database lives until the program ends. Words behind the 
 run like -c. Without any of -c, -f and such words, statements are read from standard input, with
 editing and history if that is a terminal.
 
-  -c SQL            run these statements (repeatable, in order with -f)
+  -c SQL            run these statements (repeatable, in order with -f); also -s SQL
   -f FILE           run the statements in FILE (repeatable)
   --cmd SQL         run these statements or this dot command before all that (repeatable)
   --init FILE       run the statements in FILE first, instead of ~/.tesserarc, which is for the
                     prompt only
+  --no-init         do not run ~/.tesserarc
   --bail            stop at the first error (default, but not at the prompt)
   --no-bail         go on after errors
   --batch           no prompt, even if standard input is a terminal

@@ -41,6 +41,7 @@ struct CommandLine {
   int ranks = 0;                               ///< to start; 0: one process, or those that there are
   std::string hostfile;                        ///< of mpirun; "": all ranks on this machine
   std::string init_file;                       ///< run first; "": ~/.tesserarc, if there is a prompt
+  bool reads_home = true;                      ///< ~/.tesserarc, if there is a prompt
   std::vector<std::string> commands;           ///< -cmd: run next
   std::vector<CommandLineInput> inputs;        ///< -c, -f and words in their order; none: standard input
   bool serves = false;                         ///< --serve

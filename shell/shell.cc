@@ -104,7 +104,9 @@ void Shell::Greet() {
 }
 
 void Shell::RunStart() {
-  const std::string file = !line_.init_file.empty() ? line_.init_file : interactive_ ? HomeFile(".tesserarc") : "";
+  const std::string file = !line_.init_file.empty()           ? line_.init_file
+                           : interactive_ && line_.reads_home ? HomeFile(".tesserarc")
+                                                              : "";
   if (!line_.init_file.empty() || (!file.empty() && access(file.c_str(), R_OK) == 0)) {
     Status status = RunFile(file);
     if (!status.ok()) Message(status.message());

@@ -970,6 +970,47 @@ def test_what_the_shell_shows_of_itself():
     equal(run("db", "-c", ".tables", status=0).out, "here\n")
 
 
+def test_the_table_of_other_shells():
+    """shell/README.md says of each option and command of sqlite3, duckdb and psql what the program says."""
+    text = read(os.path.join(HERE, "../shell/README.md"))
+    rows = [[cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in text.splitlines() if line.startswith("| `")]
+    options = {row[0][2:-1]: row[2] for row in rows if row[0].startswith("`-")}
+    commands = {row[0][2:-1]: row[2] for row in rows if row[0].startswith("`.")}
+    backslashes = {row[0][2:-1]: row[1] for row in rows if row[0].startswith("`\\")}
+    holds(len(options) > 40 and len(commands) > 90 and len(backslashes) > 50, "the tables are there")
+    # Options.
+    usage = run("--help", status=0).out
+    for name, meaning in options.items():
+        if meaning.startswith("no. "):
+            answer = run("-" + name, status=2)
+            holds(answer.err.startswith(f'tessera: there is no option "-{name}". {meaning[4:]}\n'), (name, answer))
+        else:
+            holds(re.search(rf"(^|\s)-?-{name}\b", usage) or meaning == "as `--format tsv`" or name in ("command", "html", "line", "list", "markdown", "quote", "table", "json", "jsonlines"), name)
+            holds("unknown or ambiguous" not in run("-" + name, "x", "-c", "", script="").err, name)
+    # Commands: all that there are, and what is said of the others.
+    listed = re.findall(r"^\.(\w+)", run("-c", ".help", status=0).out, re.M)
+    here = {name: meaning for name, meaning in commands.items() if not meaning.startswith("no. ")}
+    equal(sorted(here), sorted(listed))
+    for name, meaning in here.items():
+        holds(run("-c", f".help {name}", status=0).out.endswith(f" {meaning}\n"), name)
+    refused = [name for name in commands if name not in here]
+    answer = run("--no-bail", script="".join(f".{name} x\n" for name in refused), status=1)
+    equal(re.findall(r"^ERROR:  there is no \.(\w+)\n(?:LINE .*\n.*\n)?HINT:  (.*)$", answer.err, re.M), [(name, commands[name][4:]) for name in refused])
+    # psql's.
+    refused = [name for name, meaning in backslashes.items() if meaning.startswith("no. ")]
+    answer = run("--no-bail", script="".join(f"\\{name} x\n" for name in refused), status=1)
+    equal(re.findall(r"^ERROR:  there is no \\(\w+)\n(?:LINE .*\n.*\n)?HINT:  (.*)$", answer.err, re.M), [(name, backslashes[name][4:]) for name in refused])
+    for name, meaning in backslashes.items():
+        if meaning.startswith("`."):
+            holds(meaning[2:-1].split()[0] in listed, name)
+    # What the programs themselves list, where they are installed.
+    if shutil.which("sqlite3"):
+        other = subprocess.run(["sqlite3", ":memory:", ".help"], capture_output=True, text=True, check=True).stdout
+        equal(set(re.findall(r"^\.(\w+)", other, re.M)) - set(commands), set())
+        other = subprocess.run(["sqlite3", "-help"], capture_output=True, text=True, check=False)
+        equal(set(re.findall(r"^   -(?:\[no\])?([\w-]+)", other.stdout + other.stderr, re.M)) - set(options), set())
+
+
 def test_safe():
     write("a.csv", "x\n1\n")
     for command in (".read a.csv", ".output a.csv", ".once a.csv", ".output |cat", ".shell true", ".system true", ".open a", ".cd /", ".import a.csv t",
