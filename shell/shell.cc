@@ -12,12 +12,14 @@
 
 #include "base/version.h"
 #include "compiler/compiler.h"
+#include "session/no_result.h"
 #include "shell/completion.h"
 #include "shell/dot_commands.h"
 #include "shell/exit_status.h"
 #include "shell/interrupts.h"
 #include "shell/line_editor.h"
 #include "shell/other_shells.h"
+#include "shell/sqlite_sequence.h"
 #include "shell/statement_name.h"
 #include "shell/statistics_text.h"
 #include "tablet/files/io_error.h"
@@ -342,6 +344,7 @@ void Shell::RunBuffer(Script* script, ScriptRows* rows) {
     if (name.empty()) name = NameOfScript(script->name);
     const int line = script->buffer_line + statement.line - 1;
     const bool reads = rows != nullptr && &statement == &statements.back();
+    if (NamesSqliteSequence(statement.sql) && RunSqliteSequence(statement.sql, line, *script)) continue;
     if (reads) session_->SetCopyClient(rows);
     RunStatement(statement.sql, line, *script, name);
     if (reads) session_->SetCopyClient(nullptr);
@@ -362,6 +365,17 @@ void Shell::RunStatement(std::string_view sql, int line, const Script& script, c
   }
   Status status = Execute(sql, name);
   if (!status.ok()) ReportError(status, sql, line, script);
+}
+
+bool Shell::RunSqliteSequence(std::string_view sql, int line, const Script& script) {
+  const Result<std::shared_ptr<const Snapshot>> tables = session_->Tables();
+  if (!tables.ok()) return false;
+  const std::optional<std::string> set = SequenceStatement(sql, **tables);
+  if (!set) return false;
+  NoResult none;
+  const Status status = set->empty() ? Status::Ok() : session_->Execute(*set, &none);
+  if (!status.ok()) ReportError(status, *set, line, script);
+  return true;
 }
 
 Status Shell::Execute(std::string_view sql, const std::string& name) {

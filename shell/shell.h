@@ -103,6 +103,8 @@ class Shell {
   void RunBuffer(Script* script, ScriptRows* rows = nullptr);
   void RunStatement(std::string_view sql, int line, const Script& script, const std::string& name);
   void RunDotCommand(std::string_view text, const Script& script);
+  /// What a dump of SQLite says of its sequences. False: the statement is another one.
+  bool RunSqliteSequence(std::string_view sql, int line, const Script& script);
   /// Closes the database for another; "" is one in memory. Errors: those of Session::Open, and this one stays.
   Status OpenDatabase(const std::string& directory);
   /// What a statement without rows says of itself.

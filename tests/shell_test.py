@@ -1159,6 +1159,54 @@ SELECT count(*) AS n FROM t;
         equal(terminal.leave(), 0)
 
 
+SQLITE_SCRIPT = """CREATE TABLE people(id INTEGER PRIMARY KEY AUTOINCREMENT, name VARCHAR(20) NOT NULL, height REAL, photo BLOB,
+  note TEXT DEFAULT 'none', born DATE, paid NUMERIC(8,2), active BOOLEAN);
+INSERT INTO people VALUES(1,'it''s me',1.5,X'00ff','first;
+second','2000-01-02',10.25,1),(7,'--',NULL,NULL,NULL,NULL,NULL,0);
+CREATE TABLE "two words"(x INT, y INT DEFAULT 3, FOREIGN KEY(x) REFERENCES people(id) ON DELETE CASCADE);
+INSERT INTO "two words" VALUES(1,2),(NULL,NULL);
+CREATE TABLE empty(id INTEGER PRIMARY KEY AUTOINCREMENT);
+CREATE INDEX people_by_name ON people(name);
+CREATE VIEW adults AS SELECT name FROM people WHERE height > 1;
+"""
+# As sqlite3 3.40 dumps it.
+SQLITE_DUMP = """PRAGMA foreign_keys=OFF;
+BEGIN TRANSACTION;
+CREATE TABLE people(id INTEGER PRIMARY KEY AUTOINCREMENT, name VARCHAR(20) NOT NULL, height REAL, photo BLOB,
+  note TEXT DEFAULT 'none', born DATE, paid NUMERIC(8,2), active BOOLEAN);
+INSERT INTO people VALUES(1,'it''s me',1.5,X'00ff',replace('first;\\nsecond','\\n',char(10)),'2000-01-02',10.25,1);
+INSERT INTO people VALUES(7,'--',NULL,NULL,NULL,NULL,NULL,0);
+CREATE TABLE IF NOT EXISTS "two words"(x INT, y INT DEFAULT 3, FOREIGN KEY(x) REFERENCES people(id) ON DELETE CASCADE);
+INSERT INTO "two words" VALUES(1,2);
+INSERT INTO "two words" VALUES(NULL,NULL);
+CREATE TABLE empty(id INTEGER PRIMARY KEY AUTOINCREMENT);
+DELETE FROM sqlite_sequence;
+INSERT INTO sqlite_sequence VALUES('people',7);
+INSERT INTO sqlite_sequence VALUES('empty',0);
+CREATE INDEX people_by_name ON people(name);
+CREATE VIEW adults AS SELECT name FROM people WHERE height > 1;
+COMMIT;
+"""
+
+
+def test_a_dump_of_sqlite_loads():
+    dumps = [SQLITE_DUMP]
+    if shutil.which("sqlite3"):
+        subprocess.run(["sqlite3", "other.sqlite"], input=SQLITE_SCRIPT, text=True, check=True)
+        dumps.append(subprocess.run(["sqlite3", "other.sqlite", ".dump"], capture_output=True, text=True, check=True).stdout)
+    for i, dump in enumerate(dumps):
+        answer = run(f"db{i}", script=dump, status=0)
+        equal(answer.out, "")
+        queries = ("SELECT id, name, height, photo, note, born, paid, active FROM people ORDER BY id", 'SELECT * FROM "two words" ORDER BY x', "SELECT * FROM adults",
+                   "INSERT INTO people (name) VALUES ('new') RETURNING id, note", "INSERT INTO empty DEFAULT VALUES RETURNING id")
+        equal([run(f"db{i}", "-c", query, status=0).out for query in queries], [
+            "id,name,height,photo,note,born,paid,active\n1,it's me,1.5,\\x00ff,\"first;\nsecond\",2000-01-02,10.25,true\n7,--,,,,,,false\n",
+            "x,y\n1,2\n,\n", "name\nit's me\n", "id,note\n8,none\n", "id\n1\n"])
+        holds("foreign key" in run(f"db{i}", "-c", 'INSERT INTO "two words" VALUES (99, 1)', status=1).err, "the key is there")
+    # A table of that name is one as any other.
+    equal(run(script="CREATE TABLE sqlite_sequence (name TEXT, seq INTEGER);\nINSERT INTO sqlite_sequence VALUES('people',7);\nSELECT * FROM sqlite_sequence;\n", status=0).out, "name,seq\npeople,7\n")
+
+
 def test_import():
     write("t.csv", "x|s\n1|one\n2|two\n")
     equal(

@@ -659,7 +659,10 @@ Result<Value> InsertValue(ExpressionBinder* binder, const ParseNode& node, const
   TESSERA_ASSIGN(ExprPtr e, binder->Bind(node));
   const int position = e->position;
   const bool untyped = e->type.id == TypeId::kNull;
-  if (!untyped && FindCast(e->type, column.type) > CastContext::kAssignment) {
+  // SQLite writes booleans so, and DuckDB takes them.
+  const bool is_bit = column.type.id == TypeId::kBoolean && e->type.id == TypeId::kInteger && IsConstant(*e) &&
+                      !e->constant.null && (e->constant.i64 == 0 || e->constant.i64 == 1);
+  if (!untyped && !is_bit && FindCast(e->type, column.type) > CastContext::kAssignment) {
     return SqlError(ErrorKind::kDatatypeMismatch,
                     "column \"" + column.name + "\" is of type " + column.type.ToString() +
                         " but expression is of type " + e->type.ToString(),

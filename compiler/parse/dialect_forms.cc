@@ -51,6 +51,27 @@ Status DialectReader::ReadParameter() {
   return {};
 }
 
+bool DialectReader::ReadBytes() {
+  const Lexeme& text = At(1);
+  if ((sql_[At(0).begin] | 0x20) != 'x' || text.begin != At(0).end || !IsText(text) || sql_[text.begin] != '\'')
+    return false;
+  const std::string_view digits = sql_.substr(text.begin + 1, text.end - text.begin - 2);
+  if (digits.size() % 2 != 0 || digits.find_first_not_of("0123456789abcdefABCDEF") != std::string_view::npos)
+    return false;
+  Replace(At(0).begin, text.end, "'\\x" + std::string(digits) + "'::bytea");
+  ++i_;
+  return true;
+}
+
+void DialectReader::ReadCharacter() {
+  const std::string first = NameOf(tokens_[0]);
+  const bool has_types = first == "create" || first == "alter" || first == "prepare";
+  const char before = At(-1).symbol;
+  const bool begins = before == ',' || before == '(' || before == '|' || At(-1).keyword == Keyword::kSelect;
+  if (has_types || !begins || NameOf(At(0)) != "char") return;
+  Replace(At(0).begin, At(0).end, "chr");
+}
+
 void DialectReader::ReadInterval() {
   if (At(1).kind != Token::Kind::kNumber || At(2).kind != Token::Kind::kWord) return;
   const std::string_view number = sql_.substr(At(1).begin, At(1).end - At(1).begin);
