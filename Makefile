@@ -141,7 +141,7 @@ ifneq ($(PYARROW),)
 ARROW_OBJECT := $(B)/tessera_arrow.so
 endif
 SOURCES := $(filter-out $(if $(MISSING_SERVER),$(filter-out server/no_server.cc,$(wildcard server/*.cc)),server/no_server.cc),$(SOURCES))
-TEST_SOURCES := $(filter-out $(EXCLUDE) $(if $(MISSING_SERVER),tests/server_messages_test.cc),$(wildcard tests/*.cc))
+TEST_SOURCES := $(filter-out $(EXCLUDE) $(if $(MISSING_SERVER),tests/server_messages_test.cc tests/server_connection_test.cc),$(wildcard tests/*.cc))
 TORTURE_SOURCES := $(filter-out $(EXCLUDE) $(if $(NVCC),,$(GPU_TORTURE_SOURCES)),$(wildcard tests/torture/*.cc))
 FUZZ_SOURCES := $(wildcard tests/fuzz/*.cc)
 include bench/bench.mk
@@ -273,6 +273,7 @@ install: $(B)/tessera $(B)/libtessera.a $(B)/libtessera.so $(MPI_OBJECT) $(ARROW
 	@install -D -m 644 -t $(DESTDIR)$(PREFIX)/lib $(B)/libtessera.a
 	@install -m 755 $(B)/libtessera.so $(DESTDIR)$(PREFIX)/lib/libtessera.so.0 && ln -sf libtessera.so.0 $(DESTDIR)$(PREFIX)/lib/libtessera.so
 	@install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig && echo "$$PKG_CONFIG" >$(DESTDIR)$(PREFIX)/lib/pkgconfig/tessera.pc
+	@sed 's|/usr/local/bin/|$(PREFIX)/bin/|' server/deploy/tessera.service | install -D -m 644 /dev/stdin $(DESTDIR)$(PREFIX)/lib/systemd/system/tessera.service
 	@for f in $(INSTALLED_HEADERS); do install -D -m 644 $$f $(DESTDIR)$(PREFIX)/include/tessera/$$f || exit; done
 	@echo "Installed in $(DESTDIR)$(PREFIX). To build with the library: g++ -std=c++20 -I$(PREFIX)/include/tessera ... -L$(PREFIX)/lib -l:libtessera.a $(LDFLAGS) $(LIBS); with the C interface: cc ... \$$(pkg-config --cflags --libs tessera)"
 wheel: $(B)/libtessera.so  ##build The Python package as a wheel, into build/wheels
