@@ -34,6 +34,7 @@ void Tell(const Snapshot& snapshot, const PlanOptions& options, Dialect* dialect
   dialect->variables = options.variables;
   dialect->files = options.files;
   dialect->sequences = options.sequences;
+  dialect->activity = options.activity;
   dialect->relations = &snapshot;
   if (options.caches) dialect->caches = &options.caches;
 }
@@ -93,6 +94,7 @@ Result<Statement> BindWithoutValues(std::string_view sql, const Snapshot& snapsh
                                     std::vector<SqlType>* types) {
   TESSERA_ASSIGN(ParsedStatement parsed, Parse(sql, options.run_query));
   Tell(snapshot, options, &parsed.dialect);
+  parsed.dialect.activity = nullptr;
   Statement nothing;
   nothing.kind = Statement::Kind::kNotice;
   if (!IsBoundEarly(parsed.statement->tag())) {

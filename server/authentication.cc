@@ -6,8 +6,10 @@
 #include <openssl/rand.h>
 #include <openssl/sha.h>
 
+#include <algorithm>
 #include <charconv>
 #include <fstream>
+#include <optional>
 #include <sstream>
 
 #include "server/messages.h"
@@ -116,6 +118,31 @@ std::string VerifierText(const ScramVerifier& v) {
          Base64(v.server_key);
 }
 
+namespace {
+
+/// select=a,b and its kin. False: it is something else.
+bool TakeTables(std::string_view word, std::optional<TableRights>* tables) {
+  const size_t equals = word.find('=');
+  if (equals == word.npos || equals + 1 == word.size()) return false;
+  const std::string_view right = word.substr(0, equals);
+  TableRights rights = tables->value_or(TableRights());
+  auto* const names = right == "select"   ? &rights.select
+                      : right == "insert" ? &rights.insert
+                      : right == "all"    ? &rights.all
+                                          : nullptr;
+  if (names == nullptr) return false;
+  for (std::string_view rest = word.substr(equals + 1); !rest.empty();) {
+    const size_t end = std::min(rest.find(','), rest.size());
+    if (end == 0) return false;
+    names->emplace(rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  *tables = std::move(rights);
+  return true;
+}
+
+}  // namespace
+
 Result<Roles> ReadRoles(const std::string& file) {
   std::ifstream in(file);
   if (!in) return Status(ErrorCode::kIo, "cannot read the roles file \"" + file + "\"");
@@ -131,15 +158,18 @@ Result<Roles> ReadRoles(const std::string& file) {
     Result<ScramVerifier> read = ReadVerifier(verifier);
     if (!read.ok()) return Status(read.status().kind(), where + read.status().message(), read.status().hint());
     role.verifier = *std::move(read);
+    std::optional<TableRights> tables;
     while (words >> word) {
       if (word == "readonly") {
         role.reads_only = true;
       } else if (word == "files") {
         role.files = true;
-      } else {
-        return SqlError(where + "\"" + word + "\" is nothing that a role may do", -1, "It is readonly or files.");
+      } else if (!TakeTables(word, &tables)) {
+        return SqlError(where + "\"" + word + "\" is nothing that a role may do", -1,
+                        "It is readonly, files, select=TABLES, insert=TABLES or all=TABLES, with commas between them.");
       }
     }
+    if (tables) role.tables = std::make_shared<const TableRights>(*std::move(tables));
     if (!roles.emplace(name, std::move(role)).second) return SqlError(where + "role \"" + name + "\" is there twice");
   }
   return roles;

@@ -3,18 +3,23 @@
 //
 //   reporting SCRAM-SHA-256$4096:<salt>$<StoredKey>:<ServerKey> readonly
 //   loader    SCRAM-SHA-256$4096:<salt>$<StoredKey>:<ServerKey> files
+//   sales     SCRAM-SHA-256$4096:<salt>$<StoredKey>:<ServerKey> select=orders,eu.* insert=orders all=scratch
 //
 // A line that begins with # is a comment. RFC 5802 and RFC 7677 have the exchange.
 //
-// Start at: ReadRoles, ScramExchange. One thread.
+// Start at: ReadRoles, CurrentRoles, ScramExchange. One thread, but CurrentRoles.
 #pragma once
 
 #include <map>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/status.h"
+#include "session/table_rights.h"
 
 namespace tessera::server {
 
@@ -32,8 +37,33 @@ struct Role {
   ScramVerifier verifier;
   bool reads_only = false;
   bool files = false;
+  std::shared_ptr<const TableRights> tables;  ///< nullptr: all rights on all of them
 };
 using Roles = std::map<std::string, Role, std::less<>>;
+
+/// The roles as they are now. Any thread.
+class CurrentRoles {
+ public:
+  void Set(Roles roles) {
+    const std::lock_guard lock(mutex_);
+    roles_ = std::make_shared<const Roles>(std::move(roles));
+  }
+  /// nullopt: there is none of that name.
+  std::optional<Role> Find(std::string_view name) const {
+    std::shared_ptr<const Roles> roles;
+    {
+      const std::lock_guard lock(mutex_);
+      roles = roles_;
+    }
+    const auto at = roles->find(name);
+    return at != roles->end() ? std::optional(at->second) : std::nullopt;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::shared_ptr<const Roles> roles_ = std::make_shared<const Roles>();
+};
+
 /// Errors: kIo; a line that is wrong, by its number.
 Result<Roles> ReadRoles(const std::string& file);
 

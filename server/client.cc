@@ -27,13 +27,14 @@ Status ClientIsGone() { return {ErrorCode::kIo, "the client is gone"}; }
 
 }  // namespace
 
-Client::Client(ClientOwner* owner, Socket socket, bool is_local, int32_t process, int32_t key)
+Client::Client(ClientOwner* owner, Socket socket, Origin origin, int32_t process, int32_t key)
     : owner_(*owner),
       socket_(std::move(socket)),
       timer_(owner->io()),
+      idle_timer_(owner->io()),
       process_(process),
       key_(key),
-      connection_(std::make_unique<Connection>(owner->service(), this, is_local, process, key)) {}
+      connection_(std::make_unique<Connection>(owner->service(), this, std::move(origin), process, key)) {}
 
 Client::~Client() = default;
 
@@ -72,17 +73,19 @@ void Client::ReadTls() {
 }
 
 bool Client::TakeBytes(std::string_view bytes) {
-  const std::lock_guard lock(mutex_);
+  owner_.service().metrics->Received(bytes.size());
+  std::unique_lock lock(mutex_);
   if (finished_ || gone_) return false;
   inbox_ += bytes;
   if (is_first_ && !TakeFirst()) return false;
   if (inbox_.size() - taken_ >= kMostUnread && HasWork()) reading_ = false;
+  const bool reads_on = reading_;
   if (busy_) {
     changed_.notify_all();
   } else if (HasWork()) {
-    CallWorker();
+    CallWorker(&lock);
   }
-  return reading_;
+  return reads_on;
 }
 
 bool Client::TakeFirst() {
@@ -128,7 +131,7 @@ void Client::Gone() {
   if (finished_) return;
   gone_ = true;
   changed_.notify_all();
-  if (!busy_) return CallWorker();
+  if (!busy_) return CallWorker(&lock);
   lock.unlock();
   connection_->Cancel();
 }
@@ -137,7 +140,7 @@ void Client::End(bool at_once) {
   std::unique_lock lock(mutex_);
   ending_ = true;
   changed_.notify_all();
-  if (!busy_ && !finished_) return CallWorker();
+  if (!busy_ && !finished_) return CallWorker(&lock);
   lock.unlock();
   if (at_once) connection_->Cancel();
 }
@@ -149,8 +152,10 @@ bool Client::HasWork() {
   return !end.ok() || *end > 0;
 }
 
-void Client::CallWorker() {
+void Client::CallWorker(std::unique_lock<std::mutex>* lock) {
   busy_ = true;
+  ++calls_;
+  lock->unlock();  // the worker wants it at once
   const Status status = owner_.workers().Run([self = shared_from_this()] { self->Work(); });
   // Without a thread there is no one to say so.
   if (!status.ok()) asio::post(owner_.io(), [self = shared_from_this()] { self->Finish(); });
@@ -185,17 +190,24 @@ void Client::Work() {
     Message message;
     const bool was_first = is_first_;
     const Result<bool> taken = Caught([&] { return TakeMessage(&message); });
-    if (taken.ok() && !*taken && !ending_) {
+    if (taken.ok() && !*taken && !ending_ && !too_idle_) {
       busy_ = false;
+      const int64_t idle = connection_->idle_timeout();
+      const uint64_t calls = calls_;
+      lock.unlock();
+      if (idle > 0) asio::post(owner_.io(), [self = shared_from_this(), idle, calls] { self->WaitIdle(idle, calls); });
       return;
     }
     lock.unlock();
     bool goes_on = false;
     if (!taken.ok()) {
       connection_->Refuse(taken.status().sqlstate(), taken.status().message());
+    } else if (!*taken && !ending_) {
+      connection_->Refuse("57P05", "terminating connection due to idle-session timeout");
     } else if (!*taken) {
       connection_->Refuse("57P01", "terminating connection due to administrator command");
     } else if (was_first && !owner_.HasRoom()) {
+      owner_.service().metrics->Refused();
       connection_->Refuse("53300", "sorry, too many clients already",
                           "The server takes more with --max-connections N.");
     } else {
@@ -206,6 +218,17 @@ void Client::Work() {
   }
   lock.unlock();
   Finish();
+}
+
+void Client::WaitIdle(int64_t milliseconds, uint64_t calls) {
+  idle_timer_.expires_after(std::chrono::milliseconds(milliseconds));
+  idle_timer_.async_wait([self = shared_from_this(), calls](const asio::error_code& error) {
+    if (error) return;
+    std::unique_lock lock(self->mutex_);
+    if (self->busy_ || self->finished_ || self->calls_ != calls) return;
+    self->too_idle_ = true;
+    self->CallWorker(&lock);
+  });
 }
 
 void Client::Finish() {
@@ -231,6 +254,7 @@ void Client::CloseSocket() {
   if (closed_) return;
   closed_ = true;
   timer_.cancel();
+  idle_timer_.cancel();
   asio::error_code ignored;
   socket_.close(ignored);
   owner_.Forget(process_);
@@ -277,6 +301,7 @@ void Client::SendNow() {
   if (writing_ || closed_ || outbox_.empty()) return;
   if (tls_ == nullptr) {
     const ssize_t n = send(socket_.native_handle(), outbox_.data(), outbox_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n > 0) owner_.service().metrics->Sent(static_cast<size_t>(n));
     if (n > 0) outbox_.erase(0, static_cast<size_t>(n));
     if (outbox_.empty()) return;
   }
@@ -290,7 +315,8 @@ void Client::WriteRest() {
     if (closed_) return;
     sending_ = std::exchange(outbox_, {});
   }
-  const auto done = [self = shared_from_this()](const asio::error_code& error, size_t) {
+  const auto done = [self = shared_from_this()](const asio::error_code& error, size_t n) {
+    self->owner_.service().metrics->Sent(n);
     if (error) self->Gone();
     std::unique_lock lock(self->mutex_);
     self->sending_.clear();

@@ -44,7 +44,7 @@ class Client final : public Link, public std::enable_shared_from_this<Client> {
  public:
   using Socket = asio::generic::stream_protocol::socket;
 
-  Client(ClientOwner* owner, Socket socket, bool is_local, int32_t process, int32_t key);
+  Client(ClientOwner* owner, Socket socket, Origin origin, int32_t process, int32_t key);
   ~Client() override;
 
   void Begin();
@@ -56,6 +56,7 @@ class Client final : public Link, public std::enable_shared_from_this<Client> {
   Result<Message> Wait() override;
   Status Send(std::string&& bytes) override;
   void Flush() override;
+  void Terminate() override { End(true); }
 
  private:
   void Read();
@@ -66,9 +67,11 @@ class Client final : public Link, public std::enable_shared_from_this<Client> {
   bool TakeFirst();
   void BeginTls();
   void Gone();
-  /// Calls a worker if there is work. REQUIRES: mutex_ is held.
-  void CallWorker();
+  /// Calls a worker. REQUIRES: `lock` holds mutex_, and none is called. Unlocks it.
+  void CallWorker(std::unique_lock<std::mutex>* lock);
   void Work();
+  /// Ends it after that time, unless a worker is called before. `calls`: that were.
+  void WaitIdle(int64_t milliseconds, uint64_t calls);
   /// The next message: 1, it is there; 0, it is not; else an error. REQUIRES: mutex_ is held.
   Result<bool> TakeMessage(Message* message);
   bool HasWork();
@@ -84,6 +87,7 @@ class Client final : public Link, public std::enable_shared_from_this<Client> {
   std::unique_ptr<asio::ssl::stream<Socket&>> tls_;
   std::string tls_bytes_;     ///< that are being read
   asio::steady_timer timer_;  ///< of the login, and of the end
+  asio::steady_timer idle_timer_;
   const int32_t process_, key_;
   std::unique_ptr<Connection> connection_;
 
@@ -96,6 +100,8 @@ class Client final : public Link, public std::enable_shared_from_this<Client> {
   bool busy_ = false;      ///< a worker has it
   bool gone_ = false;      ///< the client is, or is to be
   bool ending_ = false;    ///< the server is
+  bool too_idle_ = false;  ///< it is to end, as it was idle for long
+  uint64_t calls_ = 0;     ///< of workers
   bool finished_ = false;  ///< the connection has ended: once all is sent, the socket is closed
   bool closed_ = false;
   std::string outbox_, sending_;

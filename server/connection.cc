@@ -2,16 +2,18 @@
 
 #include <utility>
 
+#include "base/clock.h"
 #include "base/interrupt.h"
 #include "compiler/parse/database_command.h"
 #include "compiler/parse/script.h"
+#include "session/activity.h"
 
 namespace tessera::server {
 
-Connection::Connection(const Service& service, Link* link, bool is_local, int32_t process, int32_t key)
-    : service_(service), link_(*link), is_local_(is_local), process_(process), key_(key) {}
+Connection::Connection(const Service& service, Link* link, Origin origin, int32_t process, int32_t key)
+    : service_(service), link_(*link), origin_(std::move(origin)), process_(process), key_(key) {}
 
-Connection::~Connection() = default;
+Connection::~Connection() { EndSession(); }
 
 bool Connection::Take(Message&& message) {
   try {
@@ -77,17 +79,21 @@ bool Connection::TakeReady(const Message& message) {
 }
 
 void Connection::Refuse(const char* sqlstate, const std::string& message, const std::string& hint) {
+  service_.metrics->Failed(sqlstate);
   WriteReport({"FATAL", sqlstate, message, hint, 0}, &out_);
   Flush();
 }
 
 void Connection::EndSession() {
+  if (activity_ != nullptr) activity_->Disconnect();
   std::unique_ptr<Session> session;
   {
     const std::lock_guard lock(session_mutex_);
     session = std::move(session_);
   }
   portals_.clear();
+  session.reset();
+  activity_.reset();
 }
 
 void Connection::Cancel() {
@@ -95,8 +101,31 @@ void Connection::Cancel() {
   if (session_ != nullptr) session_->Cancel();
 }
 
+int64_t Connection::idle_timeout() const {
+  const bool idle = session_ != nullptr && session_->transaction() == Session::TransactionState::kNone;
+  return idle ? session_->idle_session_timeout() : 0;
+}
+
+std::string Connection::Shown(std::string text) const {
+  if (files_) return text;
+  for (const std::string& folder : service_.hidden) {
+    for (size_t at = text.find(folder); at != text.npos; at = text.find(folder, at)) {
+      size_t end = at + folder.size();
+      while (end < text.size() && std::string_view("\"': \n,;").find(text[end]) == std::string_view::npos) ++end;
+      const std::string_view name = "a file of the server";
+      text.replace(at, end - at, name);
+      at += name.size();
+    }
+  }
+  return text;
+}
+
 void Connection::SendReport(const Status& error, std::string_view text, size_t offset) {
-  WriteReport(ReportOf(error, text, offset), &out_);
+  service_.metrics->Failed(error.sqlstate());
+  Report report = ReportOf(error, text, offset);
+  report.message = Shown(std::move(report.message));
+  report.hint = Shown(std::move(report.hint));
+  WriteReport(report, &out_);
 }
 
 void Connection::SendReady() {
@@ -115,13 +144,31 @@ void Connection::Flush() {
 }
 
 void Connection::SendWarning(const std::string& warning) {
-  if (!warning.empty()) WriteReport({"WARNING", "01000", warning, {}, 0}, &out_);
+  if (!warning.empty()) WriteReport({"WARNING", "01000", Shown(warning), {}, 0}, &out_);
 }
 
-Status Connection::RunStatement(std::string_view sql, const std::vector<Value>* values, RowSender* sender) {
+Status Connection::RunStatement(std::string_view sql, const std::vector<Value>* values, Part part, RowSender* sender) {
+  const auto start = Clock::now();
+  service_.metrics->Began();
+  const Status status = Caught([&] { return RunUncounted(sql, values, part, sender); });
+  const double milliseconds = MillisecondsSince(start);
+  const bool has_run = session_ != nullptr;
+  service_.metrics->Ended(FirstWordOf(sql), status.ok(), milliseconds / 1000,
+                          has_run && status.ok() ? session_->last_timing().rows : 0);
+  if (service_.slow_log != nullptr && has_run) {
+    service_.slow_log->Write(
+        {process_, user_, application_, origin_.address, sql, milliseconds, session_->last_timing(), status});
+  }
+  return status;
+}
+
+Status Connection::RunUncounted(std::string_view sql, const std::vector<Value>* values, Part part, RowSender* sender) {
   TESSERA_TRY(OpenSession());
-  const Status status = values != nullptr ? session_->Execute(sql, *values, sender) : session_->Execute(sql, sender);
+  if (part != Part::kAll) session_->BeginImplicit();
+  Status status = values != nullptr ? session_->Execute(sql, *values, sender) : session_->Execute(sql, sender);
   SendWarning(session_->TakeWarning());
+  // The client hears that the last one is done when all of them are kept.
+  if (status.ok() && part == Part::kLast) status = session_->EndImplicit(true);
   TESSERA_TRY(status);
   TESSERA_TRY(sender->Finish());
   ReportSettings(sql);
@@ -142,9 +189,13 @@ void Connection::SimpleQuery(std::string_view body) {
     out_.End();
   }
   for (const StatementText& statement : statements) {
+    const Part part = statements.size() == 1             ? Part::kAll
+                      : &statement == &statements.back() ? Part::kLast
+                                                         : Part::kSome;
     RowSender sender(statement.sql, {true, {}, &out_, [this] { return Send(); }, nullptr, &service_.options});
-    const Status status = Caught([&] { return RunStatement(statement.sql, nullptr, &sender); });
+    const Status status = Caught([&] { return RunStatement(statement.sql, nullptr, part, &sender); });
     if (status.ok()) continue;
+    if (session_ != nullptr) (void)session_->EndImplicit(false);
     SendReport(status, text, statement.offset);
     break;
   }

@@ -20,24 +20,30 @@
 #include "server/authentication.h"
 #include "server/link.h"
 #include "server/messages.h"
+#include "server/metrics.h"
 #include "server/row_sender.h"
 #include "server/server_options.h"
+#include "server/slow_log.h"
 #include "session/copy_client.h"
 #include "session/session.h"
 
 namespace tessera::server {
 
-/// What all connections have. It does not change.
+/// What all connections have.
 struct Service {
   SessionOptions session;  ///< with an engine
   ServerOptions options;
-  Roles roles;
+  CurrentRoles* roles = nullptr;
+  Metrics* metrics = nullptr;
+  SlowLog* slow_log = nullptr;  ///< nullptr: there is none
+  /// Folders of the server, which errors do not name to clients that may touch no files.
+  std::vector<std::string> hidden;
 };
 
 class Connection final : private CopyClient {
  public:
-  /// `is_local`: the client is a process of this machine. `process`, `key`: what it is told, to cancel its statements.
-  Connection(const Service& service, Link* link, bool is_local, int32_t process, int32_t key);
+  /// `origin`: where the client is. `process`, `key`: what it is told, to cancel its statements.
+  Connection(const Service& service, Link* link, Origin origin, int32_t process, int32_t key);
   ~Connection() override;
 
   /// Answers a message. False: the connection is to end, when what was sent has gone.
@@ -48,6 +54,8 @@ class Connection final : private CopyClient {
   void EndSession();
   /// Ends the statement that runs. Any thread.
   void Cancel();
+  /// Milliseconds that it may wait for the next message now; 0: any time.
+  int64_t idle_timeout() const;
   /// Any thread.
   bool has_logged_in() const { return state_ == State::kReady; }
 
@@ -75,15 +83,25 @@ class Connection final : private CopyClient {
   /// Makes the session, if there is none yet.
   Status OpenSession();
   void SetAsAsked();
+  /// From here on others see it in tessera_sessions().
+  void Appear();
+  /// What the role may do, if there is one.
+  void TakeRights();
 
   // connection.cc
   bool TakeReady(const Message& message);
   void SimpleQuery(std::string_view body);
   /// Runs one statement and sends all that it answers. Errors: its own.
-  Status RunStatement(std::string_view sql, const std::vector<Value>* values, RowSender* sender);
+  /// `part_of_text`: others of its text come before or after it, which are one transaction with it.
+  enum class Part : uint8_t { kAll, kSome, kLast };
+  Status RunStatement(std::string_view sql, const std::vector<Value>* values, Part part, RowSender* sender);
+  /// The same, without what is told of it elsewhere.
+  Status RunUncounted(std::string_view sql, const std::vector<Value>* values, Part part, RowSender* sender);
   void SendWarning(const std::string& warning);
   /// Of settings that the statement may have changed.
   void ReportSettings(std::string_view sql);
+  /// Without paths of the server.
+  std::string Shown(std::string text) const;
   void SendReport(const Status& error, std::string_view text = {}, size_t offset = 0);
   void SendReady();
 
@@ -109,10 +127,11 @@ class Connection final : private CopyClient {
 
   const Service& service_;
   Link& link_;
-  const bool is_local_;
+  const Origin origin_;
   const int32_t process_, key_;
   std::atomic<State> state_{State::kStart};
-  std::string user_;
+  std::string user_, application_;
+  std::optional<Role> role_;                                ///< as it was when the client came
   std::vector<std::pair<std::string, std::string>> asked_;  ///< settings
   std::unique_ptr<ScramExchange> scram_;
   bool reads_only_ = false, files_ = false;
@@ -121,8 +140,9 @@ class Connection final : private CopyClient {
   std::string zone_ = "UTC";
   std::map<std::string, std::shared_ptr<Prepared>, std::less<>> statements_;
   std::map<std::string, Portal, std::less<>> portals_;
-  std::mutex session_mutex_;          ///< for Cancel()
-  std::unique_ptr<Session> session_;  ///< nullptr before the first statement
+  std::shared_ptr<SessionActivity> activity_;  ///< nullptr before the login
+  std::mutex session_mutex_;                   ///< for Cancel()
+  std::unique_ptr<Session> session_;           ///< nullptr before the first statement
 };
 
 }  // namespace tessera::server

@@ -159,7 +159,7 @@ Status Connection::Execute(std::string_view body) {
     auto kept = std::make_unique<KeptResult>();
     const bool all = message.most_rows <= 0;
     RowSender sender(portal.sql, way(all ? nullptr : kept.get()));
-    TESSERA_TRY(RunStatement(portal.sql, &portal.values, &sender));
+    TESSERA_TRY(RunStatement(portal.sql, &portal.values, Part::kAll, &sender));
     if (all) kept->tag = "SELECT 0";
     portal.kept = std::move(kept);
     if (all) return Status::Ok();

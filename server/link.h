@@ -10,6 +10,13 @@
 
 namespace tessera::server {
 
+/// Where a client is.
+struct Origin {
+  bool is_local = false;  ///< a process of this machine
+  std::string address;    ///< "": it came by the Unix socket
+  int port = -1;          ///< -1: the same
+};
+
 class Link {
  public:
   virtual ~Link() = default;
@@ -20,6 +27,8 @@ class Link {
   /// client is gone; kCancelled.
   virtual Status Send(std::string&& bytes) = 0;
   virtual void Flush() = 0;
+  /// Ends the connection, and the statement that it runs. Any thread.
+  virtual void Terminate() = 0;
 };
 
 }  // namespace tessera::server

@@ -5,6 +5,8 @@
 
 #include "base/version.h"
 #include "server/connection.h"
+#include "session/activity.h"
+#include "session/engine.h"
 
 namespace tessera::server {
 namespace {
@@ -99,12 +101,9 @@ bool Connection::Start(std::string_view body) {
     out_.End();
   }
   files_ = service_.options.files;
-  const auto role = service_.roles.find(user_);
-  if (is_local_ && !service_.options.authenticate_all) {
-    if (role != service_.roles.end()) {
-      reads_only_ = role->second.reads_only;
-      files_ |= role->second.files;
-    }
+  role_ = service_.roles->Find(user_);
+  if (origin_.is_local && !service_.options.authenticate_all) {
+    TakeRights();
     Welcome();
     return true;
   }
@@ -112,7 +111,7 @@ bool Connection::Start(std::string_view body) {
     Refuse("28000", "no roles file: only processes of this machine may connect", "Start the server with --roles FILE.");
     return false;
   }
-  scram_ = std::make_unique<ScramExchange>(role != service_.roles.end() ? &role->second : nullptr);
+  scram_ = std::make_unique<ScramExchange>(role_ ? &*role_ : nullptr);
   WriteChallenge(Challenge::kScram, std::string_view("SCRAM-SHA-256\0\0", 15), &out_);
   state_ = State::kScramFirst;
   Flush();
@@ -148,9 +147,7 @@ bool Connection::TakePassword(std::string_view body) {
   }
   scram_.reset();
   WriteChallenge(Challenge::kScramEnds, **answer, &out_);
-  const Role& role = service_.roles.find(user_)->second;
-  reads_only_ = role.reads_only;
-  files_ |= role.files;
+  TakeRights();
   Welcome();
   return true;
 }
@@ -165,11 +162,11 @@ void Connection::SendParameter(std::string_view name, std::string_view value) {
 void Connection::Welcome() {
   WriteChallenge(Challenge::kNone, {}, &out_);
   const bool reads_only = reads_only_ || service_.session.mode == OpenMode::kReadOnly;
-  std::string application;
   for (const auto& [name, value] : asked_) {
-    if (name == "application_name") application = value;
+    if (name == "application_name") application_ = value;
   }
-  SendParameter("application_name", application);
+  Appear();
+  SendParameter("application_name", application_);
   SendParameter("client_encoding", "UTF8");
   SendParameter("DateStyle", "ISO, MDY");
   SendParameter("default_transaction_read_only", reads_only ? "on" : "off");
@@ -190,12 +187,32 @@ void Connection::Welcome() {
   SendReady();
 }
 
+void Connection::TakeRights() {
+  if (!role_) return;
+  reads_only_ = role_->reads_only;
+  files_ |= role_->files;
+}
+
+void Connection::Appear() {
+  SessionReport report;
+  report.pid = process_;
+  report.user = user_;
+  report.application = application_;
+  report.client = origin_.address;
+  report.client_port = origin_.port;
+  activity_ = std::make_shared<SessionActivity>(service_.session.engine->activity(), std::move(report), !reads_only_);
+  activity_->Connect([this] { Cancel(); }, [this] { link_.Terminate(); });
+}
+
 Status Connection::OpenSession() {
   if (session_ != nullptr) return Status::Ok();
   SessionOptions options = service_.session;
   if (reads_only_) options.mode = OpenMode::kReadOnly;
   options.files = files_;
+  options.files_folder = service_.options.files_folder;
+  if (role_) options.rights = role_->tables;
   options.copy_client = this;
+  options.activity = activity_;
   options.standard_input_is_free = false;
   TESSERA_ASSIGN(std::unique_ptr<Session> session, Session::Open(options));
   {

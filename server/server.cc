@@ -8,12 +8,17 @@
 #include <asio/post.hpp>
 #include <asio/signal_set.hpp>
 #include <csignal>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <mutex>
 
 #include "server/authentication.h"
 #include "server/client.h"
+#include "server/listening.h"
+#include "server/metrics.h"
+#include "server/metrics_port.h"
+#include "server/slow_log.h"
 #include "session/engine.h"
 
 namespace tessera::server {
@@ -22,24 +27,33 @@ namespace {
 using Tcp = asio::ip::tcp;
 using Local = asio::local::stream_protocol;
 
-Status NotListening(const std::string& where, const asio::error_code& error) {
-  return {ErrorCode::kIo, "cannot listen on " + where + ": " + error.message()};
-}
+using Say = std::function<void(const std::string&)>;
 
 class Server final : public ClientOwner {
  public:
-  Server(const SessionOptions& session, const ServerOptions& options) : service_{session, options, {}} {
+  Server(const SessionOptions& session, const ServerOptions& options, const Say& say) : say_(say) {
+    service_.session = session;
+    service_.options = options;
     service_.session.engine = std::make_shared<Engine>();
+    service_.roles = &roles_;
+    metrics_ = std::make_unique<Metrics>(service_.session.engine);
+    service_.metrics = metrics_.get();
+    service_.session.engine->SetMostQueries(options.max_queries);
   }
 
   Status Open() {
-    if (!service_.options.roles_file.empty()) {
-      TESSERA_ASSIGN(service_.roles, ReadRoles(service_.options.roles_file));
+    const ServerOptions& options = service_.options;
+    if (options.log_slow >= 0) {
+      slow_log_ = std::make_unique<SlowLog>(options.log_slow_file, options.log_slow);
+      service_.slow_log = slow_log_.get();
     }
-    if (!service_.options.tls_certificate.empty()) TESSERA_TRY(OpenTls());
+    TESSERA_TRY(ReadAgain());
     // What is wrong with the database is known now, and the sessions that come share its files.
     TESSERA_ASSIGN(first_, Session::Open(service_.session));
-    TESSERA_TRY(ListenTcp());
+    HidePaths();
+    TESSERA_TRY(ListenOn(options.host, options.port, &tcp_));
+    port_ = tcp_.local_endpoint().port();
+    if (options.metrics_port >= 0) TESSERA_TRY(page_.Open(options.metrics_host, options.metrics_port));
     return ListenLocal();
   }
 
@@ -49,6 +63,7 @@ class Server final : public ClientOwner {
     std::string text = (options.host.find(':') != std::string::npos ? "[" + options.host + "]" : options.host) + ":" +
                        std::to_string(port_);
     if (local_.is_open()) text += " and " + local_path_;
+    if (options.metrics_port >= 0) text += ", /metrics on " + page_.Place();
     return text;
   }
 
@@ -56,6 +71,7 @@ class Server final : public ClientOwner {
     AcceptTcp();
     if (local_.is_open()) AcceptLocal();
     WaitForSignal();
+    WaitForHangup();
     io_.run();
   }
 
@@ -81,40 +97,45 @@ class Server final : public ClientOwner {
 
   void Forget(int32_t process) override {
     const std::lock_guard lock(mutex_);
-    clients_.erase(process);
-    // (Nothing else ends io_.run().)
-    if (stopping_ && clients_.empty()) signals_.cancel();
+    if (clients_.erase(process) > 0) metrics_->Disconnected();
+    if (stopping_ && clients_.empty()) EndSignals();
   }
 
  private:
+  void HidePaths() {
+    std::error_code error;
+    const std::string& directory = service_.session.directory;
+    for (const std::filesystem::path& path :
+         {std::filesystem::canonical(directory, error), std::filesystem::absolute(directory, error),
+          std::filesystem::path(directory), std::filesystem::temp_directory_path(error)}) {
+      // (A short name may stand in a message for another reason.)
+      if (path.string().size() > 3) service_.hidden.push_back(path.string());
+    }
+  }
+
+  /// What SIGHUP asks for: the roles, the certificate, and the log under its name. Errors: of each of them; what was stays.
+  Status ReadAgain() {
+    const ServerOptions& options = service_.options;
+    if (!options.roles_file.empty()) {
+      TESSERA_ASSIGN(Roles roles, ReadRoles(options.roles_file));
+      roles_.Set(std::move(roles));
+    }
+    if (!options.tls_certificate.empty()) TESSERA_TRY(OpenTls());
+    return slow_log_ != nullptr ? slow_log_->Open() : Status::Ok();
+  }
+
   Status OpenTls() {
-    tls_ = std::make_unique<asio::ssl::context>(asio::ssl::context::tls_server);
+    auto tls = std::make_unique<asio::ssl::context>(asio::ssl::context::tls_server);
     asio::error_code error;
     const ServerOptions& options = service_.options;
-    tls_->set_options(asio::ssl::context::no_tlsv1 | asio::ssl::context::no_tlsv1_1, error);
-    tls_->use_certificate_chain_file(options.tls_certificate, error);
+    tls->set_options(asio::ssl::context::no_tlsv1 | asio::ssl::context::no_tlsv1_1, error);
+    tls->use_certificate_chain_file(options.tls_certificate, error);
     if (error)
       return {ErrorCode::kIo, "cannot use the certificate \"" + options.tls_certificate + "\": " + error.message()};
     const std::string& key = options.tls_key.empty() ? options.tls_certificate : options.tls_key;
-    tls_->use_private_key_file(key, asio::ssl::context::pem, error);
+    tls->use_private_key_file(key, asio::ssl::context::pem, error);
     if (error) return {ErrorCode::kIo, "cannot use the key \"" + key + "\": " + error.message()};
-    return Status::Ok();
-  }
-
-  Status ListenTcp() {
-    const ServerOptions& options = service_.options;
-    const std::string where = options.host + ":" + std::to_string(options.port);
-    asio::error_code error;
-    Tcp::resolver resolver(io_);
-    const auto found = resolver.resolve(options.host, std::to_string(options.port), Tcp::resolver::passive, error);
-    if (error || found.empty()) return NotListening(where, error);
-    const Tcp::endpoint endpoint = *found.begin();
-    tcp_.open(endpoint.protocol(), error);
-    if (!error) tcp_.set_option(Tcp::acceptor::reuse_address(true), error);
-    if (!error) tcp_.bind(endpoint, error);
-    if (!error) tcp_.listen(Tcp::acceptor::max_listen_connections, error);
-    if (error) return NotListening(where, error);
-    port_ = tcp_.local_endpoint().port();
+    tls_ = std::move(tls);  // (Connections hold what they need of the one before.)
     return Status::Ok();
   }
 
@@ -146,7 +167,8 @@ class Server final : public ClientOwner {
         const bool is_local =
             from.is_loopback() || (from.is_v6() && from.to_v6().is_v4_mapped() &&
                                    asio::ip::make_address_v4(asio::ip::v4_mapped, from.to_v6()).is_loopback());
-        Add(Client::Socket(std::move(socket)), is_local);
+        const int port = socket.remote_endpoint(ignored).port();
+        Add(Client::Socket(std::move(socket)), {is_local, from.to_string(), port});
       }
       AcceptAfter(error, [this] { AcceptTcp(); });
     });
@@ -155,7 +177,7 @@ class Server final : public ClientOwner {
   void AcceptLocal() {
     local_.async_accept([this](const asio::error_code& error, Local::socket socket) {
       if (!local_.is_open()) return;
-      if (!error) Add(Client::Socket(std::move(socket)), true);
+      if (!error) Add(Client::Socket(std::move(socket)), {true, {}, -1});
       AcceptAfter(error, [this] { AcceptLocal(); });
     });
   }
@@ -168,7 +190,7 @@ class Server final : public ClientOwner {
     timer->async_wait([timer, accept](const asio::error_code&) { accept(); });
   }
 
-  void Add(Client::Socket socket, bool is_local) {
+  void Add(Client::Socket socket, Origin origin) {
     const Result<std::string> random = RandomBytes(4);
     if (!random.ok()) return;
     MessageReader reader(*random);
@@ -178,11 +200,28 @@ class Server final : public ClientOwner {
       // (Those that are refused must not fill the memory either.)
       if (clients_.size() > 2 * static_cast<size_t>(service_.options.max_connections) + 100) return;
       while (clients_.contains(next_process_)) next_process_ = next_process_ == INT32_MAX ? 1 : next_process_ + 1;
-      client = std::make_shared<Client>(this, std::move(socket), is_local, next_process_, reader.Int32());
+      client = std::make_shared<Client>(this, std::move(socket), std::move(origin), next_process_, reader.Int32());
       clients_.emplace(next_process_++, client);
+      metrics_->Connected();
       if (next_process_ <= 0) next_process_ = 1;
     }
     client->Begin();
+  }
+
+  void WaitForHangup() {
+    hangups_.async_wait([this](const asio::error_code& error, int) {
+      if (error) return;
+      const Status status = Caught([this] { return ReadAgain(); });
+      say_(status.ok() ? "SIGHUP: read again" : "SIGHUP: " + status.message() + "; what was there stays");
+      WaitForHangup();
+    });
+  }
+
+  /// (Nothing else keeps io_.run() from its end.)
+  void EndSignals() {
+    signals_.cancel();
+    hangups_.cancel();
+    page_.Close();
   }
 
   void WaitForSignal() {
@@ -190,7 +229,8 @@ class Server final : public ClientOwner {
       if (error) return;
       Stop(signal == SIGINT || stopping_);
       const std::lock_guard lock(mutex_);
-      if (!clients_.empty()) WaitForSignal();
+      if (clients_.empty()) return EndSignals();
+      WaitForSignal();
     });
   }
 
@@ -211,7 +251,11 @@ class Server final : public ClientOwner {
     for (const auto& client : clients) client->End(at_once);
   }
 
+  const Say say_;
   Service service_;
+  CurrentRoles roles_;
+  std::unique_ptr<Metrics> metrics_;
+  std::unique_ptr<SlowLog> slow_log_;
   asio::io_context io_{1};
   std::unique_ptr<asio::ssl::context> tls_;
   std::unique_ptr<Session> first_;
@@ -219,7 +263,8 @@ class Server final : public ClientOwner {
   Tcp::acceptor tcp_{io_};
   Local::acceptor local_{io_};
   std::string local_path_;
-  asio::signal_set signals_{io_, SIGINT, SIGTERM};
+  MetricsPort page_{&io_, [this] { return metrics_->Text(); }};
+  asio::signal_set signals_{io_, SIGINT, SIGTERM}, hangups_{io_, SIGHUP};
   std::mutex mutex_;  ///< guards what follows
   std::map<int32_t, std::shared_ptr<Client>> clients_;
   int32_t next_process_ = 1;
@@ -232,7 +277,7 @@ class Server final : public ClientOwner {
 Status RunServer(const SessionOptions& session, const ServerOptions& options,
                  const std::function<void(const std::string&)>& say) {
   return Caught([&]() -> Status {
-    Server server(session, options);
+    Server server(session, options, say);
     TESSERA_TRY(server.Open());
     say("listening on " + server.Places());
     server.Run();

@@ -23,9 +23,10 @@ Workers::~Workers() {
 }
 
 Status Workers::Run(std::function<void()> f) {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   waiting_.push_back(std::move(f));
   if (idle_ >= waiting_.size()) {
+    lock.unlock();  // which the thread wants at once
     changed_.notify_one();
     return {};
   }

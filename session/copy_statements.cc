@@ -141,7 +141,6 @@ Status CopyFrom(SessionState* state, const Statement& statement, ResultWriter* o
   options.zone = state->settings.timezone;
   options.cancel = &state->cancel;
   options.schema = &statement.target->schema;
-  if (!statement.file.empty() && !state->options.files) return FilesRefused();
   if (statement.file.empty() && IsText(options.form, *state)) CopyTextReader::SetOptions(&options);
   TESSERA_ASSIGN(const CopySource source, OpenSource(*state, statement));
   const auto named = [&](const Status& error) {
@@ -217,7 +216,6 @@ Status CopyTextTo(SessionState* state, const Compiled& compiled, const Snapshot&
 Status CopyTo(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, ResultWriter* out) {
   const Statement& statement = compiled.statement;
   CopyClient* const client = statement.file.empty() ? state->options.copy_client : nullptr;
-  if (!statement.file.empty() && !state->options.files) return FilesRefused();
   if (statement.file.empty() && IsText(statement.copy_to.form, *state))
     return CopyTextTo(state, compiled, snapshot, out);
   std::string file = statement.file;

@@ -29,6 +29,37 @@ Result<Engine::GpuTurn> Engine::WaitForGpu(const std::atomic<bool>& cancel) {
   return turn;
 }
 
+void Engine::SetMostQueries(int most) {
+  const std::lock_guard lock(turns_mutex_);
+  most_queries_ = most;
+  turns_changed_.notify_all();
+}
+
+Result<Engine::QueryTurn> Engine::WaitForTurn(const std::atomic<bool>& cancel) {
+  std::unique_lock lock(turns_mutex_);
+  if (most_queries_ == 0) return QueryTurn();
+  waiting_.push_back(&cancel);  // a session waits once
+  while (waiting_.front() != &cancel || queries_ >= most_queries_) {
+    if (cancel) {
+      std::erase(waiting_, &cancel);
+      turns_changed_.notify_all();
+      return Cancelled();
+    }
+    turns_changed_.wait_for(lock, std::chrono::milliseconds(20));
+  }
+  waiting_.pop_front();
+  ++queries_;
+  turns_changed_.notify_all();
+  return QueryTurn(this);
+}
+
+void Engine::QueryTurn::End() {
+  if (engine_ == nullptr) return;
+  const std::lock_guard lock(engine_->turns_mutex_);
+  --engine_->queries_;
+  engine_->turns_changed_.notify_all();
+}
+
 std::unique_ptr<vm::Executor> Engine::TakeExecutor(int threads) {
   {
     const std::lock_guard lock(executors_mutex_);

@@ -1,5 +1,5 @@
 // What the sessions of one process share: the GPU with its cache of columns, the threads of queries, and the files of
-// tables that are open, with what was unpacked of them.
+// tables that are open, with what was unpacked of them; and each other's sight (activity.h).
 //
 // A program that uses the GPU takes its turn from its first section to its last row (WaitForGpu): sections of two programs
 // would take each other's memory. So a client that takes its rows slowly keeps the others from the GPU, not from the host.
@@ -10,13 +10,17 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
 #include "mpi/rank_gpu.h"
+#include "session/activity.h"
 #include "tablet/files/shared_files.h"
 #include "vm/vm.h"
 
@@ -35,6 +39,29 @@ class Engine {
   /// Errors: kCancelled, once `cancel` is set.
   Result<GpuTurn> WaitForGpu(const std::atomic<bool>& cancel);
 
+  /// A place among the large queries that run at once, while it lives.
+  class QueryTurn {
+   public:
+    explicit QueryTurn(Engine* engine = nullptr) : engine_(engine) {}
+    ~QueryTurn() { End(); }
+    QueryTurn(QueryTurn&& other) noexcept : engine_(std::exchange(other.engine_, nullptr)) {}
+    QueryTurn& operator=(QueryTurn&& other) noexcept {
+      End();
+      engine_ = std::exchange(other.engine_, nullptr);
+      return *this;
+    }
+
+   private:
+    void End();
+    Engine* engine_;
+  };
+  /// Queries that read tables of as many rows wait for each other; the others run at once.
+  static constexpr uint64_t kLargeQuery = 1 << 20;
+  /// As many of these run at a time; 0: any number.
+  void SetMostQueries(int most);
+  /// In the order of the calls, so that no session is passed over. Errors: kCancelled, once `cancel` is set.
+  Result<QueryTurn> WaitForTurn(const std::atomic<bool>& cancel);
+
   /// An executor with that number of threads, for one statement: one that is idle, or a new one. So there are as many as statements
   /// that run, however many sessions there are.
   std::unique_ptr<vm::Executor> TakeExecutor(int threads);
@@ -42,6 +69,7 @@ class Engine {
   void GiveBack(std::unique_ptr<vm::Executor> executor);
 
   const std::shared_ptr<SharedFiles>& files() const { return files_; }
+  const std::shared_ptr<Activity>& activity() const { return activity_; }
   /// True for the first caller: it says what holds for the process.
   bool IsFirst() { return !has_session_.exchange(true); }
 
@@ -52,9 +80,14 @@ class Engine {
   mutable std::mutex gpu_mutex_;
   RankGpu gpu_;
   std::recursive_timed_mutex gpu_turn_;
+  std::mutex turns_mutex_;
+  std::condition_variable turns_changed_;
+  std::deque<const void*> waiting_;  ///< the first one is the next
+  int most_queries_ = 0, queries_ = 0;
   std::mutex executors_mutex_;
   std::vector<std::unique_ptr<vm::Executor>> idle_;  ///< the latest one last
   const std::shared_ptr<SharedFiles> files_ = std::make_shared<SharedFiles>();
+  const std::shared_ptr<Activity> activity_ = std::make_shared<Activity>();
   std::atomic<bool> has_session_{false};
 };
 

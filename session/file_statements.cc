@@ -1,11 +1,15 @@
 // Statements that read files: they are compiled, the files are read for them, and they are compiled again.
 
+#include <algorithm>
+#include <filesystem>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "session/standard_streams.h"
 #include "session/statements.h"
+#include "session/table_rights.h"
 #include "tablet/file_tables.h"
 
 namespace tessera {
@@ -91,6 +95,10 @@ Result<Compiled> CompileStatement(SessionState* state, std::string_view sql, con
   for (;;) {
     const RandomState random = state->random;
     TESSERA_ASSIGN(Compiled compiled, Compile(sql, *tables, options, &state->random));
+    if (state->options.rights != nullptr) TESSERA_TRY(CheckRights(*state->options.rights, compiled));
+    if (std::string& file = compiled.statement.file; !file.empty()) {
+      TESSERA_ASSIGN(file, AllowedFile(*state, file));
+    }
     if (state->files.used().empty()) return compiled;
     bool read = false;
     if (compiled.program != nullptr && WholeFileOf(*state, compiled.statement) == nullptr) {
@@ -112,8 +120,23 @@ Status FilesRefused() {
           "COPY ... FROM STDIN and TO STDOUT send the rows over the connection."};
 }
 
+Result<std::string> AllowedFile(const SessionState& state, const std::string& name) {
+  namespace fs = std::filesystem;
+  if (!state.options.files) return FilesRefused();
+  if (state.options.files_folder.empty()) return name;
+  std::error_code error;
+  const fs::path folder = fs::canonical(state.options.files_folder, error);
+  // (Also of names with *: what they stand for is looked at again.)
+  const fs::path file = error ? fs::path() : fs::weakly_canonical(folder / name, error);
+  const bool is_inside = !error && std::ranges::mismatch(folder, file).in1 == folder.end();
+  if (is_inside) return file.string();
+  return Status(ErrorKind::kInsufficientPrivilege, "the file is not where this session may read and write files",
+                "A name without / in front is one in the folder that the server's --files-dir says.");
+}
+
 void SetSpoolOfFiles(SessionState* state) {
-  if (!state->options.files) state->files.Refuse(FilesRefused());
+  if (!state->options.files || !state->options.files_folder.empty())
+    state->files.SetNaming([state](const std::string& name) { return AllowedFile(*state, name); });
   auto spools = std::make_shared<std::vector<TemporaryFile>>();
   const bool is_free = state->options.standard_input_is_free;
   state->files.SetSpool([spools, is_free](const std::string& path) -> Result<std::string> {

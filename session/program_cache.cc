@@ -35,11 +35,12 @@ uint64_t BytesOf(const vm::Program& program) {
 bool ChooseAlike(const PlanOptions& x, const PlanOptions& y) {
   const auto& [join, grid_pruning, zone, ranks, join_exchange, broadcast_bytes, exchange_bytes, exchange_above,
                key_spans, grid_from_matches, invisible_join, read_runs, on_device, caches, files, variables, sequences,
-               parameters, run_query] = x;
+               activity, parameters, run_query] = x;
   (void)caches;
   (void)files;  // a program that reads one is not kept
   (void)variables;
   (void)sequences;   // their values are of a moment
+  (void)activity;    // so is what goes on
   (void)parameters;  // they are part of the key
   (void)run_query;
   return join == y.join && grid_pruning == y.grid_pruning && zone == y.zone && ranks == y.ranks &&
@@ -111,6 +112,7 @@ void ProgramCache::Keep(std::string_view key, std::shared_ptr<const vm::Program>
   kept.files = nullptr;
   kept.variables = nullptr;
   kept.sequences = nullptr;
+  kept.activity = nullptr;
   kept.parameters = nullptr;
   kept.run_query = {};
   bytes_ += bytes;

@@ -106,6 +106,7 @@ PlanOptions PlanOptionsOf(const SessionState& state) {
   out.variables = &state.variables;
   out.files = &state.files;
   out.sequences = state.sequences.get();
+  out.activity = state.activity.get();
   out.parameters = state.parameters;
   if (state.cluster == nullptr) return out;
   out.ranks = state.cluster->ranks();
@@ -123,6 +124,25 @@ PlanOptions PlanOptionsOf(const SessionState& state) {
   return out;
 }
 
+namespace {
+
+/// What a query runs on the way does not wait for a turn again.
+class TurnScope {
+ public:
+  TurnScope(SessionState* state, bool has_turn) : state_(*state), before_(state->has_turn) {
+    state_.has_turn = before_ || has_turn;
+  }
+  ~TurnScope() { state_.has_turn = before_; }
+  TurnScope(const TurnScope&) = delete;
+  TurnScope& operator=(const TurnScope&) = delete;
+
+ private:
+  SessionState& state_;
+  const bool before_;
+};
+
+}  // namespace
+
 Status RunProgram(SessionState* state, const vm::Program& program, const Snapshot& snapshot,
                   const vm::RowConsumer& consume, bool profile, bool alone) {
   if (state->executor == nullptr || state->executor->threads() != state->threads()) {
@@ -139,6 +159,19 @@ Status RunProgram(SessionState* state, const vm::Program& program, const Snapsho
   options.strings = state->strings;
   options.join_partitioning = state->settings.join_partitioning;
   options.decompression = state->settings.decompression;
+  // The executor tells a fraction. It is shown as rows of the largest table or series, which is where the time goes.
+  uint64_t rows = 0;
+  for (const vm::Section& s : program.sections) rows = std::max(rows, static_cast<uint64_t>(s.source_rows));
+  for (size_t i = 0; i < program.tables.size(); ++i)
+    rows = std::max(rows, TableRows(program, snapshot, static_cast<int32_t>(i)));
+  // (A transaction may hold what the others wait for.)
+  Engine::QueryTurn among_large;
+  const bool waits = rows >= Engine::kLargeQuery && !state->has_turn && !state->transaction.is_open;
+  if (waits) {
+    state->activity->Tell("waiting for other queries", 0, 0, ProgressUnit::kRows);
+    TESSERA_ASSIGN(among_large, state->engine->WaitForTurn(state->cancel));
+  }
+  const TurnScope turn_scope(state, waits);
   Engine::GpuTurn turn;
   if (UseGpu(*state, program, snapshot)) {
     Status opened = state->OpenGpu();
@@ -151,12 +184,6 @@ Status RunProgram(SessionState* state, const vm::Program& program, const Snapsho
     }
   }
   if (state->progress) {
-    // The executor tells a fraction. It is shown as rows of the largest table or series, which is where the time goes.
-    uint64_t rows = 0;
-    for (const vm::Section& s : program.sections) rows = std::max(rows, static_cast<uint64_t>(s.source_rows));
-    for (size_t i = 0; i < program.tables.size(); ++i) {
-      rows = std::max(rows, TableRows(program, snapshot, static_cast<int32_t>(i)));
-    }
     options.progress = [state, rows](double done) {
       state->progress({"query", static_cast<uint64_t>(done * static_cast<double>(rows)), rows, ProgressUnit::kRows});
     };

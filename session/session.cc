@@ -3,6 +3,7 @@
 #include "session/session.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -13,15 +14,18 @@
 #include "base/memory_budget.h"
 #include "base/phase_clock.h"
 #include "base/processors.h"
+#include "base/user_name.h"
 #include "compiler/compiler.h"
 #include "compiler/parse/prepared_text.h"
 #include "mpi/cluster.h"
+#include "session/activity.h"
 #include "session/foreign_keys.h"
 #include "session/program_run.h"
 #include "session/same_snapshot.h"
 #include "session/session_state.h"
 #include "session/statement_timer.h"
 #include "session/statements.h"
+#include "session/table_rights.h"
 #include "session/temporary_tables.h"
 #include "session/transaction.h"
 #include "tablet/catalog/database_directory.h"
@@ -76,12 +80,20 @@ bool Changes(const Statement& s) {
   return true;
 }
 
+Session::TransactionState TransactionOf(const SessionState& state) {
+  using enum Session::TransactionState;
+  const SessionTransaction& t = state.transaction;
+  if (!t.is_open && !t.timed_out) return kNone;
+  return t.has_failed || t.timed_out ? kFailed : kOpen;
+}
+
 }  // namespace
 
 class Session::Impl {
  public:
   ~Impl() {
     (void)idle_.Stop();
+    if (state_.options.activity == nullptr && state_.activity != nullptr) state_.activity->Disconnect();
     RollBack(&state_);
     if (state_.cluster != nullptr) state_.cluster->CloseDatabase();
   }
@@ -89,6 +101,7 @@ class Session::Impl {
   Status Open(const SessionOptions& options) {
     state_.options = options;
     state_.engine = options.engine != nullptr ? options.engine : std::make_shared<Engine>();
+    SetActivity();
     SetSpoolOfFiles(&state_);
     const int local_ranks = options.cluster != nullptr ? options.cluster->local_ranks() : 1;
     state_.default_threads = ProcessorsOfRank(local_ranks);
@@ -104,7 +117,7 @@ class Session::Impl {
 
   /// `parameters`: nullptr if the statement may have none.
   Status Execute(std::string_view sql, const std::vector<Value>* parameters, ResultWriter* out) {
-    return Guarded(parameters, [&] { return Run(sql, out); });
+    return Guarded(sql, parameters, [&] { return Run(sql, out); });
   }
 
   Result<StatementDescription> Describe(std::string_view sql, std::vector<SqlType> declared) {
@@ -115,6 +128,12 @@ class Session::Impl {
     return BesideExecute<uint64_t>([&] { return RegisterRows(&state_, name, rows); });
   }
 
+  /// As the end of the statement before it.
+  Status EndImplicit(bool commits) {
+    if (!state_.transaction.is_implicit) return Status::Ok();
+    return Guarded("", nullptr, [&] { return tessera::EndImplicit(&state_, commits); });
+  }
+
   void Cancel() {
     ++cancels_under_way_;
     if (running_) state_.cancel = true;
@@ -122,9 +141,28 @@ class Session::Impl {
   }
 
   SessionState& state() { return state_; }
+  void SetProgress(std::function<void(const Progress&)> progress) {
+    state_.progress = [activity = state_.activity, progress = std::move(progress)](const Progress& p) {
+      activity->Tell(p.what, p.done, p.total, p.unit);
+      if (progress) progress(p);
+    };
+  }
   bool is_new() const { return is_new_; }
 
  private:
+  /// A session alone is that of the one who runs the program.
+  void SetActivity() {
+    state_.activity = state_.options.activity;
+    if (state_.activity == nullptr) {
+      SessionReport own;
+      own.pid = getpid();
+      own.user = UserOfProcess();
+      state_.activity = std::make_shared<SessionActivity>(state_.engine->activity(), std::move(own), true);
+      state_.activity->Connect([this] { Cancel(); }, {});
+    }
+    SetProgress({});
+  }
+
   /// What run() gives, as a statement of its own that has no text. An error within a transaction is its end.
   template <class T, class F>
   Result<T> BesideExecute(const F& run) {
@@ -134,7 +172,7 @@ class Session::Impl {
       TESSERA_ASSIGN(out, run());
       return Status::Ok();
     };
-    const Status status = Guarded(nullptr, [&] {
+    const Status status = Guarded("", nullptr, [&] {
       Status done = Caught(runs);
       if (!done.ok()) state_.transaction.has_failed = state_.transaction.is_open;
       return done;
@@ -145,7 +183,7 @@ class Session::Impl {
 
   /// run() as one statement: it may be cancelled and timed out, is measured, and no exception leaves it.
   template <class F>
-  Status Guarded(const std::vector<Value>* parameters, const F& run) {
+  Status Guarded(std::string_view sql, const std::vector<Value>* parameters, const F& run) {
     // A Cancel() that began while the last statement ran must not reach this one: wait until none is under way, then
     // clear the flag. The wait is as long as two instructions of a signal handler.
     while (cancels_under_way_.load() != 0) std::this_thread::yield();
@@ -158,6 +196,7 @@ class Session::Impl {
     state_.warning.clear();
     state_.statistics = vm::RunStatistics{};
     state_.files.BeginStatement();
+    state_.activity->Begin(sql);
     const auto start = Clock::now();
     PhaseClock clock(Phase::kCompile);
     if (state_.options.trace) clock.KeepSpans();
@@ -177,6 +216,8 @@ class Session::Impl {
     state_.timing.total = MillisecondsSince(start);
     if (!state_.statistics.ranks.empty()) state_.statistics.ranks[0].total = state_.timing.total;
     running_ = false;
+    const TransactionState transaction = TransactionOf(state_);
+    state_.activity->End(transaction != TransactionState::kNone, transaction == TransactionState::kFailed);
     state_.warning = ShownName(state_.warning);
     if (!status.ok())
       status = {status.kind(), ShownName(status.message()), ShownName(status.hint()), status.position()};
@@ -231,9 +272,10 @@ class Session::Impl {
     const auto run = [&]() -> Status {
       TESSERA_ASSIGN(const bool done, RunTransactionCommand(&state_, sql, out));
       if (done) return Status::Ok();
-      TESSERA_ASSIGN(const DatabaseCommand command, ReadDatabaseCommand(sql));
+      TESSERA_ASSIGN(DatabaseCommand command, ReadDatabaseCommand(sql));
       if (command.kind == DatabaseCommand::Kind::kNone) return RunOther(sql, out);
-      if (command.NamesFiles() && !state_.options.files) return FilesRefused();
+      if (state_.options.rights != nullptr && !state_.options.rights->MayEverything()) return EverythingRefused();
+      if (command.NamesFiles()) TESSERA_ASSIGN(command.directory, AllowedFile(state_, command.directory));
       const auto other = [this](std::string_view part, ResultWriter* none) { return RunOther(part, none); };
       return RunDatabaseCommand(&state_, command, other, out);
     };
@@ -523,19 +565,16 @@ Result<StatementDescription> Session::Describe(std::string_view sql, std::vector
   return impl_->Describe(sql, std::move(declared));
 }
 Result<uint64_t> Session::Register(const std::string& name, FileReader* rows) { return impl_->Register(name, rows); }
+void Session::BeginImplicit() { tessera::BeginImplicit(&impl_->state()); }
+Status Session::EndImplicit(bool commits) { return impl_->EndImplicit(commits); }
 bool Session::in_transaction() const { return impl_->state().transaction.is_open; }
 void Session::Cancel() { impl_->Cancel(); }
 void Session::SetCopyClient(CopyClient* client) { impl_->state().options.copy_client = client; }
-void Session::SetProgress(std::function<void(const Progress&)> progress) {
-  impl_->state().progress = std::move(progress);
-}
+void Session::SetProgress(std::function<void(const Progress&)> progress) { impl_->SetProgress(std::move(progress)); }
 
-Session::TransactionState Session::transaction() const {
-  const SessionTransaction& t = impl_->state().transaction;
-  if (!t.is_open && !t.timed_out) return TransactionState::kNone;
-  return t.has_failed || t.timed_out ? TransactionState::kFailed : TransactionState::kOpen;
-}
+Session::TransactionState Session::transaction() const { return TransactionOf(impl_->state()); }
 
+int64_t Session::idle_session_timeout() const { return impl_->state().settings.idle_session_timeout; }
 const Timing& Session::last_timing() const { return impl_->state().timing; }
 bool Session::last_was_query() const { return impl_->state().is_query; }
 const vm::RunStatistics& Session::last_statistics() const { return impl_->state().statistics; }

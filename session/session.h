@@ -34,6 +34,8 @@ class Cluster;
 class CopyClient;
 class Engine;
 class FileReader;
+class SessionActivity;
+struct TableRights;
 struct ExplainForm;
 struct PlanNode;
 
@@ -52,6 +54,8 @@ struct SessionOptions {
   uint64_t gpu_memory = 0;    ///< bytes; 0: most of what the device has free
   /// What it shares with other sessions of the process (session/engine.h); nullptr: nothing.
   std::shared_ptr<Engine> engine;
+  /// Where it says what it does, made by the one who knows its user; nullptr: the session makes one.
+  std::shared_ptr<SessionActivity> activity;
   Cluster* cluster = nullptr;  ///< this is rank 0 of it; nullptr: one process. It outlives the session.
   bool trace = false;          ///< keep the spans of each statement's phases, on all ranks
   bool scatter = false;        ///< ranks get their tablets from this one, even if they see the directory
@@ -61,6 +65,10 @@ struct SessionOptions {
   CopyClient* copy_client = nullptr;
   /// Whether statements may name files: COPY, FROM 'file', EXPORT, IMPORT, VACUUM INTO. Not if they are those of others.
   bool files = true;
+  /// Where these must be, and names that are relative begin; "": anywhere.
+  std::string files_folder;
+  /// What it may do with tables (session/table_rights.h); nullptr: all.
+  std::shared_ptr<const TableRights> rights;
 };
 
 /// Where the time of a statement went, in milliseconds.
@@ -149,6 +157,11 @@ class Session {
   /// A temporary table of that name with the rows of a reader; it takes the place of one of that name. Returns the number of
   /// its rows. Errors: those of the reader; the columns are none that a table can have.
   Result<uint64_t> Register(const std::string& name, FileReader* rows);
+  /// Makes the statements up to EndImplicit() one transaction, as those of one text of PostgreSQL's simple queries are:
+  /// after an error nothing of them is left, BEGIN makes it a transaction of its own, COMMIT ends it. No effect in one.
+  void BeginImplicit();
+  /// `commits`: else they are undone. Errors: those of COMMIT.
+  Status EndImplicit(bool commits);
   /// Whether BEGIN came and neither COMMIT nor ROLLBACK; also if the transaction has failed since.
   bool in_transaction() const;
   /// Stops the running statement, which then returns kCancelled "canceling statement due to user request".
@@ -168,6 +181,8 @@ class Session {
     kFailed,  ///< it is open, and takes nothing but its end
   };
   TransactionState transaction() const;
+  /// SET idle_session_timeout, in milliseconds: the one who holds the session sees to it. 0: none.
+  int64_t idle_session_timeout() const;
 
   const Timing& last_timing() const;
   /// Whether it was a query, which can be run again and changes nothing.

@@ -64,6 +64,8 @@ struct SessionState {
   uint64_t default_memory_limit = UINT64_MAX;  ///< bytes
   int default_threads = 1;                     ///< as many as the process may use
   std::shared_ptr<Engine> engine;              ///< of this session or of several
+  std::shared_ptr<SessionActivity> activity;   ///< what others see of it; never nullptr
+  bool has_turn = false;                       ///< of the running statement among large queries, see Engine
   std::unique_ptr<vm::Executor> executor;      ///< of the running statement, from its first query on
   std::function<void(const Progress&)> progress;
   std::map<std::string, Value, std::less<>> variables;  ///< of SET VARIABLE

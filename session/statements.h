@@ -133,6 +133,8 @@ void WarnOfIgnored(SessionState* state, uint64_t ignored);
 
 /// The error where SessionOptions::files is false.
 Status FilesRefused();
+/// The file or folder that a statement names, as it is to be opened. Errors: the session may touch no files, or not that one.
+Result<std::string> AllowedFile(const SessionState& state, const std::string& name);
 
 // copy_statements.cc
 Status CopyFrom(SessionState* state, const Statement& statement, ResultWriter* out);

@@ -34,8 +34,9 @@ struct WaitingRows {
 
 struct SessionTransaction {
   bool is_open = false;
-  bool has_failed = false;  ///< all is refused up to its end, or up to ROLLBACK TO
-  bool timed_out = false;   ///< as it was idle; the next statement says so
+  bool is_implicit = false;  ///< it has no BEGIN: it ends with the text whose statements it holds
+  bool has_failed = false;   ///< all is refused up to its end, or up to ROLLBACK TO
+  bool timed_out = false;    ///< as it was idle; the next statement says so
   bool reads_only = false;
   /// Before its first change, if a foreign key was deferred then.
   std::shared_ptr<const Snapshot> before;
@@ -58,6 +59,12 @@ Status CheckTransaction(SessionState* state, const TransactionCommand& command);
 /// Runs BEGIN, COMMIT, ROLLBACK, SAVEPOINT and their kin: true, and it is done. false: `sql` is another statement. Errors:
 /// the transaction has failed before, and this does not end it.
 Result<bool> RunTransactionCommand(SessionState* state, std::string_view sql, ResultWriter* out);
+
+/// Begins a transaction without BEGIN, unless one is open: BEGIN makes it one of its own, COMMIT and ROLLBACK end it.
+void BeginImplicit(SessionState* state);
+/// Commits what BeginImplicit has begun, or rolls it back if it has failed, or not `commits`. No effect if it has ended, or become one with
+/// BEGIN. Errors: those of COMMIT; then it is rolled back.
+Status EndImplicit(SessionState* state, bool commits);
 
 /// What a statement sees.
 Result<std::shared_ptr<const Snapshot>> SnapshotOf(SessionState* state);

@@ -26,6 +26,11 @@ constexpr char kTryAgain[] = "Enter ROLLBACK, then run the transaction again fro
 
 Status Begin(SessionState* state, const TransactionCommand& command) {
   SessionTransaction& t = state->transaction;
+  // (What the text did before belongs to it.)
+  if (std::exchange(t.is_implicit, false)) {
+    t.reads_only = command.reads_only;
+    return command.locks_now ? BeginChange(state, nullptr, nullptr).status() : Status::Ok();
+  }
   if (t.is_open) {
     state->warning = "there is already a transaction in progress";
     return Status::Ok();
@@ -68,25 +73,29 @@ Status CheckDeferred(SessionState* state) {
   return Caught([&] { return CheckDeferredKeys(state, state->transaction.before.get()); });
 }
 
+/// With the rows that wait and the foreign keys that were deferred. An error rolls back.
+Status CommitAll(SessionState* state) {
+  Status stored = StoreWaiting(state);
+  if (stored.ok()) stored = CheckDeferred(state);
+  if (stored.ok()) return Commit(state);
+  RollBack(state);
+  return stored;
+}
+
 /// COMMIT and ROLLBACK. A transaction that has failed is rolled back by either.
 Status End(SessionState* state, const TransactionCommand& command, ResultWriter* out) {
   SessionTransaction& t = state->transaction;
   const bool commits = command.kind == Kind::kCommit && !t.has_failed;
   const bool reads_only = t.reads_only;
-  if (!t.is_open) {
+  if (!t.is_open || t.is_implicit) {
     if (command.chains)
       return SqlError(ErrorKind::kNoActiveTransaction, "AND CHAIN can only be used in transaction blocks", -1,
                       "Enter BEGIN first.");
     state->warning = "there is no transaction in progress";
-  } else if (commits) {
-    Status stored = StoreWaiting(state);
-    if (stored.ok()) stored = CheckDeferred(state);
-    if (!stored.ok()) {
-      RollBack(state);
-      return stored;
-    }
-    TESSERA_TRY(Commit(state));
-  } else {
+  }
+  if (t.is_open && commits) {
+    TESSERA_TRY(CommitAll(state));
+  } else if (t.is_open) {
     RollBack(state);
   }
   if (command.chains) {
@@ -150,11 +159,12 @@ const char* TagOf(Kind kind) {
 Status RunCommand(SessionState* state, const TransactionCommand& command) {
   SessionTransaction& t = state->transaction;
   if (command.kind == Kind::kBegin) return Begin(state, command);
-  if (!t.is_open && command.kind == Kind::kSetModes) {
+  const bool in_block = t.is_open && !t.is_implicit;
+  if (!in_block && command.kind == Kind::kSetModes) {
     state->warning = "SET TRANSACTION can only be used in transaction blocks";
     return Status::Ok();
   }
-  if (!t.is_open) {
+  if (!in_block) {
     const std::string words = command.kind == Kind::kSavepoint ? "" : std::string(TagOf(command.kind)) + " ";
     return SqlError(ErrorKind::kNoActiveTransaction,
                     (command.kind == Kind::kRollbackTo ? words + "TO " : words) +
@@ -183,6 +193,22 @@ Status Store(SessionState* state) {
 }
 
 }  // namespace
+
+void BeginImplicit(SessionState* state) {
+  SessionTransaction& t = state->transaction;
+  if (t.is_open || t.timed_out) return;
+  t = {};
+  t.is_open = t.is_implicit = true;
+  t.temporary_views = state->temporary_views;
+}
+
+Status EndImplicit(SessionState* state, bool commits) {
+  const SessionTransaction& t = state->transaction;
+  if (!t.is_open || !t.is_implicit) return Status::Ok();
+  if (commits && !t.has_failed) return CommitAll(state);
+  RollBack(state);
+  return Status::Ok();
+}
 
 Status CheckTransaction(SessionState* state, const TransactionCommand& command) {
   SessionTransaction& t = state->transaction;

@@ -134,23 +134,40 @@ Status TakeServerText(const std::string&, const char* value, CommandLine* line) 
   return Status::Ok();
 }
 
-/// [HOST:]PORT, with an IPv6 address in brackets.
-Status TakeServe(const std::string& name, const char* value, CommandLine* line) {
-  const std::string_view text = value;
+/// [HOST:]PORT, with an IPv6 address in brackets. Without HOST that stays as it is.
+Status ReadPlace(const std::string& name, std::string_view text, std::string* host_out, int* port) {
   const size_t colon = text.rfind(':');
   std::string_view host = colon == text.npos ? std::string_view() : text.substr(0, colon);
   const bool in_brackets = host.size() > 2 && host.front() == '[' && host.back() == ']';
   if (in_brackets) host = host.substr(1, host.size() - 2);
   if ((colon != text.npos && host.empty()) || (!in_brackets && host.find(':') != host.npos))
     return Usage(name + " takes PORT, HOST:PORT or [IPV6]:PORT: not \"" + std::string(text) + "\"");
-  if (!host.empty()) line->server.host = host;
+  if (!host.empty()) *host_out = host;
+  TESSERA_ASSIGN(*port, Count(name, colon == text.npos ? text : text.substr(colon + 1), 0, 65'535));
+  return Status::Ok();
+}
+
+Status TakeServe(const std::string& name, const char* value, CommandLine* line) {
   line->serves = true;
-  TESSERA_ASSIGN(line->server.port, Count(name, colon == text.npos ? text : text.substr(colon + 1), 0, 65'535));
+  return ReadPlace(name, value, &line->server.host, &line->server.port);
+}
+
+Status TakeMetrics(const std::string& name, const char* value, CommandLine* line) {
+  return ReadPlace(name, value, &line->server.metrics_host, &line->server.metrics_port);
+}
+
+Status TakeLogSlow(const std::string& name, const char* value, CommandLine* line) {
+  TESSERA_ASSIGN(line->server.log_slow, Count(name, value, 0, 86'400'000));
   return Status::Ok();
 }
 
 Status TakeMaxConnections(const std::string& name, const char* value, CommandLine* line) {
   TESSERA_ASSIGN(line->server.max_connections, Count(name, value, 1, 100'000));
+  return Status::Ok();
+}
+
+Status TakeMaxQueries(const std::string& name, const char* value, CommandLine* line) {
+  TESSERA_ASSIGN(line->server.max_queries, Count(name, value, 1, 100'000));
   return Status::Ok();
 }
 
@@ -191,6 +208,7 @@ constexpr Option kOptions[] = {
     {"device", required_argument, TakeDevice},
     {"echo", no_argument, Assign<&CommandLine::echo, true>},
     {"file", required_argument, TakeInput<CommandLineInput::Kind::kFile>, 'f'},
+    {"files-dir", required_argument, TakeServerText<&server::ServerOptions::files_folder>},
     {"files", no_argument, AssignServer<&server::ServerOptions::files, true>},
     {"format", required_argument, TakeFormat},
     {"gpu-memory", required_argument, TakeSize<&SessionOptions::gpu_memory>},
@@ -203,9 +221,13 @@ constexpr Option kOptions[] = {
     {"jsonlines", no_argument, Assign<&CommandLine::format, ResultFormat::kJsonLines>},
     {"line", no_argument, Assign<&CommandLine::format, ResultFormat::kLine>},
     {"list", no_argument, Assign<&CommandLine::format, ResultFormat::kList>},
+    {"log-slow", required_argument, TakeLogSlow},
+    {"log-slow-file", required_argument, TakeServerText<&server::ServerOptions::log_slow_file>},
     {"markdown", no_argument, Assign<&CommandLine::format, ResultFormat::kMarkdown>},
     {"max-connections", required_argument, TakeMaxConnections},
+    {"max-queries", required_argument, TakeMaxQueries},
     {"memory", required_argument, TakeSize<&SessionOptions::memory_limit>},
+    {"metrics", required_argument, TakeMetrics},
     {"no-bail", no_argument, Assign<&CommandLine::bail, false>},
     {"no-init", no_argument, Assign<&CommandLine::reads_home, false>},
     {"noheader", no_argument, Assign<&CommandLine::headers, false>},
@@ -402,6 +424,7 @@ editing and history if that is a terminal.
                     of the Unix socket (default: /tmp; "": none)
   --max-connections N
                     clients at once (default: 100)
+  --max-queries N   queries over a million rows at once (default: any number); others never wait
   --authentication-timeout N
                     seconds in which a client has to log in (default: 60)
   --roles FILE      who may connect from other machines: lines as --role makes them
@@ -410,6 +433,12 @@ editing and history if that is a terminal.
   --role NAME       print the line of NAME for a roles file; the password is read from standard
                     input
   --files           let statements of clients name files of this machine
+  --files-dir DIR   ... that are in DIR, where relative names begin
+  --metrics [HOST:]PORT
+                    show what the server counts at http://HOST:PORT/metrics, for Prometheus
+  --log-slow MS     write statements that take MS milliseconds to standard error, as JSON lines
+  --log-slow-file FILE
+                    write them to FILE, which SIGHUP opens anew
   --tls-certificate FILE, --tls-key FILE
                     encrypt connections whose client asks for it
 

@@ -105,7 +105,13 @@ std::vector<std::shared_ptr<const TableInfo>> FileTables::used() const {
 
 Result<std::vector<FileIdentity>> FileTables::FindFiles(const FileSpec& spec) {
   std::vector<std::string> paths;
-  for (const std::string& pattern : spec.patterns) TESSERA_TRY(Expand(pattern, &paths));
+  for (std::string pattern : spec.patterns) {
+    if (naming_) {
+      TESSERA_ASSIGN(pattern, naming_(pattern));
+    }
+    TESSERA_TRY(Expand(pattern, &paths));
+  }
+  for (size_t i = 0; naming_ && i < paths.size(); ++i) TESSERA_TRY(naming_(paths[i]).status());
   std::vector<FileIdentity> files;
   for (const std::string& path : paths) {
     const auto known = std::ranges::find_if(spooled_, [&](const auto& s) { return s.first == path; });
@@ -131,7 +137,6 @@ Result<std::vector<FileIdentity>> FileTables::FindFiles(const FileSpec& spec) {
 }
 
 Result<std::shared_ptr<const TableInfo>> FileTables::Find(const FileSpec& spec) {
-  TESSERA_TRY(refused_);
   const std::string key = spec.Key();
   // A statement that names a file twice reads it once.
   const auto at = std::ranges::find_if(entries_, [&](const auto& entry) { return entry->key == key; });

@@ -33,8 +33,9 @@ class FileTables {
   ~FileTables();
 
   void SetSpool(Spool spool) { spool_ = std::move(spool); }
-  /// Find gives this error from now on.
-  void Refuse(Status error) { refused_ = std::move(error); }
+  /// What a name in a statement means. An error is one of Find.
+  using Naming = std::function<Result<std::string>(const std::string& name)>;
+  void SetNaming(Naming naming) { naming_ = std::move(naming); }
   /// Forgets what the last statement used, and the files that were not used for long.
   void BeginStatement();
   /// The table of these files. Its rows may not be there yet; then they are estimates, and its statistics are bounds. Errors:
@@ -63,7 +64,7 @@ class FileTables {
   Status Forget(std::list<std::unique_ptr<Entry>>::iterator entry);
 
   Spool spool_;
-  Status refused_;
+  Naming naming_;                       ///< empty: itself
   std::unique_ptr<Database> database_;  ///< nullptr until rows are read
   std::list<std::unique_ptr<Entry>> entries_;
   std::vector<std::pair<std::string, std::string>> spooled_;  ///< names and where they are

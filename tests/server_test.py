@@ -98,7 +98,7 @@ class Server:
 
     def connect(self, **options):
         import psycopg
-        return psycopg.connect(host=self.folder, port=self.port, user="me", dbname="db", **{"autocommit": True, **options})
+        return psycopg.connect(**{"host": self.folder, "port": self.port, "user": "me", "dbname": "db", "autocommit": True, **options})
 
     def raw(self):
         s = socket.create_connection(("127.0.0.1", self.port), timeout=20)
@@ -615,6 +615,385 @@ def tls():
         with Server() as server:
             run = server.psql("-Atc", "SELECT 1", tcp=True, environment={"PGSSLMODE": "require"}, check=False)
             holds("does not support SSL" in run.stderr, run.stderr)
+
+
+# ---- Seen from outside ----------------------------------------------------------------------------------------------
+
+# Some seconds on two cores, with progress.
+LONG = "SELECT count(*) FROM range(60000) AS a(x), range(60000) AS b(y) WHERE (x * y) % 7 = 3"
+
+
+def waits_for(condition, what, seconds=20):
+    end = time.time() + seconds
+    while time.time() < end:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.02)
+    raise AssertionError(f"waited in vain: {what}")
+
+
+@test
+def sessions_and_their_statements_are_seen():
+    import psycopg
+    with Server() as server:
+        with server.connect() as watcher, server.connect(application_name="reports", user="ann") as busy:
+            pid = busy.info.backend_pid
+            equals(watcher.execute("SELECT pg_backend_pid()").fetchone()[0], watcher.info.backend_pid)
+            equals(busy.execute("SELECT current_user").fetchone()[0], "ann")
+            equals(watcher.execute("SELECT user_name, application, client, state, statements > 0, last_query FROM tessera_sessions() "
+                                   f"WHERE pid = {pid}").fetchall(), [("ann", "reports", None, "idle", True, "SELECT current_user")])
+            busy.execute("BEGIN")
+            equals(watcher.execute(f"SELECT state, xact_start <= now(), query FROM pg_stat_activity WHERE pid = {pid}").fetchall(),
+                   [("idle in transaction", True, "BEGIN")])
+            busy.execute("ROLLBACK")
+            failed = []
+
+            def run():
+                try:
+                    busy.execute(LONG)
+                except psycopg.Error as error:
+                    failed.append(error.sqlstate)
+
+            thread = threading.Thread(target=run)
+            thread.start()
+            seen = waits_for(lambda: watcher.execute(
+                "SELECT user_name, step, unit, milliseconds > 0, percent BETWEEN 0 AND 100, query FROM tessera_queries() "
+                f"WHERE pid = {pid} AND done > 0").fetchall(), "the statement's progress")
+            equals(seen, [("ann", "query", "rows", True, True, LONG)])
+            equals(watcher.execute(f"SELECT state, usename, datname, backend_type FROM pg_stat_activity WHERE pid = {pid}").fetchall(),
+                   [("active", "ann", "tessera", "client backend")])
+            # What is prepared is only described, and signals no session then.
+            equals(watcher.execute("SELECT pg_cancel_backend(%s)", [pid]).fetchone(), (True,))
+            thread.join(20)
+            equals(failed, ["57014"])
+            equals(watcher.execute("SELECT pg_cancel_backend(123456)").fetchone(), (False,))
+            equals(busy.execute("SELECT 1").fetchone(), (1,))
+            equals(watcher.execute(f"SELECT pg_terminate_backend({pid})").fetchone(), (True,))
+            try:
+                busy.execute("SELECT 1")
+                raise AssertionError("it goes on")
+            except psycopg.Error as error:
+                holds(error.sqlstate in ("57P01", None), error.sqlstate)
+            waits_for(lambda: watcher.execute(f"SELECT count(*) FROM tessera_sessions() WHERE pid = {pid}").fetchone() == (0,),
+                      "the session's end")
+        equals(server.psql("-Atc", "SELECT client FROM tessera_sessions() WHERE client IS NOT NULL", tcp=True).stdout, "127.0.0.1\n")
+    run = subprocess.run([TESSERA, "-csv", "-noheader", "-c", "SELECT count(*), min(query) FROM tessera_queries(); SELECT pg_terminate_backend(pg_backend_pid())"],
+                         capture_output=True, text=True)
+    equals(run.stdout, '1,"SELECT count(*), min(query) FROM tessera_queries()"\n')
+    holds("cannot be terminated" in run.stderr, run.stderr)
+
+
+@test
+def readonly_roles_end_their_own_statements_only():
+    import psycopg
+    folder = tempfile.mkdtemp(prefix="tessera-server-")
+    roles = os.path.join(folder, "roles")
+    with open(roles, "w") as file:
+        file.write(make_role("ann", "a", "readonly") + make_role("bob", "b", "readonly"))
+    with Server("--roles", roles, statements="CREATE TABLE t (a INTEGER)") as server:
+        with server.connect(user="ann") as ann, server.connect(user="bob") as bob:
+            try:
+                ann.execute(f"SELECT pg_terminate_backend({bob.info.backend_pid})")
+                raise AssertionError("no error")
+            except psycopg.errors.InsufficientPrivilege as error:
+                holds('must be "bob" to terminate its session' in str(error), str(error))
+            equals(bob.execute(f"SELECT pg_cancel_backend({bob.info.backend_pid + 1000})").fetchone(), (False,))
+    shutil.rmtree(folder)
+
+
+@test
+def statements_of_a_text_are_one_transaction():
+    def run(server, text):
+        s = server.raw()
+        s.sendall(startup())
+        until(s, b"Z")
+        s.sendall(message(b"Q", text.encode() + b"\0"))
+        messages = until(s, b"Z")
+        s.close()
+        return [(kind.decode(), body.split(b"\0")[0].decode()) for kind, body in messages if kind in b"CZ"] + \
+            [("N", re.search(rb"\0M([^\0]*)", body).group(1).decode()) for kind, body in messages if kind in b"EN"]
+
+    with Server(statements="CREATE TABLE t (a INTEGER); CREATE TABLE k (a INTEGER PRIMARY KEY); "
+                "CREATE TABLE d (a INTEGER REFERENCES k DEFERRABLE INITIALLY DEFERRED)") as server:
+        def rows():
+            return server.psql("-Atc", "SELECT a FROM t ORDER BY a").stdout.split()
+
+        # An error in the middle undoes what was before it.
+        equals(run(server, "INSERT INTO t VALUES (1); SELECT nothing; INSERT INTO t VALUES (2)"),
+               [("C", "INSERT 0 1"), ("Z", "I"), ("N", 'column "nothing" does not exist')])
+        equals(rows(), [])
+        # COMMIT in the middle keeps it; what comes after is a transaction again.
+        equals(run(server, "INSERT INTO t VALUES (1); COMMIT; INSERT INTO t VALUES (2); SELECT nothing"),
+               [("C", "INSERT 0 1"), ("C", "COMMIT"), ("C", "INSERT 0 1"), ("Z", "I"),
+                ("N", "there is no transaction in progress"), ("N", 'column "nothing" does not exist')])
+        equals(rows(), ["1"])
+        equals(run(server, "INSERT INTO t VALUES (3); ROLLBACK; INSERT INTO t VALUES (4)"),
+               [("C", "INSERT 0 1"), ("C", "ROLLBACK"), ("C", "INSERT 0 1"), ("Z", "I"), ("N", "there is no transaction in progress")])
+        equals(rows(), ["1", "4"])
+        # BEGIN makes it one of its own, which the text's end does not commit.
+        equals(run(server, "INSERT INTO t VALUES (5); BEGIN; INSERT INTO t VALUES (6)"),
+               [("C", "INSERT 0 1"), ("C", "BEGIN"), ("C", "INSERT 0 1"), ("Z", "T")])
+        equals(rows(), ["1", "4"])
+        equals(run(server, "BEGIN; INSERT INTO t VALUES (7); COMMIT; INSERT INTO t VALUES (8); SELECT 1 + 'x'")[:4],
+               [("C", "BEGIN"), ("C", "INSERT 0 1"), ("C", "COMMIT"), ("C", "INSERT 0 1")])
+        equals(rows(), ["1", "4", "7"])
+        equals(run(server, "BEGIN; INSERT INTO t VALUES (9); SELECT nothing; COMMIT")[-2:],
+               [("Z", "E"), ("N", 'column "nothing" does not exist')])
+        equals(run(server, "SELECT 1; SAVEPOINT s")[-1], ("N", "SAVEPOINT can only be used in transaction blocks"))
+        equals(run(server, "DELETE FROM t; VACUUM")[-1], ("N", "VACUUM cannot run inside a transaction block"))
+        # What fails when it is committed is not said to be done.
+        equals(run(server, "INSERT INTO t VALUES (10); INSERT INTO d VALUES (1)")[:2], [("C", "INSERT 0 1"), ("Z", "I")])
+        equals(rows(), ["1", "4", "7"])
+        equals(run(server, "CREATE TABLE u (a INTEGER); INSERT INTO u VALUES (1); SELECT a / 0, x FROM u")[-2][0], "Z")
+        equals(server.psql("-Atc", "SELECT count(*) FROM information_schema.tables WHERE table_name = 'u'").stdout, "0\n")
+
+
+@test
+def slow_statements_are_logged():
+    import json
+    folder = tempfile.mkdtemp(prefix="tessera-server-")
+    log = os.path.join(folder, "slow.jsonl")
+    with Server("--log-slow", "0", "--log-slow-file", log, statements="CREATE TABLE t (a INTEGER)") as server:
+        with server.connect(application_name="loader", user="ann") as connection:
+            connection.execute("INSERT INTO t VALUES (1), (2)")
+            try:
+                connection.execute("ALTER ROLE ann PASSWORD 'secret''s'; SELECT nothing")
+            except Exception:
+                pass
+            os.rename(log, log + ".1")
+            server.process.send_signal(signal.SIGHUP)
+            waits_for(lambda: os.path.exists(log), "the new log")
+            connection.execute("SELECT a, 'ü' FROM t")
+        text = open(log + ".1").read()
+        holds("secret" not in text, text)
+        first, *others = [json.loads(line) for line in text.splitlines()]
+        equals({name: first[name] for name in ("user", "application", "rows", "query")},
+               {"user": "ann", "application": "loader", "rows": 2, "query": "INSERT INTO t VALUES (1), (2)"})
+        holds(0 <= first["compile_milliseconds"] <= first["milliseconds"] < 20000, first)
+        equals(first["time"][10], "T")
+        holds(others and others[0]["query"].endswith("PASSWORD ***") and "sqlstate" in others[0], others)
+        equals([(line["query"], line["rows"]) for line in map(json.loads, open(log))], [("SELECT a, 'ü' FROM t", 2)])
+    with Server("--log-slow", "60000", "--log-slow-file", log + ".2") as server:
+        server.psql("-c", "SELECT 1")
+        equals(open(log + ".2").read(), "")
+    shutil.rmtree(folder)
+
+
+@test
+def metrics_for_prometheus():
+    import urllib.error
+    import urllib.request
+    with Server("--metrics", "0", statements="CREATE TABLE t (a INTEGER)") as server:
+        port = int(re.search(r"/metrics on 127.0.0.1:(\d+)", open(server.log.name).read()).group(1))
+
+        def numbers():
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=20) as answer:
+                holds(answer.headers["Content-Type"].startswith("text/plain; version=0.0.4"), answer.headers)
+                text = answer.read().decode()
+            found = {}
+            for line in text.splitlines():
+                if not line.startswith("#"):
+                    holds(re.fullmatch(r'[a-z_]+(\{[a-z]+="[^"]*"(,[a-z]+="[^"]*")*\})? [0-9.e+-]+', line), line)
+                    name, value = line.rsplit(" ", 1)
+                    found[name] = float(value)
+            return found
+
+        before = numbers()
+        equals(before["tessera_connections"], 0)
+        with server.connect() as connection:
+            connection.execute("INSERT INTO t VALUES (1), (2), (3)")
+            connection.execute("SELECT * FROM t")
+            try:
+                connection.execute("SELECT nothing")
+            except Exception:
+                pass
+            now = numbers()
+            equals(now["tessera_connections"], 1)
+            equals(now["tessera_statements_running"], 0)
+        equals(now['tessera_statements_total{kind="insert",result="ok"}'], 1)
+        equals(now['tessera_statements_total{kind="select",result="ok"}'], 1)
+        equals(now['tessera_statements_total{kind="select",result="error"}'], 1)
+        equals(now['tessera_errors_total{class="42"}'], 1)
+        equals(now["tessera_rows_total"], 6)
+        equals(now["tessera_statement_seconds_count"], 3)
+        equals(now['tessera_statement_seconds_bucket{le="+Inf"}'], 3)
+        for name in ("tessera_bytes_received_total", "tessera_bytes_sent_total", "tessera_statement_seconds_sum"):
+            holds(now[name] > before[name], name)
+        holds(now["tessera_memory_bytes"] > 0 and now['tessera_cache_hits_total{cache="host"}'] >= 0, now)
+        try:
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/other", timeout=20)
+            raise AssertionError("no error")
+        except urllib.error.HTTPError as error:
+            equals(error.code, 404)
+        s = socket.create_connection(("127.0.0.1", port), timeout=20)
+        s.sendall(b"x" * 20000)
+        try:
+            equals(s.recv(1), b"")
+        except ConnectionResetError:
+            pass
+        equals(numbers()["tessera_connections_total"], 1)
+
+
+def refused(connection, sql, state="42501"):
+    import psycopg
+    try:
+        connection.execute(sql)
+    except psycopg.Error as error:
+        equals(error.sqlstate, state, f"{sql}: {error}")
+        return str(error)
+    raise AssertionError(f"no error: {sql}")
+
+
+@test
+def roles_have_rights_on_tables():
+    folder = tempfile.mkdtemp(prefix="tessera-server-")
+    roles = os.path.join(folder, "roles")
+    with open(roles, "w") as file:
+        file.write(make_role("ann", "a", "select=t,s.* insert=log all=scratch") + make_role("bob", "b", "insert=t"))
+    with Server("--roles", roles, statements="CREATE TABLE t (a INTEGER PRIMARY KEY); CREATE TABLE log (a INTEGER); CREATE TABLE scratch (a INTEGER); "
+                "CREATE TABLE secret (a INTEGER); CREATE SCHEMA s; CREATE TABLE s.u (a INTEGER); CREATE VIEW v AS SELECT a FROM secret; "
+                "INSERT INTO t VALUES (1); INSERT INTO secret VALUES (2)") as server:
+        with server.connect(user="ann") as ann:
+            equals(ann.execute("SELECT a FROM t").fetchall(), [(1,)])
+            equals(ann.execute("SELECT count(*) FROM s.u, t").fetchall(), [(0,)])
+            ann.execute("INSERT INTO log SELECT a FROM t")
+            with ann.cursor().copy("COPY log FROM STDIN") as copy:
+                copy.write("5\n")
+            for sql in ("INSERT INTO scratch VALUES (1), (2)", "UPDATE scratch SET a = 3 WHERE a = 1", "DELETE FROM scratch WHERE a = 2",
+                        "TRUNCATE scratch", "ALTER TABLE scratch ADD COLUMN b INTEGER", "CREATE TEMP TABLE mine AS SELECT a FROM t",
+                        "DELETE FROM mine", "SELECT 1", "SHOW timezone", "EXPLAIN SELECT a FROM t", "BEGIN", "COMMIT"):
+                ann.execute(sql)
+            for sql in ("SELECT a FROM secret", "SELECT a FROM v", "SELECT 1 WHERE 2 IN (SELECT a FROM secret)", "EXPLAIN SELECT a FROM secret",
+                        "COPY secret TO STDOUT", "SELECT a FROM log", "INSERT INTO log SELECT a FROM log", "INSERT INTO log VALUES (1) RETURNING a",
+                        "INSERT INTO t VALUES (2)", "UPDATE log SET a = 1", "DELETE FROM t", "TRUNCATE log", "DROP TABLE t", "ALTER TABLE t ADD COLUMN b INTEGER",
+                        "CREATE TABLE n (a INTEGER)", "CREATE VIEW w AS SELECT 1 AS a", "DROP VIEW v", "CREATE SCHEMA n", "COMMENT ON TABLE t IS 'x'",
+                        "WITH x AS (SELECT a FROM secret) SELECT a FROM x", "SELECT * FROM tessera_chunks('secret')", "MERGE INTO t USING scratch s ON t.a = s.a WHEN MATCHED THEN DELETE",
+                        "PREPARE p AS SELECT a FROM secret; EXECUTE p", "VACUUM INTO '/tmp/nothing'", "EXPORT DATABASE '/tmp/nothing'"):
+                refused(ann, sql)
+            holds("permission denied for table secret" in refused(ann, "SELECT a FROM secret"), "message")
+            # The same text again, which a session that may has compiled, is not another thing.
+            refused(ann, "SELECT a FROM secret")
+        with server.connect(user="bob") as bob:
+            bob.execute("INSERT INTO t VALUES (7)")
+            refused(bob, "SELECT a FROM t")
+            refused(bob, "INSERT INTO t VALUES (7) ON CONFLICT (a) DO UPDATE SET a = 8")
+        with server.connect() as me:
+            equals(me.execute("SELECT count(*) FROM t").fetchone(), (2,))
+            # SIGHUP reads the roles again, for those who come then. A line that is wrong changes nothing.
+            with open(roles, "w") as file:
+                file.write(make_role("bob", "b", "select=*"))
+            server.process.send_signal(signal.SIGHUP)
+            waits_for(lambda: "SIGHUP: read again" in open(server.log.name).read(), "SIGHUP")
+            with server.connect(user="bob") as bob:
+                equals(bob.execute("SELECT count(*) FROM secret").fetchone(), (1,))
+                refused(bob, "INSERT INTO t VALUES (9)")
+            with open(roles, "w") as file:
+                file.write(make_role("bob", "b", "flies"))
+            server.process.send_signal(signal.SIGHUP)
+            waits_for(lambda: "nothing that a role may do" in open(server.log.name).read(), "SIGHUP")
+            with server.connect(user="bob") as bob:
+                refused(bob, "INSERT INTO t VALUES (9)")
+    shutil.rmtree(folder)
+
+
+@test
+def files_lie_in_their_folder():
+    folder = tempfile.mkdtemp(prefix="tessera-server-")
+    files = os.path.join(folder, "files")
+    os.mkdir(files)
+    for name in ("files/a.csv", "outside.csv"):
+        with open(os.path.join(folder, name), "w") as file:
+            file.write("x\n1\n2\n")
+    os.symlink(folder, os.path.join(files, "link"))
+    with Server("--files", "--files-dir", files, statements="CREATE TABLE t (x INTEGER)") as server:
+        with server.connect() as connection:
+            equals(connection.execute("SELECT sum(x) FROM 'a.csv'").fetchone(), (3,))
+            equals(connection.execute(f"SELECT sum(x) FROM '{files}/*.csv'").fetchone(), (3,))
+            connection.execute("COPY t FROM 'a.csv' (HEADER)")
+            connection.execute("COPY t TO 'b.csv'")
+            equals(open(os.path.join(files, "b.csv")).read(), "1\n2\n")
+            connection.execute("EXPORT DATABASE 'all'")
+            holds(os.path.exists(os.path.join(files, "all", "schema.sql")), os.listdir(files))
+            connection.execute("DROP TABLE t")
+            connection.execute("IMPORT DATABASE 'all'")
+            equals(connection.execute("SELECT sum(x) FROM t").fetchone(), (3,))
+            for name in ("../outside.csv", f"{folder}/outside.csv", "link/outside.csv", "*/../../outside.csv", "/etc/passwd", "/dev/stdin", "link/*.csv"):
+                refused(connection, f"SELECT * FROM read_csv('{name}')")
+                refused(connection, f"COPY t FROM '{name}'")
+                refused(connection, f"COPY t TO '{name}'")
+            refused(connection, f"VACUUM INTO '{folder}/copy'")
+            refused(connection, "EXPORT DATABASE '../all'")
+    shutil.rmtree(folder)
+
+
+@test
+def errors_show_no_path():
+    import psycopg
+    with Server(statements="CREATE TABLE t AS SELECT x FROM range(1000) AS s(x)") as server:
+        for root, _, names in os.walk(server.database):
+            for name in names:
+                if not name.endswith((".db", ".sqlite", "catalog")) and "catalog" not in name and "lock" not in name:
+                    os.truncate(os.path.join(root, name), 0)
+        with server.connect() as connection:
+            try:
+                connection.execute("SELECT sum(x * 2) FROM t WHERE x % 3 = 1")
+                raise AssertionError("no error")
+            except psycopg.Error as error:
+                holds(server.folder not in str(error) and "a file of the server" in str(error), str(error))
+
+
+@test
+def sessions_that_are_idle_are_ended():
+    import psycopg
+    with Server() as server:
+        with server.connect() as connection:
+            connection.execute("SET idle_session_timeout = 300")
+            for _ in range(5):
+                time.sleep(0.1)
+                equals(connection.execute("SELECT 1").fetchone(), (1,))
+            connection.execute("BEGIN")
+            time.sleep(0.6)
+            connection.execute("COMMIT")
+            time.sleep(0.8)
+            try:
+                connection.execute("SELECT 1")
+                raise AssertionError("it goes on")
+            except psycopg.Error as error:
+                holds(error.sqlstate == "57P05" or "idle-session" in str(error) or error.sqlstate is None, str(error))
+
+
+@test
+def large_queries_take_turns():
+    with Server("--max-queries", "1", statements="CREATE TABLE t AS SELECT x FROM range(1000) AS s(x)") as server:
+        with server.connect() as first, server.connect() as second, server.connect() as third:
+            ends = {}
+
+            def run(name, connection, sql):
+                try:
+                    connection.execute(sql)
+                except Exception as error:
+                    ends[name] = error.sqlstate
+                    return
+                ends[name] = "ok"
+
+            large = "SELECT sum(x % 7) FROM range(3000000000) AS s(x)"
+            one = threading.Thread(target=run, args=("first", first, large))
+            one.start()
+            waits_for(lambda: third.execute("SELECT count(*) FROM tessera_queries() WHERE step = 'query'").fetchone() >= (1,), "the first")
+            two = threading.Thread(target=run, args=("second", second, large))
+            two.start()
+            waits_for(lambda: third.execute("SELECT step FROM tessera_queries() WHERE pid = %s", [second.info.backend_pid]).fetchall() ==
+                      [("waiting for other queries",)], "the second's wait")
+            # A small one does not wait.
+            equals(third.execute("SELECT sum(x) FROM t").fetchone(), (499500,))
+            third.execute(f"SELECT pg_cancel_backend({first.info.backend_pid})")
+            one.join(20)
+            waits_for(lambda: third.execute("SELECT step FROM tessera_queries() WHERE pid = %s", [second.info.backend_pid]).fetchall() ==
+                      [("query",)], "the second's turn")
+            third.execute(f"SELECT pg_cancel_backend({second.info.backend_pid})")
+            two.join(20)
+            equals(ends, {"first": "57014", "second": "57014"})
 
 
 @test

@@ -5,7 +5,6 @@
 #include <functional>
 #include <utility>
 
-#include "compiler/bind/catalog_query.h"
 #include "compiler/query/schema_text.h"
 
 namespace tessera {
@@ -184,7 +183,8 @@ std::vector<CatalogConstraint> CatalogConstraintsOf(const Snapshot& snapshot) {
 }
 
 const CatalogTable* FindCatalogTable(std::string_view schema, std::string_view name) {
-  for (const auto* tables : {&InformationSchema(), &PgCatalog(), &PgServerCatalog(), &DuckdbCatalog()}) {
+  for (const auto* tables :
+       {&InformationSchema(), &PgCatalog(), &PgServerCatalog(), &DuckdbCatalog(), &ActivityCatalog()}) {
     for (const CatalogTable& table : *tables) {
       const bool is_in =
           schema.empty() ? std::string_view(table.schema) != "information_schema" : schema == table.schema;
@@ -196,22 +196,13 @@ const CatalogTable* FindCatalogTable(std::string_view schema, std::string_view n
 
 std::string NamesOfCatalogTables(std::string_view schema) {
   std::string names;
-  for (const auto* tables : {&InformationSchema(), &PgCatalog(), &PgServerCatalog(), &DuckdbCatalog()}) {
+  for (const auto* tables :
+       {&InformationSchema(), &PgCatalog(), &PgServerCatalog(), &DuckdbCatalog(), &ActivityCatalog()}) {
     for (const CatalogTable& table : *tables) {
       if (schema == table.schema) names += (names.empty() ? "" : ", ") + std::string(table.name);
     }
   }
   return names;
-}
-
-std::unique_ptr<Query> CatalogTableQuery(const CatalogTable& table, const Snapshot& snapshot) {
-  std::vector<std::string> names;
-  std::vector<SqlType> types;
-  for (const CatalogColumn& column : table.columns) {
-    names.emplace_back(column.name);
-    types.push_back(SqlType::Of(column.type));
-  }
-  return ConstantRows(names, types, table.rows(snapshot));
 }
 
 }  // namespace tessera

@@ -16,6 +16,9 @@
 
 namespace tessera {
 
+class ActivitySource;
+struct SessionReport;
+
 /// The schema of all tables and views, as these tables name it, and the database.
 inline constexpr const char* kTheSchema = "public";
 inline constexpr const char* kTheDatabase = "tessera";
@@ -30,6 +33,8 @@ struct CatalogTable {
   const char* name;
   std::vector<CatalogColumn> columns;
   std::vector<std::vector<Value>> (*rows)(const Snapshot&);
+  /// Its rows if they are of the process's sessions; nullptr: they are `rows`.
+  std::vector<std::vector<Value>> (*of_sessions)(const std::vector<SessionReport>&) = nullptr;
 };
 
 /// information_schema.cc, pg_catalog.cc, pg_server_catalog.cc, duckdb_catalog.cc
@@ -42,11 +47,15 @@ const char* ServerSetting(std::string_view name);
 /// They are also called: duckdb_tables().
 const std::vector<CatalogTable>& DuckdbCatalog();
 
+/// activity_tables.cc: what goes on in the process. tessera_queries() and tessera_sessions() are called.
+const std::vector<CatalogTable>& ActivityCatalog();
+
 /// The table of that name, or nullptr. `schema`: "" is any whose tables are named without it.
 const CatalogTable* FindCatalogTable(std::string_view schema, std::string_view name);
 /// "columns, tables, ...": those of a schema.
 std::string NamesOfCatalogTables(std::string_view schema);
-std::unique_ptr<Query> CatalogTableQuery(const CatalogTable& table, const Snapshot& snapshot);
+/// `activity`: nullptr, there are no sessions to tell of.
+std::unique_ptr<Query> CatalogTableQuery(const CatalogTable& table, const Snapshot& snapshot, ActivitySource* activity);
 
 // ---- For these tables
 

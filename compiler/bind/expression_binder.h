@@ -301,6 +301,10 @@ class ExpressionBinder {
   Result<std::string> SequenceOf(const Expr& name, std::string_view function) const;
   /// NEXTVAL and CURRVAL.
   Result<ExprPtr> BindSequenceValue(std::string_view function, std::vector<ExprPtr>* args, int position);
+  /// pg_backend_pid()
+  Result<ExprPtr> BindOwnPid(int position);
+  /// pg_cancel_backend(x), pg_terminate_backend(x)
+  Result<ExprPtr> BindSignal(std::string_view function, std::vector<ExprPtr>* args, int position);
   Result<ExprPtr> BindLastValue(int position);
   Result<ExprPtr> BindSetValue(std::string_view function, std::vector<ExprPtr>* args, int position);
   Result<ExprPtr> BindAggregate(std::string_view name, const ParseNode& node);
@@ -453,7 +457,7 @@ class ExpressionBinder {
   /// format_type(oid, modifier).
   Result<ExprPtr> BindFormatType(ExprPtr oid, ExprPtr modifier, int position);
   /// Who runs the process.
-  static ExprPtr UserName(int position);
+  ExprPtr UserName(int position) const;
 
   // bind_printf.cc
   /// PRINTF and FORMAT; as BindComposed.

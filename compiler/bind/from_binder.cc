@@ -33,8 +33,9 @@ Status TooManyTables(int position) {
   return Unsupported("a query of more than " + std::to_string(kMaxRelations) + " tables is not supported", position);
 }
 
-Relation CatalogRelation(const CatalogTable& table, const Snapshot& snapshot) {
-  Relation relation = DerivedTable(CatalogTableQuery(table, snapshot));
+Relation CatalogRelation(const CatalogTable& table, const BindContext& context) {
+  ActivitySource* const activity = context.dialect != nullptr ? context.dialect->activity : nullptr;
+  Relation relation = DerivedTable(CatalogTableQuery(table, *context.snapshot, activity));
   relation.alias = table.name;
   return relation;
 }
@@ -178,7 +179,7 @@ Result<Relation> FromBinder::NamedRelation(const ParseNode& item) {
   const std::string_view schema = item.Text(Field::k_schemaname);
   const Snapshot& snapshot = *context_.snapshot;
   const CatalogTable* const catalog = FindCatalogTable(schema, name);
-  if (catalog != nullptr && !schema.empty()) return CatalogRelation(*catalog, snapshot);
+  if (catalog != nullptr && !schema.empty()) return CatalogRelation(*catalog, context_);
   const bool of_session = context_.view == nullptr || context_.view->view->temporary;
   const bool by_path = context_.view == nullptr || context_.view->is_new;
   TESSERA_ASSIGN(const std::string qualified, ReadRelationName(item, snapshot, of_session, by_path));
@@ -197,7 +198,7 @@ Result<Relation> FromBinder::NamedRelation(const ParseNode& item) {
     TESSERA_TRY(CheckPopulated(table->schema, item.location()));
     return StoredTable(std::move(table));
   }
-  if (catalog != nullptr) return CatalogRelation(*catalog, snapshot);
+  if (catalog != nullptr) return CatalogRelation(*catalog, context_);
   const bool is_view = FindView(snapshot.views, qualified) != nullptr;
   if (!is_view && (of_session || snapshot.Find(QualifiedName(kTemporarySchema, name)) == nullptr))
     return TableNotFound(schema.empty() ? std::string(name) : qualified, item.location(), snapshot);
@@ -350,7 +351,7 @@ Status FromBinder::BindCatalogCall(const ParseNode& item, const ParseNode& call,
                        "duckdb_tables(), duckdb_views() and duckdb_columns() are.");
   if (call.Get(Field::k_args) != nullptr)
     return SqlError(name + " takes no argument", call.location(), "Write " + name + "().");
-  return AddRelation(CatalogRelation(*table, *context_.snapshot), "", item.Get(Field::k_alias), call.location(), scope);
+  return AddRelation(CatalogRelation(*table, context_), "", item.Get(Field::k_alias), call.location(), scope);
 }
 
 }  // namespace tessera

@@ -59,7 +59,7 @@ class FromBinder {
   Status BindChunks(const ParseNode& item, const ParseNode& call, const std::string& name, NameScope* scope);
   /// tessera_cache()
   Status BindCache(const ParseNode& item, const ParseNode& call, const std::string& name, NameScope* scope);
-  /// duckdb_tables() and its kin.
+  /// duckdb_tables(), tessera_queries() and their kin.
   Status BindCatalogCall(const ParseNode& item, const ParseNode& call, const std::string& name, NameScope* scope);
   Status BindPragma(const ParseNode& item, const ParseNode& call, const std::string& name, NameScope* scope);
   /// bind_file.cc: 'a.csv', read_csv('a.csv', ...) and their kin.

@@ -26,6 +26,7 @@
 
 namespace tessera {
 
+class ActivitySource;
 class FileTables;
 struct Parameters;
 class SequenceSource;
@@ -42,6 +43,7 @@ struct SessionNames {
   const std::map<std::string, Value, std::less<>>* variables = nullptr;
   FileTables* files = nullptr;          ///< see PlanOptions
   SequenceSource* sequences = nullptr;  ///< nullptr: there are none
+  ActivitySource* activity = nullptr;   ///< see PlanOptions
   const Snapshot* relations = nullptr;  ///< what names in texts mean; nullptr: those of the default schema
 };
 

@@ -42,7 +42,6 @@ constexpr KnownSetting kSettings[] = {
     {"default_with_oids", "off", kForServers},
     {"escape_string_warning", "", kForServers},
     {"extra_float_digits", "", "numbers have all their digits"},
-    {"idle_session_timeout", "", kForServers},
     {"intervalstyle", "postgres", "it is always so"},
     {"lock_timeout", "0", kForServers},
     {"maintenance_work_mem", "", kForServers},

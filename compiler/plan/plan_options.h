@@ -18,6 +18,7 @@
 
 namespace tessera {
 
+class ActivitySource;
 class FileTables;
 class SequenceSource;
 
@@ -74,6 +75,8 @@ struct PlanOptions {
   /// Values of SET VARIABLE; nullptr: there are none.
   const std::map<std::string, Value, std::less<>>* variables = nullptr;
   SequenceSource* sequences = nullptr;  ///< what nextval() asks; nullptr: there are no sequences
+  /// The sessions of the process, which the statement may see and signal; nullptr: it sees none.
+  ActivitySource* activity = nullptr;
   /// What $1, $2 and so on stand for: a value of type kNull is NULL or, in `text`, the characters of a literal, and takes the
   /// type of its place. nullptr: the statement may have no parameters.
   const std::vector<Value>* parameters = nullptr;

@@ -1,17 +1,15 @@
 // Binding calls that are made of other functions: what SQL has names for and the machine needs no opcodes for.
-#include <pwd.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <string>
 
+#include "base/user_name.h"
 #include "base/version.h"
 #include "compiler/bind/catalog_tables.h"
 #include "compiler/bind/expression_binder.h"
 #include "compiler/bind/macro_call.h"
 #include "compiler/parse/statement_option.h"
+#include "compiler/query/activity_source.h"
 #include "compiler/query/dependencies.h"
 #include "compiler/query/random_calls.h"
 #include "tablet/values/enum_type.h"
@@ -299,12 +297,9 @@ Result<ExprPtr> ExpressionBinder::BindNamedMoment(std::string_view text, const S
   return type.id == TypeId::kDate ? std::move(day) : Cast(std::move(day), type);
 }
 
-ExprPtr ExpressionBinder::UserName(int position) {
-  std::array<char, 4096> room;
-  passwd entry;
-  passwd* found = nullptr;
-  getpwuid_r(geteuid(), &entry, room.data(), room.size(), &found);
-  return MakeConstant(Value::Text(found != nullptr ? found->pw_name : std::to_string(geteuid())), position);
+ExprPtr ExpressionBinder::UserName(int position) const {
+  ActivitySource* const activity = dialect().activity;
+  return MakeConstant(Value::Text(activity != nullptr ? activity->user() : UserOfProcess()), position);
 }
 
 Result<ExprPtr> ExpressionBinder::BindMoment(const ParseNode& node) {
