@@ -38,19 +38,32 @@ void CopyTextReader::SetOptions(CopyFromOptions* options) {
 }
 
 void CopyTextReader::Read(std::string_view text, std::string* csv) {
+  csv->reserve(csv->size() + rest_.size() + text.size() + text.size() / 4);
+  // What ends lines is read where it lies.
+  if (rest_.empty() && !ended_) {
+    size_t whole = text.rfind('\n');
+    whole = whole == text.npos ? 0 : whole + 1;
+    const size_t read = Lines(text.substr(0, whole), 0, csv);
+    text.remove_prefix(read);
+  }
   rest_ += text;
+  const size_t read = Lines(rest_, searched_, csv);
+  rest_.erase(0, ended_ ? rest_.size() : read);
+  searched_ = rest_.size();
+}
+
+size_t CopyTextReader::Lines(std::string_view text, size_t searched, std::string* csv) {
   size_t begin = 0;
   // (A line feed after a backslash is one of the field. How many there are before it decides.)
-  for (size_t end; !ended_ && (end = rest_.find('\n', std::max(begin, searched_))) != std::string::npos;) {
-    searched_ = end + 1;
+  for (size_t end; !ended_ && (end = text.find('\n', std::max(begin, searched))) != text.npos;) {
+    searched = end + 1;
     size_t before = end;
-    while (before > begin && rest_[before - 1] == '\\') --before;
+    while (before > begin && text[before - 1] == '\\') --before;
     if ((end - before) % 2 == 1) continue;
-    Line(std::string_view(rest_).substr(begin, end - begin), csv);
+    Line(text.substr(begin, end - begin), csv);
     begin = end + 1;
   }
-  rest_.erase(0, ended_ ? rest_.size() : begin);
-  searched_ = rest_.size();
+  return begin;
 }
 
 void CopyTextReader::End(std::string* csv) {
@@ -63,6 +76,25 @@ void CopyTextReader::Line(std::string_view line, std::string* csv) {
   if (line == "\\.") {
     ended_ = true;
     return;
+  }
+  // Most lines have nothing that CSV writes in another way, but for what is between fields.
+  const auto has = [&](char c) { return line.find(c) != line.npos; };
+  const bool plain = !has('\\') && !has('"') && (format_.delimiter == ',' || !has(',')) && !has('\r');
+  for (size_t begin = 0; plain;) {
+    const size_t end = std::min(line.find(format_.delimiter, begin), line.size());
+    const std::string_view field = line.substr(begin, end - begin);
+    if (field == format_.null_string) {  // an empty field
+    } else if (field.empty()) {
+      *csv += "\"\"";
+    } else {
+      *csv += field;
+    }
+    if (end == line.size()) {
+      *csv += '\n';
+      return;
+    }
+    *csv += ',';
+    begin = end + 1;
   }
   for (size_t begin = 0;;) {
     size_t end = begin;
@@ -111,6 +143,8 @@ void AppendCopyText(const RowBatch& batch, size_t row, const CopyTextFormat& for
       *out += column.fixed[row] != 0 ? 't' : 'f';
     } else if (column.type.storage() != StorageClass::kText && column.type.id != TypeId::kEnum) {
       AppendText(column, row, out);  // nothing in it is special
+    } else if (column.type.id == TypeId::kText) {
+      AppendCopyField(column.Text(row), format.delimiter, out);
     } else {
       std::string text;
       AppendText(column, row, &text);

@@ -40,6 +40,9 @@ class CopyTextReader {
   static void SetOptions(CopyFromOptions* options);
 
  private:
+  /// Reads the lines that are whole in `text`, of which the first `searched` bytes have no end of a line, and returns where
+  /// the rest begins.
+  size_t Lines(std::string_view text, size_t searched, std::string* csv);
   void Line(std::string_view line, std::string* csv);
   void Field(std::string_view field, std::string* csv) const;
 

@@ -219,14 +219,16 @@ std::string AsCsv(const std::vector<std::string>& pieces, const CopyTextFormat& 
 }
 
 TEST(CopyText, BecomesCsv) {
-  EXPECT_EQ(AsCsv({"1\ta\n2\t\\N\n"}), "\"1\",\"a\"\n\"2\",\n");
+  EXPECT_EQ(AsCsv({"1\ta\n2\t\\N\n"}), "1,a\n\"2\",\n");
+  // Quotes stand where a line has what CSV or the text format writes in another way.
+  EXPECT_EQ(AsCsv({"a,b\tc\n\t \n\"\t\n"}), "\"a,b\",\"c\"\n\"\", \n\"\"\"\",\"\"\n");
   // However it is cut, and whatever ends it.
   const std::string text = "a\\tb\tc\\\\\\\nd\r\n\\x41\\102\t\"\"\n\\N\t\\\\N";
   const std::string csv = "\"a\tb\",\"c\\\nd\"\n\"AB\",\"\"\"\"\"\"\n,\"\\N\"\n";
   EXPECT_EQ(AsCsv({text}), csv);
   for (size_t cut = 0; cut <= text.size(); ++cut) EXPECT_EQ(AsCsv({text.substr(0, cut), text.substr(cut)}), csv) << cut;
-  EXPECT_EQ(AsCsv({"a\n\\.\nb\n"}), "\"a\"\n");
-  EXPECT_EQ(AsCsv({"a|nil|b|c\n"}, {'|', "nil"}), "\"a\",,\"b\",\"c\"\n");
+  EXPECT_EQ(AsCsv({"a\n\\.\nb\n"}), "a\n");
+  EXPECT_EQ(AsCsv({"a|nil|b|c\n"}, {'|', "nil"}), "a,,b,c\n");
   EXPECT_EQ(AsCsv({"\n"}), "\"\"\n");
   EXPECT_EQ(AsCsv({""}), "");
 }
