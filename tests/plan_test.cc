@@ -532,6 +532,36 @@ TEST_F(PlanTest, ConditionsGoIntoTheArmsOfSetOperations) {
                   {"where q.id < 5", "Limit 9", "Scan orders\n", "Scan item\n"}));
 }
 
+TEST_F(PlanTest, ConditionsOfAllReadersGoIntoAQueryOfWith) {
+  const std::string days = "WITH w AS (SELECT customer, day, sum(price) AS s FROM orders GROUP BY customer, day) ";
+  EXPECT_TRUE(Has(
+      days + "SELECT a.s, b.s FROM w a, w b WHERE a.customer = b.customer AND a.day = 4 AND b.day = 5",
+      {"Scan a where a.day = 4", "Scan orders where orders.day = 4 OR orders.day = 5\n", "Scan b where b.day = 5"}));
+  EXPECT_TRUE(Has(days + "SELECT a.s, b.s FROM w a LEFT JOIN w b ON a.customer = b.customer AND b.day = 5 AND b.s > 7 "
+                         "WHERE a.day = 4",
+                  {"Filter groups", "Scan orders where orders.day = 4 OR orders.day = 5\n"}));
+  EXPECT_TRUE(Has(days + "SELECT s FROM w WHERE day = 4 UNION ALL SELECT s FROM w WHERE day = 5 UNION ALL "
+                         "SELECT max(s) FROM w WHERE day = 6",
+                  {"Scan orders where orders.day = 4 OR orders.day = 5 OR orders.day = 6\n"}));
+  // A reader of all rows.
+  EXPECT_TRUE(Has(days + "SELECT a.s FROM w a, w b WHERE a.customer = b.customer AND a.day = 4", {"Scan orders\n"}));
+  // An arm whose constant no reader asks for.
+  EXPECT_TRUE(
+      Has("WITH w AS (SELECT id, day, 'a' AS k FROM orders UNION ALL SELECT orders, line, 'b' FROM item UNION ALL "
+          "SELECT id, nation, 'c' FROM customer) SELECT count(*) FROM w x, w y WHERE x.id = y.id AND x.k = 'a' AND "
+          "x.day = 1 AND y.k = 'b' AND y.day = 2",
+          {"Scan orders where orders.day = 1\n", "Scan item where item.line = 2\n", "Scan customer where false\n"}));
+  // Not past a LIMIT, and not what could fail.
+  EXPECT_TRUE(
+      Has("WITH w AS (SELECT id, day FROM orders LIMIT 99) SELECT count(*) FROM w a, w b WHERE a.id = b.id AND "
+          "a.day = 1 AND b.day = 2",
+          {"Scan orders\n"}));
+  EXPECT_TRUE(
+      Has("WITH w AS (SELECT DISTINCT id, day FROM orders) SELECT count(*) FROM w a, w b WHERE a.id = b.id AND "
+          "CAST(a.day AS SMALLINT) = 1 AND b.day = 2",
+          {"Scan orders\n"}));
+}
+
 TEST_F(PlanTest, ManyMatchesAreComparedSideBySide) {
   EXPECT_TRUE(Has("SELECT count(*) FROM item a, item b WHERE a.line = b.line AND a.n < b.part",
                   {"Grid join sorted by a.line and b.line where a.line = b.line"}));

@@ -37,12 +37,6 @@ bool Has(const std::vector<const Expr*>& list, const Expr& e) {
   return std::any_of(list.begin(), list.end(), [&](const Expr* other) { return other->SameAs(e); });
 }
 
-/// The parts as one condition. REQUIRES: there are some.
-ExprPtr Chain(std::vector<ExprPtr> parts, Function chain, int position) {
-  if (parts.size() == 1) return std::move(parts[0]);
-  return MakeFunction(chain, kBoolean, position, std::move(parts));
-}
-
 std::vector<ExprPtr> Copies(const std::vector<const Expr*>& list) {
   std::vector<ExprPtr> copies;
   for (const Expr* e : list) copies.push_back(e->Clone());
@@ -84,18 +78,10 @@ void TakeCommon(ExprPtr* e, std::vector<ExprPtr>* out) {
 void AddFilters(const Expr& either, std::vector<ExprPtr>* out) {
   const uint64_t all = RelationsOf(either);
   if ((all & (all - 1)) == 0) return;
-  const Arms arms = ArmsOf(either);
   for (uint64_t rest = all; rest != 0; rest &= rest - 1) {
     const uint64_t relation = rest & (~rest + 1);
-    std::vector<ExprPtr> tests;
-    for (const std::vector<const Expr*>& arm : arms) {
-      std::vector<const Expr*> own;
-      std::copy_if(arm.begin(), arm.end(), std::back_inserter(own),
-                   [&](const Expr* test) { return IsColumnTest(*test) && RelationsOf(*test) == relation; });
-      if (own.empty()) break;
-      tests.push_back(Chain(Copies(own), Function::kAnd, either.position));
-    }
-    if (tests.size() == arms.size()) out->push_back(Chain(std::move(tests), Function::kOr, either.position));
+    const auto is_own = [&](const Expr& test) { return IsColumnTest(test) && RelationsOf(test) == relation; };
+    if (ExprPtr own = ImpliedOr(either, is_own)) out->push_back(std::move(own));
   }
 }
 
@@ -172,6 +158,22 @@ bool Contradict(const std::vector<ExprPtr>& conjuncts) {
 }
 
 }  // namespace
+
+ExprPtr Chain(std::vector<ExprPtr> parts, Function chain, int position) {
+  if (parts.size() == 1) return std::move(parts[0]);
+  return MakeFunction(chain, kBoolean, position, std::move(parts));
+}
+
+ExprPtr ImpliedOr(const Expr& either, const std::function<bool(const Expr&)>& takes) {
+  std::vector<ExprPtr> tests;
+  for (const std::vector<const Expr*>& arm : ArmsOf(either)) {
+    std::vector<const Expr*> own;
+    std::copy_if(arm.begin(), arm.end(), std::back_inserter(own), [&](const Expr* test) { return takes(*test); });
+    if (own.empty()) return nullptr;
+    tests.push_back(Chain(Copies(own), Function::kAnd, either.position));
+  }
+  return Chain(std::move(tests), Function::kOr, either.position);
+}
 
 void SimplifyConditions(Query* query) {
   Query& q = *query;

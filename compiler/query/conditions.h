@@ -12,11 +12,20 @@
 // Start at: SimplifyConditions. Pure functions; any thread.
 #pragma once
 
+#include <functional>
+#include <vector>
+
 #include "compiler/query/bound_query.h"
 
 namespace tessera {
 
 /// Rewrites the conjuncts of the block itself, not of blocks inside it.
 void SimplifyConditions(Query* query);
+
+/// What follows from an OR if every arm of it has tests that `takes` accepts: that those of one arm are true. Else nullptr.
+ExprPtr ImpliedOr(const Expr& either, const std::function<bool(const Expr&)>& takes);
+
+/// The parts as one condition, a chain of AND or of OR. REQUIRES: there are some.
+ExprPtr Chain(std::vector<ExprPtr> parts, Function chain, int position);
 
 }  // namespace tessera

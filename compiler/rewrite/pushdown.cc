@@ -6,8 +6,10 @@
 #include <vector>
 
 #include "compiler/parse/parser.h"
+#include "compiler/query/conditions.h"
 #include "compiler/query/equal_columns.h"
 #include "compiler/query/expr_builder.h"
+#include "compiler/query/fold.h"
 #include "compiler/query/query_copy.h"
 #include "compiler/query/query_walk.h"
 #include "compiler/query/selectivity.h"
@@ -61,16 +63,39 @@ bool IsTooHigh(const Query& q, const Expr& e) {
   return 2 * height + HeightOf(e) > kMaxNesting;
 }
 
-/// Adds a condition over the outputs of the block, columns of relation 0 .. n - 1 of the block around it.
-void AddCondition(Query* q, const Expr& condition) {
+/// What is known without a row: constants as the arms of UNION ALL have them, 's' = 'w'.
+ExprPtr WithoutConstants(ExprPtr e) {
+  for (ExprPtr& a : e->args) a = WithoutConstants(std::move(a));
+  if (e->kind != Expr::Kind::kFunction) return e;
+  const bool constant = std::ranges::all_of(e->args, [](const ExprPtr& a) { return IsConstant(*a); });
+  if (!constant && e->function != Function::kAnd && e->function != Function::kOr) return e;
+  ExprPtr known = e->Clone();
+  Result<ExprPtr> folded = Fold(std::move(e), true);
+  return folded.ok() ? std::move(*folded) : std::move(known);
+}
+
+/// A condition over the outputs of the block, columns of a relation of the block around it, as one of the block itself.
+ExprPtr Inside(const Query& q, const Expr& condition) {
   ExprPtr e = condition.Clone();
   Substitute(&e, [&](const Expr& x) -> ExprPtr {
     if (x.kind != Expr::Kind::kColumn) return nullptr;
-    ExprPtr output = q->outputs[static_cast<size_t>(x.column)].expr->Clone();
+    ExprPtr output = q.outputs[static_cast<size_t>(x.column)].expr->Clone();
     if (output->position < 0) output->position = x.position;
     return output;
   });
-  (q->grouped ? q->having : q->conjuncts).push_back(std::move(e));
+  return WithoutConstants(std::move(e));
+}
+
+/// Adds a condition over what the block's outputs are made of.
+void Require(Query* q, ExprPtr e) {
+  if (IsBoolean(*e, true)) return;
+  const bool of_groups = q->grouped && (!IsConstant(*e) || q->group_by.empty());
+  (of_groups ? q->having : q->conjuncts).push_back(std::move(e));
+}
+
+/// Adds a condition over the outputs of the block.
+void AddCondition(Query* q, const Expr& condition) {
+  Require(q, Inside(*q, condition));
   for (const auto& more : q->union_all) AddCondition(more.get(), condition);
 }
 
@@ -208,6 +233,53 @@ void RestrictGroups(Query* q, size_t r) {
   inner.relations.push_back(std::move(semi));
 }
 
+// ---- Queries with several readers
+
+/// A reader with more nodes in its conditions than this asks for too much to be asked of every row.
+constexpr int kMostNodes = 64;
+
+int NodesOf(const Expr& e) {
+  int nodes = 1;
+  for (const ExprPtr& a : e.args) nodes += NodesOf(*a);
+  return nodes;
+}
+
+/// What a reader asks of the rows of a query, over its outputs.
+using Tests = std::vector<const Expr*>;
+
+/// Of its conditions those that cannot fail, because they are asked of rows for which it would not have come so far.
+Tests TestsOf(const Query& inner, const Reader& reader) {
+  const bool has_windows = !inner.windows.empty();
+  Tests tests;
+  int nodes = 0;
+  for (const Expr* e : FiltersOf(*reader.block, reader.relation)) {
+    bool mark = false;
+    ForEachColumn(*e, [&](const Expr& c) { mark |= c.column == kMarkColumn; });
+    if (mark || !IsColumnTest(*e) || IsTooHigh(inner, *e) || (has_windows && !KeepsPartitions(inner, *e))) continue;
+    nodes += NodesOf(*e);
+    if (nodes <= kMostNodes) tests.push_back(e);
+  }
+  return tests;
+}
+
+/// Adds to the block, and to those behind it, that a reader asks for the row.
+void AddOfReaders(Query* q, const std::vector<Tests>& readers) {
+  std::vector<ExprPtr> asked;
+  bool all = false;
+  for (const Tests& tests : readers) {
+    std::vector<ExprPtr> own;
+    for (const Expr* test : tests) own.push_back(Inside(*q, *test));
+    ExprPtr e = WithoutConstants(Chain(std::move(own), Function::kAnd, tests[0]->position));
+    all = all || IsBoolean(*e, true);
+    const auto same = [&](const ExprPtr& known) { return known->SameAs(*e); };
+    const bool never = IsBoolean(*e, false) || IsNullConstant(*e);
+    if (!never && std::ranges::none_of(asked, same)) asked.push_back(std::move(e));
+  }
+  const int position = readers[0][0]->position;
+  if (!all) Require(q, asked.empty() ? MakeBoolean(false, position) : Chain(std::move(asked), Function::kOr, position));
+  for (const auto& more : q->union_all) AddOfReaders(more.get(), readers);
+}
+
 }  // namespace
 
 void HavingToWhere(Query* q) {
@@ -215,6 +287,14 @@ void HavingToWhere(Query* q) {
   std::vector<ExprPtr> having;
   for (ExprPtr& e : q->having) {
     if (!HasNone(*e, Expr::Kind::kAggregate) || HasNone(*e, Expr::Kind::kGroup) || IsVolatile(*e)) {
+      const auto is_of_keys = [](const Expr& test) {
+        return HasNone(test, Expr::Kind::kAggregate) && !HasNone(test, Expr::Kind::kGroup) && IsColumnTest(test);
+      };
+      ExprPtr of_keys = IsFunction(*e, Function::kOr) ? ImpliedOr(*e, is_of_keys) : nullptr;
+      if (of_keys != nullptr) {
+        BelowGrouping(*q, &of_keys);
+        q->conjuncts.push_back(std::move(of_keys));
+      }
       having.push_back(std::move(e));
       continue;
     }
@@ -222,6 +302,19 @@ void HavingToWhere(Query* q) {
     q->conjuncts.push_back(std::move(e));
   }
   q->having = std::move(having);
+}
+
+void PushIntoShared(Query* shared, const std::vector<Reader>& readers) {
+  Query& q = *shared;
+  if (q.folds() || q.repeat >= 0 || q.series >= 0 || (q.windows.empty() && !TakesConditions(q))) return;
+  const auto has_volatile = [](const auto& more) { return HasVolatile(*more); };
+  if (HasVolatile(q) || std::ranges::any_of(q.union_all, has_volatile)) return;
+  std::vector<Tests> tests;
+  for (const Reader& reader : readers) {
+    tests.push_back(TestsOf(q, reader));
+    if (tests.back().empty()) return;  // it reads all rows
+  }
+  AddOfReaders(shared, tests);
 }
 
 void PushDown(Query* query) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <set>
 #include <string>
 #include <utility>
@@ -173,20 +174,62 @@ void Rewrite(Query* query, std::set<const Query*>* done) {
   SplitDistinct(query);
 }
 
-/// Simplifies and moves conditions, from the outermost block inwards.
-void SinkConditions(Query* query, std::set<const Query*>* done) {
-  if (!done->insert(query).second) return;
-  ReduceOuterJoins(query);
-  HavingToWhere(query);
-  SimplifyConditions(query);
-  PushDown(query);
-  JoinRangesFirst(query);
-  DecideMatches(query);
-  for (const Relation& r : query->relations) {
-    if (r.query != nullptr) SinkConditions(r.query.get(), done);
+/// Simplifies and moves conditions, from the outermost block inwards. A block that several others read comes after all of
+/// these, so that it gets their conditions.
+class ConditionSink {
+ public:
+  void Run(Query* query) {
+    Sink(query);
+    while (!shared_.empty()) {
+      const auto is_whole = [](const Shared& s) {
+        return static_cast<size_t>(s.query->use_count()) == s.readers.size();
+      };
+      auto next = std::ranges::find_if(shared_, is_whole);
+      const bool whole = next != shared_.end();
+      if (!whole) next = shared_.begin();  // a recursion reads itself
+      const Shared taken = std::move(*next);
+      shared_.erase(next);
+      if (whole) PushIntoShared(taken.query->get(), taken.readers);
+      Sink(taken.query->get());
+    }
   }
-  for (const auto& more : query->union_all) SinkConditions(more.get(), done);
-}
+
+ private:
+  struct Shared {
+    const std::shared_ptr<Query>* query;  ///< as its first reader has it
+    std::vector<Reader> readers;
+  };
+
+  void Sink(Query* query) {
+    if (!done_.insert(query).second) return;
+    ReduceOuterJoins(query);
+    HavingToWhere(query);
+    SimplifyConditions(query);
+    PushDown(query);
+    JoinRangesFirst(query);
+    DecideMatches(query);
+    for (size_t r = 0; r < query->relations.size(); ++r) {
+      const std::shared_ptr<Query>& inner = query->relations[r].query;
+      if (inner == nullptr) continue;
+      if (inner.use_count() == 1) {
+        Sink(inner.get());
+      } else if (!done_.contains(inner.get())) {
+        Note(inner, {query, r});
+      }
+    }
+    for (const auto& more : query->union_all) Sink(more.get());
+  }
+
+  void Note(const std::shared_ptr<Query>& query, const Reader& reader) {
+    const auto is_this = [&](const Shared& s) { return *s.query == query; };
+    auto known = std::ranges::find_if(shared_, is_this);
+    if (known == shared_.end()) known = shared_.insert(known, {&query, {}});
+    known->readers.push_back(reader);
+  }
+
+  std::set<const Query*> done_;
+  std::vector<Shared> shared_;  ///< not done yet, and those of their readers that are
+};
 
 /// Gives each arm of UNION ALL the limit of the only reader of all: it takes no more rows of any.
 void LimitArms(int64_t rows, Query* query) {
@@ -250,9 +293,9 @@ void SinkLimits(Query* query, std::set<const Query*>* done) {
 }  // namespace
 
 void Simplify(Query* query) {
-  std::set<const Query*> rewritten, sunk, limited;
+  std::set<const Query*> rewritten, limited;
   Rewrite(query, &rewritten);
-  SinkConditions(query, &sunk);
+  ConditionSink().Run(query);
   DropUnread(query);
   SinkLimits(query, &limited);
 }
