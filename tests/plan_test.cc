@@ -562,6 +562,34 @@ TEST_F(PlanTest, ConditionsOfAllReadersGoIntoAQueryOfWith) {
           {"Scan orders\n"}));
 }
 
+TEST_F(PlanTest, ArmsOfUnionAllAreJoinedAndGroupedByThemselves) {
+  const std::string rows =
+      "(SELECT customer AS c, day AS d, price AS p FROM orders UNION ALL SELECT part, line, n FROM item)";
+  // Groups of each arm, with a copy of the join; then groups of these.
+  EXPECT_TRUE(
+      Has("SELECT c.nation, sum(u.p), count(*) FROM " + rows + " u, customer c WHERE c.id = u.c GROUP BY c.nation",
+          {"Group by union.key: sum(union.sum), sum(union.count)\n", "Scan union", "Group by", "Scan orders",
+           "Build: Scan c", "Union all", "Group by", "Scan item", "Build: Scan c"}));
+  EXPECT_TRUE(
+      Has("SELECT max(p), count(*) FROM " + rows + " u",
+          {"Aggregate max(union.max), sum(union.count)", "Aggregate max(CAST(orders.price AS DECIMAL(21,2))), count(*)",
+           "Scan orders\n", "Aggregate max(", "Scan item\n"}));
+  // What a filter of another relation leaves of the arms, without groups.
+  EXPECT_TRUE(Has("SELECT DISTINCT u.c, u.d, u.p FROM " + rows + " u, customer c WHERE c.id = u.c AND c.nation = 3",
+                  {"Distinct", "Scan union", "Hash join", "Scan orders", "Union all", "Hash join", "Scan item"}));
+  // Many groups, another relation that is large, too, or one that leaves all rows.
+  EXPECT_TRUE(Has("SELECT c, d, p, count(*) FROM " + rows + " u GROUP BY c, d, p",
+                  {"Group by union.c, union.d, union.p: count(*)", "Scan orders\n", "Union all", "Scan item\n"}));
+  EXPECT_TRUE(Has("SELECT d, count(*) FROM " + rows + " u, item i WHERE i.orders = u.c GROUP BY d",
+                  {"count(*)", "Scan union"}));
+  EXPECT_TRUE(Has("SELECT u.c, u.d, u.p FROM " + rows + " u, customer c WHERE c.id = u.c",
+                  {"Hash join", "Scan u", "Union all"}));
+  // The rows are the same.
+  EXPECT_EQ(Answer("SELECT c.nation, sum(u.p), count(*) FROM " + rows +
+                   " u, customer c WHERE c.id = u.c AND c.nation < 2 GROUP BY c.nation ORDER BY 1"),
+            "nation,sum(u.p),count(*)\n0,540000.00,11000\n1,541000.00,11000\n");
+}
+
 TEST_F(PlanTest, ManyMatchesAreComparedSideBySide) {
   EXPECT_TRUE(Has("SELECT count(*) FROM item a, item b WHERE a.line = b.line AND a.n < b.part",
                   {"Grid join sorted by a.line and b.line where a.line = b.line"}));

@@ -23,6 +23,7 @@
 #include "compiler/rewrite/match_conditions.h"
 #include "compiler/rewrite/pushdown.h"
 #include "compiler/rewrite/range_joins.h"
+#include "compiler/rewrite/union_joins.h"
 #include "compiler/rewrite/unread_columns.h"
 
 namespace tessera {
@@ -156,6 +157,14 @@ bool MergeDerivedTable(Query* query, size_t r) {
   return true;
 }
 
+void MergeDerivedTables(Query* query) {
+  bool merged = false;
+  for (size_t r = 0; r < query->relations.size(); ++r) {
+    while (MergeDerivedTable(query, r)) merged = true;
+  }
+  if (merged) ReduceOuterJoins(query);
+}
+
 /// `done`: the blocks that have been rewritten; relations may share one.
 void Rewrite(Query* query, std::set<const Query*>* done) {
   if (!done->insert(query).second) return;
@@ -164,11 +173,8 @@ void Rewrite(Query* query, std::set<const Query*>* done) {
   }
   for (const auto& more : query->union_all) Rewrite(more.get(), done);
   ReduceOuterJoins(query);
-  bool merged = false;
-  for (size_t r = 0; r < query->relations.size(); ++r) {
-    while (MergeDerivedTable(query, r)) merged = true;
-  }
-  if (merged) ReduceOuterJoins(query);
+  MergeDerivedTables(query);
+  JoinArms(query, MergeDerivedTables);
   LeaveOutDerivedKeys(query);
   GroupEarly(ReadLate(query));
   SplitDistinct(query);
