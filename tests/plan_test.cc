@@ -590,6 +590,25 @@ TEST_F(PlanTest, ArmsOfUnionAllAreJoinedAndGroupedByThemselves) {
             "nation,sum(u.p),count(*)\n0,540000.00,11000\n1,541000.00,11000\n");
 }
 
+TEST_F(PlanTest, EqualitiesTakeConditionsToOuterSides) {
+  const std::string sums = "(SELECT orders AS o, part, sum(n) AS n FROM item GROUP BY orders, part) s";
+  EXPECT_TRUE(Has("SELECT * FROM orders LEFT JOIN " + sums + " ON s.o = orders.id WHERE orders.id = 7",
+                  {"Scan orders where orders.id = 7\n", "Scan item where item.orders = 7\n"}));
+  EXPECT_TRUE(
+      Has("SELECT * FROM customer WHERE id < 9 AND NOT EXISTS (SELECT 1 FROM orders WHERE customer = customer.id)",
+          {"Scan orders where orders.customer < 9\n"}));
+  // By way of another outer join, which asks for it in ON or by its own equality.
+  EXPECT_TRUE(
+      Has("SELECT * FROM nation LEFT JOIN customer c ON c.nation = nation.id LEFT JOIN orders o ON o.day = c.nation "
+          "WHERE nation.id IN (3, 4)",
+          {"Scan orders o where o.day IN (3, 4)\n"}));
+  // Not what is asked of the other side alone, nor through another operator.
+  EXPECT_TRUE(Has("SELECT * FROM customer c LEFT JOIN orders o ON o.customer = c.id AND o.customer < 5",
+                  {"Scan customer c\n"}));
+  EXPECT_TRUE(
+      Has("SELECT * FROM nation LEFT JOIN digit ON digit.x >= nation.id WHERE nation.id = 3", {"Scan digit\n"}));
+}
+
 TEST_F(PlanTest, ManyMatchesAreComparedSideBySide) {
   EXPECT_TRUE(Has("SELECT count(*) FROM item a, item b WHERE a.line = b.line AND a.n < b.part",
                   {"Grid join sorted by a.line and b.line where a.line = b.line"}));

@@ -130,6 +130,48 @@ void AddTransitive(Query* q) {
   std::move(added.begin(), added.end(), std::back_inserter(q->conjuncts));
 }
 
+/// What is known of a column of the rows that are left, or of those of an outer join's other side that match.
+std::vector<const Expr*> TestsOf(const Query& q, const Expr& column) {
+  std::vector<const Expr*> tests;
+  const auto note = [&](const std::vector<ExprPtr>& conditions) {
+    for (const ExprPtr& c : conditions) {
+      const Expr* const tested = TestedColumn(*c);
+      if (tested != nullptr && tested->SameAs(column)) tests.push_back(c.get());
+    }
+  };
+  const Relation& own = q.relations[static_cast<size_t>(column.relation)];
+  note(q.conjuncts);
+  if (own.join == JoinKind::kLeft) note(own.on);
+  return tests;
+}
+
+/// The same of relations that are not joined by an inner join: rows that equal no row that is left need not be found. They may
+/// be looked up by columns of others of their kind.
+void AddToOuter(Query* q) {
+  for (size_t r = 0; r < q->relations.size(); ++r) {
+    Relation& relation = q->relations[r];
+    std::vector<ExprPtr> added;
+    for (const ExprPtr& e : relation.on) {
+      if (!IsFunction(*e, Function::kEq) || !(e->args[0]->type == e->args[1]->type)) continue;
+      for (size_t side = 0; side < 2; ++side) {
+        const Expr &own = *e->args[side], &other = *e->args[1 - side];
+        const bool looks_up = own.kind == Expr::Kind::kColumn && own.relation == static_cast<int>(r) &&
+                              other.kind == Expr::Kind::kColumn && other.relation != static_cast<int>(r) &&
+                              other.column != kMarkColumn;
+        if (!looks_up) continue;
+        for (const Expr* test : TestsOf(*q, other)) {
+          ExprPtr here = test->Clone();
+          Substitute(&here, [&](const Expr& x) { return x.kind == Expr::Kind::kColumn ? own.Clone() : nullptr; });
+          const auto same = [&](const ExprPtr& known) { return known->SameAs(*here); };
+          if (std::ranges::none_of(relation.on, same) && std::ranges::none_of(added, same))
+            added.push_back(std::move(here));
+        }
+      }
+    }
+    std::move(added.begin(), added.end(), std::back_inserter(relation.on));
+  }
+}
+
 /// Whether the comparisons of some column with integers leave it no value.
 bool Contradict(const std::vector<ExprPtr>& conjuncts) {
   struct Range {
@@ -180,6 +222,7 @@ void SimplifyConditions(Query* query) {
   if (q.conjuncts.size() > kMostConditions) return;
   SplitOrs(&q.conjuncts);
   AddTransitive(&q);
+  AddToOuter(&q);
   if (!Contradict(q.conjuncts)) return;
   q.conjuncts.insert(q.conjuncts.begin(), MakeBoolean(false, q.conjuncts[0]->position));
 }

@@ -4,6 +4,7 @@
 //   (a = b AND x) OR (a = b AND y)         a = b AND (x OR y)
 //   (r.i = 1 AND s.k = 2) OR (r.i = 3 ..)  and so r.i = 1 OR r.i = 3, which filters the scan of r
 //   a = b AND a < 5                        and so b < 5
+//   t LEFT JOIN u ON t.a = u.b WHERE a < 5 and so u.b < 5, in ON
 //   a < 5 AND a > 7                        FALSE
 //
 // Only tests of bare columns are moved or added, because these cannot fail: what stands before another condition may
