@@ -183,8 +183,8 @@ include tests/ledger/ledger.mk
 
 # ---- Targets that people call ---------------------------------------------------------------------------------------
 
-.PHONY: all arrow arrow-object programs tests torture-programs emulated demo demo-tpch test test-run test-slow test-gpu demo-ssb-run \
-        demo-tpch-run asan tsan torture torture-run fuzz fuzz-run fuzz-tablets format format-check opcodes \
+.PHONY: all arrow arrow-object programs tests torture-programs emulated demo demo-tpch demo-tpcds test test-run test-slow test-gpu demo-ssb-run \
+        demo-tpch-run demo-tpcds-run asan tsan torture torture-run fuzz fuzz-run fuzz-tablets format format-check opcodes \
         sql-reference ledger ledger-gpu help clean requirements install wheel FORCE
 
 all: programs torture-programs $(LEDGER) $(if $(MISSING_TEST),,tests emulated)  ##build Everything that can be built here, into build/ (the default)
@@ -206,9 +206,13 @@ demo:  ##try Install what is missing, build, generate SSB (SCALE=1), load it and
 demo-tpch:  ##try The same for TPC-H (SCALE=0.1) and its 22 queries
 	@$(if $(NOBUILD),,tests/setup build)
 	@$(MAKE) --no-print-directory demo-tpch-run $(WITHOUT_KERNELS) SCALE=$(if $(filter file,$(origin SCALE)),0.1,$(SCALE))
+demo-tpcds:  ##try The same for TPC-DS (SCALE=0.1), whose data and 99 queries are of DuckDB's extension tpcds
+	@$(if $(NOBUILD),,tests/setup build tpcds)
+	@$(MAKE) --no-print-directory demo-tpcds-run $(WITHOUT_KERNELS) SCALE=$(if $(filter file,$(origin SCALE)),0.1,$(SCALE))
 demo-ssb-run: $(call QueryPrograms,ssb)
 demo-tpch-run: $(call QueryPrograms,tpch)
-demo-ssb-run demo-tpch-run: demo-%-run:
+demo-tpcds-run: $(call QueryPrograms,tpcds)
+demo-ssb-run demo-tpch-run demo-tpcds-run: demo-%-run:
 	@bench/queries.sh $* demo $(B) $(SCALE)
 
 test:  ##test Install what is missing, build, run every test on the host (kernels emulated), close with the totals

@@ -9,9 +9,9 @@ BenchName = $(patsubst %_bench_bench,%_bench,$(addsuffix _bench,$(basename $(not
 BENCHES := $(call BenchName,$(BENCH_SOURCES))
 
 # What demo-ssb, bench-tpch and their like run.
-QueryPrograms = $(if $(NOBUILD),,$(B)/tessera $(B)/$1_gen $(B)/queries_bench)
+QueryPrograms = $(if $(NOBUILD),,$(B)/tessera $(if $(filter tpcds,$1),,$(B)/$1_gen) $(B)/queries_bench)
 
-.PHONY: bench-cliffs bench-cliffs-run bench-python bench-python-run bench-dml bench-dml-run bench-files bench-files-run bench-insert bench-insert-run bench-ssb bench-tpch bench-sql bench-ssb-run bench-tpch-run bench-sql-run bench-join bench-join-run \
+.PHONY: bench-tpcds bench-tpcds-run bench-clickbench bench-clickbench-run bench-cliffs bench-cliffs-run bench-python bench-python-run bench-dml bench-dml-run bench-files bench-files-run bench-insert bench-insert-run bench-ssb bench-tpch bench-sql bench-ssb-run bench-tpch-run bench-sql-run bench-join bench-join-run \
         bench-ranks bench-ranks-run bench-exchange bench-exchange-run bench-scaling bench-scaling-run \
         bench-compression bench-compression-run bench-stream bench-stream-run bench-model bench-model-run
 
@@ -24,10 +24,18 @@ bench-tpch:  ##measure TPC-H beside DuckDB: DEVICE=host|auto|gpu|each SCALE=1 RU
 bench-sql:  ##measure Windows, sets, medians, texts, beside DuckDB: as bench-tpch; SCALE=1 has 10 million rows
 	@$(if $(NOBUILD),,tests/setup build bench)
 	@$(MAKE) --no-print-directory bench-sql-run
+bench-tpcds:  ##measure TPC-DS's 99 queries beside DuckDB: as bench-tpch; data and texts are of DuckDB's extension tpcds
+	@$(if $(NOBUILD),,tests/setup build bench tpcds)
+	@$(MAKE) --no-print-directory bench-tpcds-run
+bench-clickbench:  ##measure 43 queries over a table of ClickBench's shape, beside DuckDB: ROWS=1000000, else as bench-tpch
+	@$(if $(NOBUILD),,tests/setup build bench)
+	@$(MAKE) --no-print-directory bench-clickbench-run SCALE=$(or $(ROWS),1000000)
+bench-tpcds-run: $(call QueryPrograms,tpcds)
+bench-clickbench-run: $(call QueryPrograms,clickbench)
 bench-ssb-run: $(call QueryPrograms,ssb)
 bench-tpch-run: $(call QueryPrograms,tpch)
 bench-sql-run: $(call QueryPrograms,sql)
-bench-ssb-run bench-tpch-run bench-sql-run: bench-%-run:
+bench-ssb-run bench-tpch-run bench-tpcds-run bench-clickbench-run bench-sql-run: bench-%-run:
 	@bench/queries.sh $* bench $(B) $(SCALE) $(DEVICE) $(CSV)
 
 bench-join:  ##measure Joins: PARTS="theta wisconsin fk skew" DEVICE=host|gpu CSV=file; see bench/join.py

@@ -1,9 +1,10 @@
-// The program `queries_bench`: the thirteen queries of the Star Schema Benchmark and one scan, the 22 of TPC-H, or those of
-// data_gen/sql on windows, sets, medians and texts, on a loaded database (bench/queries.sh makes it). `make demo`, `make
-// bench-ssb` and their like run it.
+// The program `queries_bench`: the thirteen queries of the Star Schema Benchmark and one scan, the 22 of TPC-H, the 99 of TPC-DS,
+// 43 over a table of ClickBench's shape, or those of data_gen/sql on windows, sets, medians and texts, on a loaded database
+// (bench/queries.sh makes it). `make demo`, `make bench-ssb` and their like run it.
 //
-//   queries_bench --benchmark ssb|tpch|sql --database DIR [--device host|auto|gpu] [--threads N] [--runs N] [--csv FILE]
+//   queries_bench --benchmark ssb|tpch|tpcds|clickbench|sql --database DIR [--device host|auto|gpu] [--threads N] [--runs N] [--csv FILE]
 //             [--scale S]                             of the data: a parameter of TPC-H's q11
+//             [--texts DIR]                           of schema.sql and the queries; by default data_gen/<benchmark>
 //             [--queries "q1 q2"]                     only these
 //             [--limit SECONDS]                       of a query (default 60); one that takes longer is left there
 //             [--set NAME=VALUE]... [--gpu-memory MB]
@@ -13,7 +14,7 @@
 //             each query with the memory that it likes, and with an Nth of that as memory_limit
 //   queries_bench --each-device --benchmark ... as above
 //             each query with device host, gpu and auto alternately, and whether auto is as fast as the better
-//   queries_bench --demo --benchmark ssb|tpch --database DIR [--threads N]    each query once, with its first rows
+//   queries_bench --demo --benchmark ssb|tpch|tpcds --database DIR [--threads N]    each query once, with its first rows
 //
 // ms is the median of the hot runs, from SQL text to the last row; each run compiles, unless --set program_cache=4MB. With DuckDB, runs alternate between the two, so that
 // other load on the machine hits both; its time ends when its result is complete, before Python takes the rows. The rows
@@ -32,10 +33,12 @@
 #include <csignal>
 #include <cstdio>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <optional>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -47,6 +50,13 @@
 
 namespace tessera {
 namespace {
+
+/// q1, q2, ...
+std::vector<std::string> Numbered(int queries) {
+  std::vector<std::string> names;
+  for (int i = 1; i <= queries; ++i) names.push_back("q" + std::to_string(i));
+  return names;
+}
 
 struct Benchmark {
   std::string name;  ///< also of its folder in data_gen/
@@ -61,12 +71,9 @@ const Benchmark kBenchmarks[] = {
      "scan",
      0.25,
      1.5},
-    {"tpch",
-     {"q1",  "q2",  "q3",  "q4",  "q5",  "q6",  "q7",  "q8",  "q9",  "q10", "q11",
-      "q12", "q13", "q14", "q15", "q16", "q17", "q18", "q19", "q20", "q21", "q22"},
-     "",
-     1,
-     1},
+    {"tpch", Numbered(22), "", 1, 1},
+    {"tpcds", Numbered(99), "", 2, 0.6},
+    {"clickbench", Numbered(43), "", 1, 0.8},
     {"sql",
      {"w1", "w2", "w3", "w4", "w5", "w6", "w7", "w8", "w9", "w10", "s1", "s2",
       "s3", "m1", "m2", "m3", "m4", "m5", "f1", "f2", "f3", "f4",  "f5", "f6"},
@@ -85,7 +92,7 @@ struct Options {
   int runs = 7, limit = 60, tight = 0;
   double scale = 1;
   std::vector<std::string> queries, settings;
-  std::string csv, duckdb, data, shell, small_database;
+  std::string csv, duckdb, data, texts, shell, small_database;
 };
 
 struct Measurement {
@@ -116,10 +123,8 @@ Result<std::string> ReadFile(const std::string& name) {
 
 /// The SQL of a query, on one line, without comments and semicolon.
 Result<std::string> QueryText(const Options& options, const std::string& name) {
-  const std::string& benchmark = options.benchmark->name;
-  TESSERA_ASSIGN(
-      std::string sql,
-      ReadFile(name == options.benchmark->scan ? "bench/ssb_scan.sql" : "data_gen/" + benchmark + "/" + name + ".sql"));
+  const bool scan = name == options.benchmark->scan;
+  TESSERA_ASSIGN(std::string sql, ReadFile(scan ? "bench/ssb_scan.sql" : options.texts + "/" + name + ".sql"));
   for (size_t at; (at = sql.find("--")) != std::string::npos;) sql.erase(at, sql.find('\n', at) - at);
   std::replace(sql.begin(), sql.end(), '\n', ' ');
   sql.erase(sql.find_last_not_of("; \t\r") + 1);
@@ -302,14 +307,34 @@ Status WriteCsv(const std::string& file, const std::vector<Measurement>& measure
 
 const char* Verdict(bool met) { return met ? "met" : "MISSED"; }
 
+/// Of the queries that both sides answered: the geometric mean of the ratios, and the slower ones, the worst first.
+void PrintRatios(const std::vector<Measurement>& measurements) {
+  constexpr double kSlower = 1.2;
+  std::vector<std::pair<double, std::string>> ratios;
+  double logarithms = 0;
+  for (const Measurement& m : measurements) {
+    if (!m.failed.empty() || !m.duckdb_ms || m.ms <= 0 || *m.duckdb_ms <= 0) continue;
+    ratios.emplace_back(m.ms / *m.duckdb_ms, m.query);
+    logarithms += std::log(ratios.back().first);
+  }
+  if (ratios.empty()) return;
+  const auto slower = std::ranges::count_if(ratios, [](const auto& ratio) { return ratio.first > kSlower; });
+  fmt::print("geometric mean of {} ratios: {:.2f}; above {}: {}", ratios.size(),
+             std::exp(logarithms / static_cast<double>(ratios.size())), kSlower, slower);
+  std::ranges::sort(ratios, std::greater{});
+  for (const auto& [ratio, query] : ratios) {
+    if (ratio > kSlower) fmt::print("{} {} {:.2f}", query == ratios.front().second ? ":" : ",", query, ratio);
+  }
+  fmt::print("\n");
+}
+
 Status Bench(Session* session, const Options& options) {
   const bool gpu = options.session.device != DeviceChoice::kHost;
   DuckDb duckdb;
   const bool compare = !options.duckdb.empty();
   fmt::print("{}; {} hot runs", session->DeviceDescription(), options.runs);
   if (compare) {
-    TESSERA_TRY(duckdb.Start(options.duckdb, options.data, "data_gen/" + options.benchmark->name + "/schema.sql",
-                             session->threads()));
+    TESSERA_TRY(duckdb.Start(options.duckdb, options.data, options.texts + "/schema.sql", session->threads()));
     fmt::print("; {}, {} threads", duckdb.version, session->threads());
   }
   fmt::print("\n\nquery          ms   first ms     rows       read     GB/s  compile ms");
@@ -349,7 +374,9 @@ Status Bench(Session* session, const Options& options) {
     fmt::print("\nDuckDB: {:.1f} ms; ratio {:.2f} (limit {:.1f}: {}), of {} {:.2f}", duckdb_sum, ratio, limit,
                Verdict(ratio <= limit), worst->query, worst->ms / *worst->duckdb_ms);
   }
-  fmt::print("\nslowest compilation: {:.3f} ms (limit {:.2f}: {})\n", compile, options.benchmark->compile_limit,
+  fmt::print("\n");
+  PrintRatios(measurements);
+  fmt::print("slowest compilation: {:.3f} ms (limit {:.2f}: {})\n", compile, options.benchmark->compile_limit,
              Verdict(compile <= options.benchmark->compile_limit));
   if (!options.shell.empty()) {
     fmt::print("peak memory of a process beyond the encoded columns it reads: {} (limit {}: {})\n", BytesText(memory),
@@ -521,6 +548,28 @@ Status Run(Options options) {
   return options.demo ? Demo(session.get(), options) : Bench(session.get(), options);
 }
 
+/// Where the value of an option goes that is taken as it is; nullptr for the others.
+std::string* TextOption(Options& options, int option) {
+  switch (option) {
+    case 'a':
+      return &options.data;
+    case 'b':
+      return &options.session.directory;
+    case 'c':
+      return &options.csv;
+    case 'm':
+      return &options.small_database;
+    case 's':
+      return &options.shell;
+    case 'u':
+      return &options.duckdb;
+    case 'x':
+      return &options.texts;
+    default:
+      return nullptr;
+  }
+}
+
 int RunBench(int argc, char** argv) {
   Options options;
   options.session.mode = OpenMode::kReadOnly;
@@ -541,11 +590,16 @@ int RunBench(int argc, char** argv) {
                           {"set", required_argument, nullptr, 'S'},
                           {"shell", required_argument, nullptr, 's'},
                           {"small-database", required_argument, nullptr, 'm'},
+                          {"texts", required_argument, nullptr, 'x'},
                           {"threads", required_argument, nullptr, 't'},
                           {"tight", required_argument, nullptr, 'T'},
                           {nullptr, 0, nullptr, 0}};
   for (int c; (c = getopt_long(argc, argv, "", names, nullptr)) >= 0;) {
     const std::string value = optarg == nullptr ? "" : optarg;
+    if (std::string* text = TextOption(options, c)) {
+      *text = value;
+      continue;
+    }
     const auto number = [&](auto* out) {
       const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), *out);
       return error == std::errc{} && end == value.data() + value.size() && *out > 0;
@@ -553,16 +607,8 @@ int RunBench(int argc, char** argv) {
     switch (c) {
       case 'B':
         options.benchmark = std::ranges::find(kBenchmarks, value, &Benchmark::name);
-        if (options.benchmark == std::end(kBenchmarks)) return Usage("--benchmark is ssb, tpch or sql");
-        break;
-      case 'a':
-        options.data = value;
-        break;
-      case 'b':
-        options.session.directory = value;
-        break;
-      case 'c':
-        options.csv = value;
+        if (options.benchmark == std::end(kBenchmarks))
+          return Usage("--benchmark is ssb, tpch, tpcds, clickbench or sql");
         break;
       case 'd':
         if (value != "host" && value != "auto" && value != "gpu") return Usage("--device is host, auto or gpu");
@@ -587,9 +633,6 @@ int RunBench(int argc, char** argv) {
       case 'l':
         if (!number(&options.limit)) return Usage("--limit takes a number");
         break;
-      case 'm':
-        options.small_database = value;
-        break;
       case 'q': {
         std::istringstream words(value);
         for (std::string word; words >> word;) options.queries.push_back(word);
@@ -597,9 +640,6 @@ int RunBench(int argc, char** argv) {
       }
       case 'r':
         if (!number(&options.runs)) return Usage("--runs takes a number");
-        break;
-      case 's':
-        options.shell = value;
         break;
       case 'S':
         options.settings.push_back(value);
@@ -610,15 +650,13 @@ int RunBench(int argc, char** argv) {
       case 'T':
         if (!number(&options.tight)) return Usage("--tight takes a number");
         break;
-      case 'u':
-        options.duckdb = value;
-        break;
       default:
         return Usage("wrong options");
     }
   }
   if (optind != argc || options.benchmark == nullptr || options.session.directory.empty())
     return Usage("--benchmark and --database are needed");
+  if (options.texts.empty()) options.texts = "data_gen/" + options.benchmark->name;
   if (options.demo || options.each_device) options.session.device = DeviceChoice::kAuto;
   std::signal(SIGPIPE, SIG_IGN);  // DuckDB's end of the pipe may close
   const Status status = Run(std::move(options));

@@ -1,10 +1,11 @@
 #!/bin/bash
 # The queries of a benchmark with the programs of BUILD_DIR: makes data and database if they are missing, then runs.
 #
-#   bench/queries.sh ssb|tpch|sql demo  BUILD_DIR SCALE                            the queries, once each, with their first rows
-#   bench/queries.sh ssb|tpch|sql bench BUILD_DIR SCALE host|auto|gpu|each [CSV]   the table of measurements
-#   bench/queries.sh ssb|tpch|sql prepare BUILD_DIR SCALE                          data and database; prints the latter's directory
+#   bench/queries.sh NAME demo    BUILD_DIR SCALE                            the queries, once each, with their first rows
+#   bench/queries.sh NAME bench   BUILD_DIR SCALE host|auto|gpu|each [CSV]   the table of measurements
+#   bench/queries.sh NAME prepare BUILD_DIR SCALE                          data and database; prints the latter's directory
 #
+# NAME is ssb, tpch, tpcds, clickbench or sql; the SCALE of clickbench is its number of rows.
 # auto is what a user has, gpu refuses what a GPU cannot run. each: host, gpu and auto alternately, and whether auto is as
 # fast as the better of the two, without DuckDB. Beside DuckDB if a python3 has it (on PYTHONPATH, or in
 # BUILD_DIR/venv); the Star Schema Benchmark only on the host.
@@ -36,22 +37,44 @@ csv=${6:-}
 threads=${THREADS:-$(nproc)}
 
 generator=("$build/${benchmark}_gen")
+null=
 case $benchmark in
   ssb) tables=(customer supplier part date lineorder) ;;
   tpch)
     tables=(region nation supplier customer part partsupp orders lineitem)
     [[ -z ${TEXT:-} ]] || generator+=(--text "$TEXT")
     ;;
+  tpcds)  # tables and texts are DuckDB's, and lie with the data
+    packages=build/tpcds_packages
+    generator=(python3 bench/tpcds.py "$packages")
+    [[ ! -x build/venv/bin/python ]] || generator[0]=build/venv/bin/python
+    tables=(call_center catalog_page catalog_returns catalog_sales customer customer_address customer_demographics date_dim
+      household_demographics income_band inventory item promotion reason ship_mode store store_returns store_sales time_dim
+      warehouse web_page web_returns web_sales web_site)
+    ;;
+  clickbench)
+    tables=(hits)
+    null=", NULL '\\N'"  # an empty field is an empty text
+    ;;
   sql) tables=(events) ;;
   *)
-    echo "bench/queries.sh: ssb, tpch or sql, not '$benchmark'" >&2
+    echo "bench/queries.sh: ssb, tpch, tpcds, clickbench or sql, not '$benchmark'" >&2
     exit 2
     ;;
 esac
-schema=data_gen/$benchmark/schema.sql
+size=--scale
+[[ $benchmark != clickbench ]] || size=--rows
+folder() {  # of the schema and the texts, with the data of `data`
+  if [[ $benchmark == tpcds ]]; then echo "$data"; else echo "data_gen/$benchmark"; fi
+}
 
 # What is in a database depends on the generator and the schema: a change of either makes it stale.
-recipe="${TEXT:-} $(cat "data_gen/${benchmark}_gen.cc" data_gen/tpch_text.cc data_gen/*.h "$schema" tablet/chunk/tablet_format.h | cksum)"
+if [[ $benchmark == tpcds ]]; then
+  sources=(bench/tpcds.py "$packages"/duckdb_extension_tpcds-*/METADATA)
+else
+  sources=("data_gen/${benchmark}_gen.cc" data_gen/tpch_text.cc data_gen/*.h "data_gen/$benchmark/schema.sql")
+fi
+recipe="${TEXT:-} $(cat "${sources[@]}" tablet/chunk/tablet_format.h | cksum)"
 
 distributed() {  # a schema whose tables of orders are distributed
   awk '/^CREATE TABLE orders/ {key = "o_orderkey"} /^CREATE TABLE lineitem/ {key = "l_orderkey"}
@@ -64,7 +87,7 @@ prepare() {  # prepare SCALE: sets `data` and `database`
   if [[ ! -e $data/recipe || $(<"$data/recipe") != "$recipe" ]]; then
     echo "Generating scale $1 into $data" >&2
     rm -rf "$data" "$data.part" "$data".tessera "$data"-*.tessera
-    "${generator[@]}" --scale "$1" --out "$data.part" >&2
+    "${generator[@]}" "$size" "$1" --out "$data.part" >&2
     echo "$recipe" >"$data.part/recipe"
     mv "$data.part" "$data"
   fi
@@ -72,12 +95,14 @@ prepare() {  # prepare SCALE: sets `data` and `database`
   if ! "$build/tessera" --device host -readonly -c "SELECT count(*) FROM ${tables[-1]}" "$database" >/dev/null 2>&1; then
     echo "Loading it into $database" >&2
     rm -rf "$database" "$database.part"
+    local schema
+    schema=$(folder)/schema.sql
     {
       [[ -z ${COMPRESSION:-} ]] || echo "SET compression = $COMPRESSION;"
       if [[ -z ${DISTRIBUTED:-} ]]; then cat "$schema"; else distributed <"$schema"; fi
       local table
       for table in "${tables[@]}"; do
-        echo "COPY $table FROM '$data/$table.tbl' (FORMAT csv, DELIMITER '|');"
+        echo "COPY $table FROM '$data/$table.tbl' (FORMAT csv, DELIMITER '|'$null);"
       done
     } >"$data/load.sql"
     "$build/tessera" -bail --device host --threads "$threads" -f "$data/load.sql" "$database.part"
@@ -88,7 +113,7 @@ prepare() {  # prepare SCALE: sets `data` and `database`
 case $mode in
   demo)
     prepare "$scale"
-    "$build/queries_bench" --demo --benchmark "$benchmark" --scale "$scale" --database "$database" --threads "$threads"
+    "$build/queries_bench" --demo --benchmark "$benchmark" --texts "$(folder)" --scale "$scale" --database "$database" --threads "$threads"
     ;;
   prepare)
     prepare "$scale" >&2
@@ -120,7 +145,7 @@ case $mode in
       arguments+=(--small-database "$database" --shell "$build/tessera")
     fi
     prepare "$scale"
-    "$build/queries_bench" "${arguments[@]}" --database "$database" --data "$data"
+    "$build/queries_bench" "${arguments[@]}" --texts "$(folder)" --database "$database" --data "$data"
     ;;
   *)
     echo "bench/queries.sh: demo, bench or prepare, not '$mode'" >&2

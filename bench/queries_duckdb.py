@@ -25,18 +25,18 @@ def load(connection, data, schema):
     connection.execute("BEGIN")
     connection.execute(schema)
     for table in re.findall(r"CREATE TABLE (\w+)", schema):
-        names = [
-            row[0]
-            for row in connection.execute(
-                f"SELECT column_name FROM duckdb_columns() " f"WHERE table_name = '{table}' ORDER BY column_index"
-            ).fetchall()
-        ]
+        described = connection.execute(
+            f"SELECT column_name, is_nullable FROM duckdb_columns() WHERE table_name = '{table}' ORDER BY column_index"
+        ).fetchall()
+        names = [name for name, _ in described]
+        # Where nothing is NULL, an empty field is an empty text.
+        null = "" if any(nullable for _, nullable in described) else "\\N"
         # Each line ends with a delimiter: one more column, always empty.
         columns = ", ".join(f"'{name}': 'VARCHAR'" for name in names + ["end_of_line"])
         selected = ", ".join(names)
         connection.execute(
             f"INSERT INTO {table} SELECT {selected} FROM read_csv('{data}/{table}.tbl', delim = '|', "
-            f"header = false, auto_detect = false, quote = '', escape = '', columns = {{{columns}}})"
+            f"header = false, auto_detect = false, quote = '', escape = '', nullstr = '{null}', columns = {{{columns}}})"
         )
     connection.execute("COMMIT")
 
@@ -68,6 +68,8 @@ def open_database(data, schema_file, database, threads):
         os.rename(part, database)
     connection = duckdb.connect(database, read_only=True)
     connection.execute(f"SET threads = {int(threads)}")
+    # As Tessera and PostgreSQL have it: a LIMIT would else cut off other rows.
+    connection.execute("SET default_null_order = 'postgres'")
     return connection
 
 

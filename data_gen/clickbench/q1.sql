@@ -1,0 +1,3 @@
+-- How many views.
+SELECT count(*)
+FROM hits;

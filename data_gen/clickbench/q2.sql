@@ -1,0 +1,4 @@
+-- How many came by an advertisement.
+SELECT count(*)
+FROM hits
+WHERE ad_engine <> 0;

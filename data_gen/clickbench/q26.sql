@@ -1,0 +1,5 @@
+-- The same, in their own.
+SELECT search_phrase
+FROM hits
+WHERE search_phrase <> ''
+ORDER BY search_phrase LIMIT 10;

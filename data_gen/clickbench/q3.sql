@@ -1,0 +1,3 @@
+-- Three folds of narrow columns.
+SELECT sum(ad_engine), count(*), avg(screen_width)
+FROM hits;

@@ -1,0 +1,25 @@
+-- Ninety sums.
+SELECT sum(screen_width + 0), sum(screen_width + 1), sum(screen_width + 2), sum(screen_width + 3),
+  sum(screen_width + 4), sum(screen_width + 5), sum(screen_width + 6), sum(screen_width + 7), sum(screen_width
+  + 8), sum(screen_width + 9), sum(screen_width + 10), sum(screen_width + 11), sum(screen_width + 12),
+  sum(screen_width + 13), sum(screen_width + 14), sum(screen_width + 15), sum(screen_width + 16),
+  sum(screen_width + 17), sum(screen_width + 18), sum(screen_width + 19), sum(screen_width + 20),
+  sum(screen_width + 21), sum(screen_width + 22), sum(screen_width + 23), sum(screen_width + 24),
+  sum(screen_width + 25), sum(screen_width + 26), sum(screen_width + 27), sum(screen_width + 28),
+  sum(screen_width + 29), sum(screen_width + 30), sum(screen_width + 31), sum(screen_width + 32),
+  sum(screen_width + 33), sum(screen_width + 34), sum(screen_width + 35), sum(screen_width + 36),
+  sum(screen_width + 37), sum(screen_width + 38), sum(screen_width + 39), sum(screen_width + 40),
+  sum(screen_width + 41), sum(screen_width + 42), sum(screen_width + 43), sum(screen_width + 44),
+  sum(screen_width + 45), sum(screen_width + 46), sum(screen_width + 47), sum(screen_width + 48),
+  sum(screen_width + 49), sum(screen_width + 50), sum(screen_width + 51), sum(screen_width + 52),
+  sum(screen_width + 53), sum(screen_width + 54), sum(screen_width + 55), sum(screen_width + 56),
+  sum(screen_width + 57), sum(screen_width + 58), sum(screen_width + 59), sum(screen_width + 60),
+  sum(screen_width + 61), sum(screen_width + 62), sum(screen_width + 63), sum(screen_width + 64),
+  sum(screen_width + 65), sum(screen_width + 66), sum(screen_width + 67), sum(screen_width + 68),
+  sum(screen_width + 69), sum(screen_width + 70), sum(screen_width + 71), sum(screen_width + 72),
+  sum(screen_width + 73), sum(screen_width + 74), sum(screen_width + 75), sum(screen_width + 76),
+  sum(screen_width + 77), sum(screen_width + 78), sum(screen_width + 79), sum(screen_width + 80),
+  sum(screen_width + 81), sum(screen_width + 82), sum(screen_width + 83), sum(screen_width + 84),
+  sum(screen_width + 85), sum(screen_width + 86), sum(screen_width + 87), sum(screen_width + 88),
+  sum(screen_width + 89)
+FROM hits;

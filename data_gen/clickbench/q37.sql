@@ -1,0 +1,7 @@
+-- Pages of a site in a month.
+SELECT url, count(*) AS views
+FROM hits
+WHERE site_id = 3 AND event_date BETWEEN DATE '2025-07-01' AND DATE '2025-07-31' AND dont_count = 0 AND
+  is_refresh = 0 AND url <> ''
+GROUP BY url
+ORDER BY views DESC, url LIMIT 10;

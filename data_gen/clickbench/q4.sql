@@ -1,0 +1,3 @@
+-- An average of large numbers.
+SELECT avg(user_id)
+FROM hits;

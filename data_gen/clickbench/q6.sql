@@ -1,0 +1,3 @@
+-- Different phrases.
+SELECT count(DISTINCT search_phrase)
+FROM hits;

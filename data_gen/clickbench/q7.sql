@@ -1,0 +1,3 @@
+-- First and last day.
+SELECT min(event_date), max(event_date)
+FROM hits;
