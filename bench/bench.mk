@@ -11,7 +11,7 @@ BENCHES := $(call BenchName,$(BENCH_SOURCES))
 # What demo-ssb, bench-tpch and their like run.
 QueryPrograms = $(if $(NOBUILD),,$(B)/tessera $(if $(filter tpcds,$1),,$(B)/$1_gen) $(B)/queries_bench)
 
-.PHONY: bench-tpcds bench-tpcds-run bench-clickbench bench-clickbench-run bench-cliffs bench-cliffs-run bench-python bench-python-run bench-dml bench-dml-run bench-files bench-files-run bench-insert bench-insert-run bench-ssb bench-tpch bench-sql bench-ssb-run bench-tpch-run bench-sql-run bench-join bench-join-run \
+.PHONY: bench-groupby bench-groupby-run bench-tpcds bench-tpcds-run bench-clickbench bench-clickbench-run bench-cliffs bench-cliffs-run bench-python bench-python-run bench-dml bench-dml-run bench-files bench-files-run bench-insert bench-insert-run bench-ssb bench-tpch bench-sql bench-ssb-run bench-tpch-run bench-sql-run bench-join bench-join-run \
         bench-ranks bench-ranks-run bench-exchange bench-exchange-run bench-scaling bench-scaling-run \
         bench-compression bench-compression-run bench-stream bench-stream-run bench-model bench-model-run
 
@@ -94,6 +94,12 @@ bench-cliffs:  ##measure Queries that grow badly where a plan looks at too much,
 	@$(MAKE) --no-print-directory bench-cliffs-run
 bench-cliffs-run: $(if $(NOBUILD),,$(B)/tessera)
 	@CSV='$(CSV)' $(firstword $(wildcard build/venv/bin/python) python3) bench/cliffs.py $(B)
+
+bench-groupby:  ##measure Group-bys and joins of db-benchmark's shape beside DuckDB and Polars: ROWS=10000000 PARTS="groupby join"; see bench/groupby.py
+	@$(if $(NOBUILD),,tests/setup build bench test arrow)
+	@$(MAKE) --no-print-directory bench-groupby-run
+bench-groupby-run: $(if $(NOBUILD),,$(B)/tessera $(ARROW_OBJECT))
+	@ROWS='$(ROWS)' PARTS='$(PARTS)' CSV='$(CSV)' $(firstword $(wildcard build/venv/bin/python) python3) bench/groupby.py $(B)
 
 bench-files:  ##measure CSV and Parquet files without DDL, beside DuckDB: PARTS="csv parquet" MEGABYTES=200 SCALE=1 CSV=file; see bench/files.py
 	@$(if $(NOBUILD),,tests/setup build bench arrow)

@@ -19,7 +19,7 @@ import sys
 import threading
 import time
 
-from measure import CsvFile, Failed, Session, environment
+from measure import CsvFile, Failed, MemorySession, environment
 
 TABLES = """
 CREATE TABLE t AS SELECT i AS x, i % 1000 AS g, 'name ' || i % 100000 AS s FROM generate_series(1, 2000000) r(i);
@@ -102,24 +102,6 @@ class DuckDb:
         return [",".join("" if v is None else str(v) for v in row) for row in rows], (time.perf_counter() - start) * 1e3
 
 
-class Tessera(Session):
-    """A session in memory that makes its tables whenever its process starts."""
-
-    def __init__(self, build, threads, limit):
-        super().__init__(build, ":memory:", threads=threads, limit=limit)
-        self.command = [word for word in self.command if word != "-readonly"]
-
-    def _start(self):
-        if self.process is None:
-            limit, self.limit = self.limit, 120
-            super()._start()
-            lost = [line for statement in TABLES.strip().rstrip(";").split(";\n") for line in self._lines(statement + ";\n")
-                    if line.startswith("ERROR")]
-            self.limit = limit
-            if lost:
-                raise Failed(lost[0])
-
-
 def fastest(run, sql, runs):
     """Rows and the least time, or why there are none."""
     best = None
@@ -137,7 +119,7 @@ def main():
     limit, times = float(environment("LIMIT", "1.0")), float(environment("TIMES", "3"))
     runs, threads = int(environment("RUNS", "3")), int(environment("THREADS", "2"))
     figures = CsvFile(environment("CSV", ""), ["query", "tessera_ms", "duckdb_ms"])
-    theirs, ours = DuckDb(threads, 15), Tessera(build, threads, limit)
+    theirs, ours = DuckDb(threads, 15), MemorySession(build, TABLES.strip().rstrip(";").split(";\n"), threads, limit)
     theirs.connection.execute(TABLES)
     slow = 0
     print(f"{'query':26}{'Tessera ms':>12} {'DuckDB ms':>15}{'times':>8}", flush=True)

@@ -115,6 +115,26 @@ class Session:
             lines.append(line)
 
 
+class MemorySession(Session):
+    """A session in memory that may write, and makes its tables by `statements` whenever its process starts."""
+
+    LOADING = 600  # seconds
+
+    def __init__(self, build, statements, threads, limit):
+        super().__init__(build, ":memory:", threads=threads, limit=limit)
+        self.command.remove("-readonly")
+        self.statements = statements
+
+    def _start(self):
+        if self.process is None:
+            limit, self.limit = self.limit, self.LOADING
+            super()._start()
+            lost = [line for statement in self.statements for line in self._lines(statement + ";\n") if line.startswith("ERROR")]
+            self.limit = limit
+            if lost:
+                raise Failed(lost[0])
+
+
 def rows_of(build, program, *arguments):
     """What a program of the build prints as CSV."""
     done = subprocess.run([os.path.join(build, program), *arguments], stdout=subprocess.PIPE, text=True)

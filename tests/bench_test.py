@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The benchmark scripts on columns and streams run to their ends, on tiny data: bench/compression.py and the disk part of
-bench/stream.py on the host, the rest of it and bench/model.py on the emulated GPU; also bench/insert.py, and the jobs of
-bench/scaling/slurm, without Slurm. What they print is no figure; that rows are equal in all ways is what they check.
+bench/stream.py on the host, the rest of it and bench/model.py on the emulated GPU; also bench/insert.py, the queries of
+ClickBench's shape and bench/groupby.py beside other engines, and the jobs of bench/scaling/slurm, without Slurm. What they print is no figure; that rows are equal in all ways is what they check.
 
     tests/bench_test.py BUILD_DIR [TEST...]
 
@@ -195,9 +195,72 @@ def test_slurm_jobs():
     return None
 
 
+def python_with(*modules):
+    """A Python that has them, or None."""
+    for python in (sys.executable, os.path.join(ROOT, "build", "venv", "bin", "python")):
+        command = [python, "-c", "import " + ", ".join(modules)]
+        if os.path.exists(python) and subprocess.run(command, stderr=subprocess.DEVNULL).returncode == 0:
+            return python
+    return None
+
+
+def test_clickbench():
+    """The table is the same for any number of threads, and all queries have DuckDB's rows."""
+    rows = 20_000
+    with tempfile.TemporaryDirectory() as build:
+        texts = []
+        for jobs in ("1", "3"):
+            out = os.path.join(build, jobs)
+            subprocess.run([os.path.join(BUILD, "clickbench_gen"), "--rows", str(rows), "--out", out, "--jobs", jobs], check=True,
+                           stdout=subprocess.DEVNULL)
+            with open(os.path.join(out, "hits.tbl"), "rb") as file:
+                texts.append(file.read())
+        holds(texts[0] == texts[1], "other bytes with three threads")
+        lines = texts[0].splitlines()
+        holds(len(lines) == rows and all(line.count(b"|") == 105 for line in lines), "not 105 columns in each row")
+        first = [line.split(b"|") for line in lines]
+        holds(len({line[0] for line in first}) == rows, "hit_id is not unique")
+        phrases = sum(1 for line in first if line[9])
+        holds(rows / 10 < phrases < rows / 6, f"{phrases} rows have a phrase")
+        python = python_with("duckdb")
+        if python is None:
+            return "no DuckDB"
+        for name in ("tessera", "queries_bench", "clickbench_gen"):
+            os.symlink(os.path.join(BUILD, name), os.path.join(build, name))
+        file = os.path.join(build, "figures.csv")
+        path = os.path.dirname(python) + ":" + os.environ["PATH"]
+        done = subprocess.run([os.path.join(ROOT, "bench", "queries.sh"), "clickbench", "bench", build, str(rows), "host", file],
+                              env=os.environ | {"RUNS": "1", "THREADS": "2", "PATH": path}, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, timeout=250)
+        holds(done.returncode == 0, done.stdout)
+        holds("geometric mean of 43 ratios" in done.stdout, done.stdout)
+        with open(file, newline="") as figures:
+            holds(all(row["duckdb_ms"] and not row["failed"] for row in csv.DictReader(figures)), done.stdout)
+    return None
+
+
+def test_groupby():
+    """Three engines have the same answers."""
+    python = python_with("duckdb", "polars", "pyarrow", "numpy")
+    if python is None or not os.path.exists(os.path.join(BUILD, "tessera_arrow.so")):
+        return "it needs DuckDB, Polars and pyarrow, and the plugin for Parquet"
+    with tempfile.TemporaryDirectory() as build:
+        os.symlink(os.path.join(BUILD, "tessera"), os.path.join(build, "tessera"))
+        file = os.path.join(build, "figures.csv")
+        done = subprocess.run([python, os.path.join(ROOT, "bench", "groupby.py"), build], stdout=subprocess.PIPE,
+                              env=os.environ | {"ROWS": "30000", "RUNS": "1", "THREADS": "2", "CSV": file},
+                              stderr=subprocess.STDOUT, text=True, timeout=250)
+        holds(done.returncode == 0, done.stdout)
+        with open(file, newline="") as figures:
+            names = [row["query"] for row in csv.DictReader(figures)]
+    wanted = [f"g{i}" for i in range(1, 11)] + [f"j{i}{way}" for way in ("", " stored") for i in range(1, 6)]
+    holds(names == wanted, str(names))
+    return None
+
+
 def main():
     failed = passed = 0
-    for test in (test_compression, test_stream, test_disk, test_model, test_insert, test_slurm_jobs):
+    for test in (test_compression, test_stream, test_disk, test_model, test_insert, test_clickbench, test_groupby, test_slurm_jobs):
         if len(sys.argv) > 2 and test.__name__ not in sys.argv[2:]:
             continue
         try:
