@@ -275,7 +275,9 @@ class Session::Impl {
       TESSERA_ASSIGN(DatabaseCommand command, ReadDatabaseCommand(sql));
       if (command.kind == DatabaseCommand::Kind::kNone) return RunOther(sql, out);
       if (state_.options.rights != nullptr && !state_.options.rights->MayEverything()) return EverythingRefused();
-      if (command.NamesFiles()) TESSERA_ASSIGN(command.directory, AllowedFile(state_, command.directory));
+      if (command.NamesFiles()) {
+        TESSERA_ASSIGN(command.directory, AllowedFile(state_, command.directory));
+      }
       const auto other = [this](std::string_view part, ResultWriter* none) { return RunOther(part, none); };
       return RunDatabaseCommand(&state_, command, other, out);
     };
