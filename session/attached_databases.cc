@@ -5,9 +5,6 @@
 #include <filesystem>
 #include <utility>
 
-#include "compiler/parse/database_command.h"
-#include "compiler/query/schema_text.h"
-#include "session/session_state.h"
 #include "tablet/catalog/qualified_name.h"
 
 namespace tessera {
@@ -16,10 +13,6 @@ namespace {
 /// Each database that is attached has so many identifiers: none gives as many, files and sessions included.
 constexpr int64_t kIdentifiers = int64_t{1} << 44;
 constexpr int64_t kMostAttached = INT64_MAX / kIdentifiers - 1;
-
-/// Names of what is always there.
-constexpr std::string_view kTaken[] = {"main",    "public",     "temp",   kTemporarySchema,
-                                       "tessera", "pg_catalog", "system", "information_schema"};
 
 std::shared_ptr<const TableInfo> Renamed(const TableInfo& table, const std::string& database, int64_t first_id) {
   auto copy = std::make_shared<TableInfo>(table);
@@ -79,38 +72,6 @@ Result<AttachedDatabases::List> AttachedDatabases::Read() {
     entry.last = list.back();
   }
   return list;
-}
-
-Status RunAttach(SessionState* state, const DatabaseCommand& command) {
-  const bool attaches = command.kind == DatabaseCommand::Kind::kAttach;
-  const std::string quoted = "\"" + command.name + "\"";
-  if (state->transaction.is_open) {
-    return SqlError(ErrorKind::kActiveTransaction,
-                    std::string(attaches ? "ATTACH" : "DETACH") + " cannot run inside a transaction block", -1,
-                    "Enter COMMIT or ROLLBACK first.");
-  }
-  const bool is_there = state->attached.Has(command.name);
-  if (!attaches) {
-    if (is_there) state->attached.Detach(command.name);
-    return is_there || command.if_exists
-               ? Status::Ok()
-               : SqlError(ErrorKind::kUndefinedObject, "there is no attached database " + quoted, -1,
-                          "SHOW DATABASES lists them.");
-  }
-  if (is_there && command.if_exists) return Status::Ok();
-  if (is_there) {
-    return SqlError(ErrorKind::kDuplicateObject, "a database is already attached as " + quoted, -1,
-                    "Write ATTACH 'directory' AS another_name.");
-  }
-  TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> snapshot, state->database->Read());
-  if (std::ranges::count(kTaken, command.name) > 0 || std::ranges::count(snapshot->names.schemas, command.name) > 0) {
-    return SqlError(ErrorKind::kDuplicateSchema,
-                    "a database cannot be attached as " + quoted + ": a schema has that name", -1,
-                    "Write ATTACH 'directory' AS another_name.");
-  }
-  TESSERA_TRY(state->attached.Attach(command.directory, command.name, state->engine->files()));
-  state->attached.SetLockTimeout(static_cast<int>(state->settings.lock_timeout));
-  return Status::Ok();
 }
 
 }  // namespace tessera

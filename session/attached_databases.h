@@ -19,9 +19,6 @@
 
 namespace tessera {
 
-struct DatabaseCommand;
-struct SessionState;
-
 class AttachedDatabases {
  public:
   using List = std::vector<std::shared_ptr<const AttachedDatabase>>;
@@ -48,8 +45,5 @@ class AttachedDatabases {
   };
   std::map<std::string, Entry, std::less<>> databases_;
 };
-
-/// ATTACH and DETACH. Errors: also within a transaction.
-Status RunAttach(SessionState* state, const DatabaseCommand& command);
 
 }  // namespace tessera

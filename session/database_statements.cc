@@ -63,6 +63,43 @@ Status VacuumInto(SessionState* state, const std::string& directory, ResultWrite
   return out->Done("VACUUM");
 }
 
+/// Names of what is always there.
+constexpr std::string_view kTaken[] = {"main",    "public",     "temp",   kTemporarySchema,
+                                       "tessera", "pg_catalog", "system", "information_schema"};
+
+/// ATTACH and DETACH.
+Status RunAttach(SessionState* state, const DatabaseCommand& command) {
+  const bool attaches = command.kind == DatabaseCommand::Kind::kAttach;
+  const std::string quoted = "\"" + command.name + "\"";
+  if (state->transaction.is_open) {
+    return SqlError(ErrorKind::kActiveTransaction,
+                    std::string(attaches ? "ATTACH" : "DETACH") + " cannot run inside a transaction block", -1,
+                    "Enter COMMIT or ROLLBACK first.");
+  }
+  const bool is_there = state->attached.Has(command.name);
+  if (!attaches) {
+    if (is_there) state->attached.Detach(command.name);
+    return is_there || command.if_exists
+               ? Status::Ok()
+               : SqlError(ErrorKind::kUndefinedObject, "there is no attached database " + quoted, -1,
+                          "SHOW DATABASES lists them.");
+  }
+  if (is_there && command.if_exists) return Status::Ok();
+  if (is_there) {
+    return SqlError(ErrorKind::kDuplicateObject, "a database is already attached as " + quoted, -1,
+                    "Write ATTACH 'directory' AS another_name.");
+  }
+  TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> snapshot, state->database->Read());
+  if (std::ranges::count(kTaken, command.name) > 0 || std::ranges::count(snapshot->names.schemas, command.name) > 0) {
+    return SqlError(ErrorKind::kDuplicateSchema,
+                    "a database cannot be attached as " + quoted + ": a schema has that name", -1,
+                    "Write ATTACH 'directory' AS another_name.");
+  }
+  TESSERA_TRY(state->attached.Attach(command.directory, command.name, state->engine->files()));
+  state->attached.SetLockTimeout(static_cast<int>(state->settings.lock_timeout));
+  return Status::Ok();
+}
+
 /// How the files of rows end that COPY writes with these options.
 std::string EndOfFiles(std::string_view options) {
   for (Token t = NextToken(options, 0); t.kind != Token::Kind::kEnd; t = NextToken(options, t.end)) {

@@ -24,7 +24,7 @@ struct DatabaseCommand {
   };
   Kind kind = Kind::kNone;
   std::string directory;
-  std::string options;  ///< kExport: of COPY, without the parentheses; "": none were given
+  std::string options;     ///< kExport: of COPY, without the parentheses; "": none were given
   std::string name;        ///< kAttach and kDetach: of the database
   bool if_exists = false;  ///< kDetach; kAttach: IF NOT EXISTS
   // kCheck:
