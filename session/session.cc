@@ -437,7 +437,7 @@ Status RunDefinition(SessionState* state, const Statement& s, ResultWriter* out)
   }
   if (s.kind == Kind::kCreateView) {
     TESSERA_TRY(CreateView(state, s));
-    return out->Done("CREATE VIEW");
+    return out->Done(s.tables.empty() ? "CREATE VIEW" : "ALTER VIEW");
   }
   if (s.kind == Kind::kDropView) {
     TESSERA_TRY(DropViews(state, s));

@@ -100,7 +100,8 @@ Status ChangeSequence(SessionState* state, const Statement& statement, ResultWri
 Status AddSequences(SessionState* state, const Statement& statement);
 /// Those of TRUNCATE ... RESTART IDENTITY and of ALTER TABLE, before it changes the table.
 Status ChangeSequencesOf(SessionState* state, const Statement& statement);
-/// Whether it takes values of sequences for rows that it stores, or makes sequences: then it is a transaction of its own.
+/// Whether it takes values of sequences for rows that it stores, makes sequences, or is another of several changes: then it is a
+/// transaction of its own.
 bool NeedsSequences(const Statement& statement);
 
 // vacuum_statement.cc

@@ -7,8 +7,25 @@
 
 namespace tessera {
 
+namespace {
+
+/// ALTER VIEW ... SET SCHEMA: the view and its comments get the new name. It is a transaction.
+Status MoveView(SessionState* state, const std::string& old, const ViewSchema& view) {
+  TESSERA_TRY(state->database->CreateView(view, false, false));
+  TESSERA_TRY(state->database->ChangeNames([&](CatalogNames* names) {
+    for (Comment& comment : names->comments) {
+      if (comment.kind == "view" && comment.name == old) comment.name = view.name;
+    }
+    return Status::Ok();
+  }));
+  return state->database->DropViews({old}, false);
+}
+
+}  // namespace
+
 Status CreateView(SessionState* state, const Statement& statement) {
   const ViewSchema& view = *statement.view;
+  if (!statement.tables.empty()) return MoveView(state, statement.tables[0], view);
   if (!view.temporary) return state->database->CreateView(view, statement.or_replace, statement.if_exists);
   Views& views = state->temporary_views;
   const auto at = std::ranges::find_if(views, [&](const auto& v) { return v->name == view.name; });

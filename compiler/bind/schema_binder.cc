@@ -162,13 +162,45 @@ Status BindDropSchema(const ParseNode& drop, int position, const Snapshot& snaps
   return {};
 }
 
+namespace {
+
+/// The view goes, and comes again in the other schema.
+Status MoveView(const ParseNode& alter, const std::string& to, int position, const Snapshot& snapshot, Statement* out) {
+  const ParseNode& relation = *alter.Get(Field::k_relation);
+  TESSERA_ASSIGN(const std::string old, RelationName(relation, snapshot));
+  const ViewSchema* const view = FindView(snapshot.views, old);
+  if (view == nullptr && alter.Get(Field::k_missing_ok) != nullptr) {
+    Notice("ALTER VIEW: no effect, view " + Quoted(old) + " does not exist", out);
+    return {};
+  }
+  if (view == nullptr && snapshot.Find(old) != nullptr)
+    return SqlError(ErrorKind::kWrongObjectType, Quoted(old) + " is not a view", position, "Write ALTER TABLE.");
+  if (view == nullptr)
+    return SqlError(ErrorKind::kUndefinedTable, "view " + Quoted(old) + " does not exist", relation.location());
+  if (view->temporary)
+    return SqlError("cannot move objects into or out of temporary schemas", position, "CREATE VIEW makes another.");
+  auto moved = std::make_shared<ViewSchema>(*view);
+  moved->name = QualifiedName(to, BaseName(old));
+  if (moved->name == old) {
+    Notice("ALTER VIEW: no effect, the view is in that schema", out);
+    return {};
+  }
+  TESSERA_TRY(CheckFree(moved->name, position, snapshot));
+  out->kind = Statement::Kind::kCreateView;
+  out->tables = {old};
+  out->view = std::move(moved);
+  return {};
+}
+
+}  // namespace
+
 Status BindSetSchema(const ParseNode& alter, int position, const Snapshot& snapshot, Statement* out) {
   const std::string_view type = alter.Text(Field::k_objectType);
   const std::string_view written = alter.Text(Field::k_newschema);
-  if (type != "OBJECT_TABLE" && type != "OBJECT_SEQUENCE") {
+  if (type != "OBJECT_TABLE" && type != "OBJECT_SEQUENCE" && type != "OBJECT_VIEW") {
     return Unsupported("ALTER " + std::string(type.starts_with("OBJECT_") ? type.substr(7) : type) +
                            " ... SET SCHEMA is not supported",
-                       position, "Tables and sequences can be moved.");
+                       position, "Tables, views and sequences can be moved.");
   }
   const std::optional<std::string> to = FindSchema(written, snapshot);
   if (!to) return SchemaNotFound(written, position, snapshot);
@@ -176,6 +208,7 @@ Status BindSetSchema(const ParseNode& alter, int position, const Snapshot& snaps
   if (*to == kTemporarySchema)
     return SqlError("cannot move objects into or out of temporary schemas", position,
                     "CREATE TEMP TABLE AS copies it.");
+  if (type == "OBJECT_VIEW") return MoveView(alter, *to, position, snapshot, out);
   if (type == "OBJECT_SEQUENCE") {
     out->kind = Statement::Kind::kAlterSequence;
     TESSERA_ASSIGN(const Sequence* const sequence, FindNamed(relation, snapshot));
