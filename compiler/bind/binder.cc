@@ -51,6 +51,11 @@ int FirstWord(std::string_view sql) {
 
 // ---- INSERT
 
+bool IsIdentity(const TableInfo& table, int column, const Snapshot& snapshot) {
+  const std::string& name = table.schema.columns[static_cast<size_t>(column)].name;
+  return IdentityOfColumn(table, name, snapshot.names.sequences) != nullptr;
+}
+
 Status BindValues(const ParseNode& lists, std::string_view sql, const Dialect& dialect, const Snapshot& snapshot,
                   const std::vector<int>& columns, bool named, bool overrides, Statement* out) {
   const TableSchema& schema = out->target->schema;
@@ -117,8 +122,13 @@ Status BindInsert(const ParseNode& insert, std::string_view sql, const Dialect& 
   }
   TESSERA_ASSIGN(const std::vector<int> columns, ListedColumns(insert.Get(Field::k_cols), *out->target));
   // `count`: of these columns the rows have values for the first so many.
+  const std::string_view override = insert.Text(Field::k_override);
   const auto make_rules = [&](size_t count) -> Status {
-    TESSERA_ASSIGN(out->rules, MakeRowRules(out->target->schema, {columns.data(), count}, dialect));
+    std::vector<int> given(columns.begin(), columns.begin() + static_cast<std::ptrdiff_t>(count));
+    // Their values are computed, and then those of the sequence take their places.
+    if (override == "OVERRIDING_USER_VALUE")
+      std::erase_if(given, [&](int column) { return IsIdentity(*out->target, column, snapshot); });
+    TESSERA_ASSIGN(out->rules, MakeRowRules(out->target->schema, given, dialect));
     return Status::Ok();
   };
   const ParseNode* select = insert.Get(Field::k_selectStmt);
@@ -135,11 +145,7 @@ Status BindInsert(const ParseNode& insert, std::string_view sql, const Dialect& 
   const bool plain = select->Get(Field::k_sortClause) == nullptr && select->Get(Field::k_limitCount) == nullptr &&
                      select->Get(Field::k_limitOffset) == nullptr && select->Get(Field::k_withClause) == nullptr;
   const bool named = insert.Get(Field::k_cols) != nullptr;
-  const std::string_view override = insert.Text(Field::k_override);
-  if (override == "OVERRIDING_USER_VALUE")
-    return Unsupported("OVERRIDING USER VALUE is not supported", FindKeyword(sql, 0, "overriding"),
-                       "Leave the column out.");
-  const bool overrides = override == "OVERRIDING_SYSTEM_VALUE";
+  const bool overrides = override == "OVERRIDING_SYSTEM_VALUE" || override == "OVERRIDING_USER_VALUE";
   std::vector<SqlType> types;
   for (const int c : columns) {
     types.push_back(out->target->schema.columns[static_cast<size_t>(c)].type);
