@@ -1,4 +1,4 @@
-// VACUUM INTO, EXPORT DATABASE, IMPORT DATABASE, ATTACH, DETACH.
+// VACUUM INTO, EXPORT DATABASE, IMPORT DATABASE, ATTACH, DETACH, ALTER SCHEMA ... RENAME.
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -229,6 +229,82 @@ Status Import(SessionState* state, const std::string& directory, const Statement
   return out->Done("IMPORT DATABASE");
 }
 
+/// Whether the text names something of the schema: a name, a point, another name.
+bool NamesSchema(std::string_view text, const std::string& schema) {
+  for (Token t = NextToken(text, 0); t.kind != Token::Kind::kEnd; t = NextToken(text, t.end)) {
+    const std::string_view word = text.substr(t.begin, t.end - t.begin);
+    const bool is_name = (t.kind == Token::Kind::kWord && LowerCase(word) == schema) ||
+                         (t.kind == Token::Kind::kQuoted && word == "\"" + schema + "\"");
+    Token next = NextToken(text, t.end);
+    if (next.kind == Token::Kind::kSpace) next = NextToken(text, next.end);
+    if (is_name && text.substr(next.begin, next.end - next.begin) == ".") return true;
+  }
+  return false;
+}
+
+/// Errors: a text that is kept names the schema, so that it would mean nothing any more.
+Status CheckTexts(const Snapshot& snapshot, const std::string& schema) {
+  const auto refused = [&](const std::string& what) {
+    return Unsupported("ALTER SCHEMA ... RENAME of a schema that " + what + " names is not supported", -1,
+                       "Drop it, and make it anew with the other name.");
+  };
+  for (const auto& view : snapshot.views) {
+    if (NamesSchema(view->query, schema)) return refused("view " + QuotedName(view->name));
+  }
+  for (const auto& table : snapshot.tables) {
+    const TableSchema& s = table->schema;
+    if (s.materialized && (NamesSchema(s.materialized->text, schema) || SchemaOfName(s.name) == schema))
+      return refused("materialized view " + QuotedName(s.name));
+  }
+  for (const Macro& macro : snapshot.macros) {
+    if (NamesSchema(macro.definition, schema)) return refused("macro " + QuotedName(macro.name));
+  }
+  return {};
+}
+
+/// A new schema to which all moves that the old one has, in one transaction.
+Status RenameSchema(SessionState* state, const DatabaseCommand& command, const StatementRunner& run,
+                    ResultWriter* out) {
+  const std::string old = QuotedName(command.name), renamed = QuotedName(command.new_name);
+  WholeTransaction transaction(state);
+  TESSERA_TRY(transaction.Begin("BEGIN"));
+  TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> snapshot, SnapshotOf(state));
+  const CatalogNames& names = snapshot->names;
+  if (std::ranges::count(kTaken, command.name) > 0)
+    return SqlError(ErrorKind::kDependentObjects, "cannot rename schema \"" + command.name + "\"", -1,
+                    "It is always there.");
+  if (std::ranges::count(names.schemas, command.name) == 0)
+    return SqlError(ErrorKind::kUndefinedSchema, "schema \"" + command.name + "\" does not exist");
+  TESSERA_TRY(CheckTexts(*snapshot, command.name));
+  const auto is_in = [&](std::string_view name) { return SchemaOfName(name) == command.name; };
+  std::vector<std::string> statements = {"CREATE SCHEMA " + renamed};
+  const auto move = [&](const char* kind, const std::string& name) {
+    statements.push_back(fmt::format("ALTER {} {} SET SCHEMA {}", kind, QuotedName(name), renamed));
+  };
+  for (const Sequence& sequence : names.sequences) {
+    if (sequence.table_id == 0 && is_in(sequence.name)) move("SEQUENCE", sequence.name);
+  }
+  for (const auto& table : snapshot->tables) {
+    if (is_in(table->schema.name)) move("TABLE", table->schema.name);
+  }
+  for (const auto& view : snapshot->views) {
+    if (is_in(view->name)) move("VIEW", view->name);
+  }
+  for (const Comment& comment : names.comments) {
+    if (comment.kind == "schema" && comment.name == command.name)
+      statements.push_back("COMMENT ON SCHEMA " + renamed + " IS " + QuotedText(comment.text));
+  }
+  statements.push_back("DROP SCHEMA " + old);
+  NoResult none;
+  for (const std::string& statement : statements) {
+    // (A position would be one of another text than the user's.)
+    if (const Status status = run(statement, &none); !status.ok())
+      return {status.kind(), status.message(), status.hint()};
+  }
+  TESSERA_TRY(transaction.Commit());
+  return out->Done("ALTER SCHEMA");
+}
+
 }  // namespace
 
 Status RunDatabaseCommand(SessionState* state, const DatabaseCommand& command, const StatementRunner& run,
@@ -247,6 +323,8 @@ Status RunDatabaseCommand(SessionState* state, const DatabaseCommand& command, c
       return out->Done(command.kind == DatabaseCommand::Kind::kAttach ? "ATTACH" : "DETACH");
     case DatabaseCommand::Kind::kCheck:
       return CheckIntegrity(state, command, out);
+    case DatabaseCommand::Kind::kRenameSchema:
+      return RenameSchema(state, command, run, out);
     case DatabaseCommand::Kind::kNone:
       break;
   }

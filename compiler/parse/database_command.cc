@@ -181,12 +181,27 @@ Result<DatabaseCommand> ReadCheck(Tokens* tokens) {
   return command;
 }
 
+/// ALTER SCHEMA ... RENAME TO; another ALTER is none of these statements.
+Result<DatabaseCommand> ReadRenameSchema(Tokens* tokens) {
+  constexpr char kHint[] = "Write ALTER SCHEMA name RENAME TO other_name.";
+  DatabaseCommand command;
+  if (!tokens->Take("schema")) return command;
+  TESSERA_ASSIGN(command.name, TakeName(tokens, kHint));
+  if (!tokens->Take("rename")) return DatabaseCommand();
+  command.kind = Kind::kRenameSchema;
+  if (!tokens->Take("to")) return tokens->Unexpected(kHint);
+  TESSERA_ASSIGN(command.new_name, TakeName(tokens, kHint));
+  if (!tokens->AtEnd()) return tokens->Unexpected(kHint);
+  return command;
+}
+
 }  // namespace
 
 Result<DatabaseCommand> ReadDatabaseCommand(std::string_view sql) {
   DatabaseCommand command;
   Tokens tokens(sql);
   const char* hint = "";
+  if (tokens.Take("alter")) return ReadRenameSchema(&tokens);
   if (tokens.Take("pragma")) return ReadCheck(&tokens);
   if (tokens.Take("attach")) return ReadAttach(&tokens);
   if (tokens.Take("detach")) return ReadDetach(&tokens);

@@ -1,5 +1,6 @@
 // Statements about the database as a whole, which the grammar does not take: VACUUM INTO of SQLite, EXPORT DATABASE and
-// IMPORT DATABASE of DuckDB, ATTACH and DETACH of both, PRAGMA integrity_check.
+// IMPORT DATABASE of DuckDB, ATTACH and DETACH of both; PRAGMA integrity_check, and
+// ALTER SCHEMA ... RENAME TO.
 //
 // Start at: ReadDatabaseCommand. Pure functions; any thread.
 #pragma once
@@ -20,12 +21,14 @@ struct DatabaseCommand {
     kImport,
     kAttach,
     kDetach,
-    kCheck,  ///< PRAGMA integrity_check and quick_check
+    kCheck,         ///< PRAGMA integrity_check and quick_check
+    kRenameSchema,  ///< ALTER SCHEMA ... RENAME TO, which is several statements here
   };
   Kind kind = Kind::kNone;
   std::string directory;
   std::string options;     ///< kExport: of COPY, without the parentheses; "": none were given
-  std::string name;        ///< kAttach and kDetach: of the database
+  std::string name;        ///< kAttach and kDetach: of the database; kRenameSchema: of the schema
+  std::string new_name;    ///< kRenameSchema
   bool if_exists = false;  ///< kDetach; kAttach: IF NOT EXISTS
   // kCheck:
   std::string table;    ///< that alone is checked; "": all
@@ -33,7 +36,7 @@ struct DatabaseCommand {
   bool quick = false;   ///< the files alone
 
   /// Whether it names files of this machine.
-  bool NamesFiles() const { return kind != Kind::kDetach && kind != Kind::kCheck; }
+  bool NamesFiles() const { return kind <= Kind::kAttach; }
 };
 
 /// What `sql`, one statement, is. Errors: it begins as such a statement and goes on otherwise.
