@@ -226,6 +226,16 @@ def test_a_database_in_use_is_read():
     shell.close()
 
 
+def test_rank_0_reads_it_for_all():
+    if not os.path.exists(os.path.join(os.path.dirname(TESSERA), "tessera_mpi.so")):
+        return
+    make()
+    ranks = run("--ranks", "3", "d", "-noheader", "-c", "ATTACH 'other' AS o; SELECT count(*), sum(n) FROM o.big; "
+                "SELECT count(*) FROM t JOIN o.t AS b USING (id); INSERT INTO t SELECT id, v FROM o.t; SELECT count(*) FROM t; "
+                "DETACH o; SELECT count(*) FROM t JOIN big ON id = k")
+    equal(ranks.stdout, "1000,500500\n1\n4\n4\n")
+
+
 def main():
     tests = {name[5:]: test for name, test in globals().items() if name.startswith("test_")}
     passed = failed = 0
