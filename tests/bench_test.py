@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """The benchmark scripts on columns and streams run to their ends, on tiny data: bench/compression.py and the disk part of
 bench/stream.py on the host, the rest of it and bench/model.py on the emulated GPU; also bench/insert.py, the queries of
-ClickBench's shape and bench/groupby.py beside other engines, and the jobs of bench/scaling/slurm, without Slurm. What they print is no figure; that rows are equal in all ways is what they check.
+ClickBench's shape and bench/groupby.py beside other engines, and the jobs of bench/scaling/slurm, without Slurm.
+What they print is no figure; that rows are equal in all ways is what they check.
 
     tests/bench_test.py BUILD_DIR [TEST...]
 
