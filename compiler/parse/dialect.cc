@@ -270,8 +270,7 @@ Status DialectReader::ReadToken() {
   if (t.kind == Token::Kind::kSymbol) return ReadFileArgument() ? Status() : ReadSymbol();
   if (IsText(t)) ReadFileName();
   if (t.kind == Token::Kind::kNumber) return ReadNumber();
-  if (t.kind == Token::Kind::kWord && t.end - t.begin == 1 && ReadBytes()) return {};
-  if (t.kind == Token::Kind::kWord && t.end - t.begin == 4 && At(1).symbol == '(') ReadCharacter();
+  if (t.kind == Token::Kind::kWord && (t.end - t.begin == 1 ? ReadBytes() : ReadCharacter())) return {};
   if (t.keyword == Keyword::kNone) return {};
   if (t.keyword == Keyword::kFrom && At(-1).keyword == Keyword::kDistinct) return {};  // IS DISTINCT FROM
   Level& level = levels_.back();

@@ -63,13 +63,15 @@ bool DialectReader::ReadBytes() {
   return true;
 }
 
-void DialectReader::ReadCharacter() {
+bool DialectReader::ReadCharacter() {
+  if (At(0).end - At(0).begin != 4 || At(1).symbol != '(' || NameOf(At(0)) != "char") return false;
   const std::string first = NameOf(tokens_[0]);
   const bool has_types = first == "create" || first == "alter" || first == "prepare";
   const char before = At(-1).symbol;
   const bool begins = before == ',' || before == '(' || before == '|' || At(-1).keyword == Keyword::kSelect;
-  if (has_types || !begins || NameOf(At(0)) != "char") return;
+  if (has_types || !begins) return false;
   Replace(At(0).begin, At(0).end, "chr");
+  return true;
 }
 
 void DialectReader::ReadInterval() {

@@ -165,8 +165,8 @@ class DialectReader {
   std::string NameOf(const Lexeme& l) const;
   /// x'00ff', SQLite's and DuckDB's way to write bytes. False: it is no such text.
   bool ReadBytes();
-  /// char(10) of SQLite, where no type can stand.
-  void ReadCharacter();
+  /// char(10) of SQLite, where no type can stand. False: it is no such call.
+  bool ReadCharacter();
   Dialect::Mark* AddMark(Dialect::Mark::Kind kind, size_t position) {
     out_.dialect.marks.push_back({kind, static_cast<int>(position), {}, 0, 0});
     return &out_.dialect.marks.back();
