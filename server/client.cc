@@ -20,6 +20,8 @@ constexpr size_t kTlsPiece = size_t{16} << 10;
 /// How often what waits for the client looks whether its statement was cancelled.
 constexpr std::chrono::milliseconds kLook{20};
 
+/// A cancel that comes just before a statement begins has no effect, so it is repeated.
+constexpr std::chrono::milliseconds kCancelAgain{50};
 /// So long may the last that was sent take.
 constexpr std::chrono::seconds kLastBytes{5};
 
@@ -133,7 +135,19 @@ void Client::Gone() {
   changed_.notify_all();
   if (!busy_) return CallWorker(&lock);
   lock.unlock();
+  CancelAll();
+}
+
+void Client::CancelAll() {
   connection_->Cancel();
+  idle_timer_.expires_after(kCancelAgain);
+  idle_timer_.async_wait([self = shared_from_this()](const asio::error_code& error) {
+    if (error) return;
+    std::unique_lock lock(self->mutex_);
+    if (self->finished_) return;
+    lock.unlock();
+    self->CancelAll();
+  });
 }
 
 void Client::End(bool at_once) {
@@ -142,7 +156,7 @@ void Client::End(bool at_once) {
   changed_.notify_all();
   if (!busy_ && !finished_) return CallWorker(&lock);
   lock.unlock();
-  if (at_once) connection_->Cancel();
+  if (at_once) asio::post(owner_.io(), [self = shared_from_this()] { self->CancelAll(); });
 }
 
 // ---- The worker -----------------------------------------------------------------------------------------------------

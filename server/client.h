@@ -67,6 +67,8 @@ class Client final : public Link, public std::enable_shared_from_this<Client> {
   bool TakeFirst();
   void BeginTls();
   void Gone();
+  /// Cancels what runs, and what its message begins after that, until it has ended.
+  void CancelAll();
   /// Calls a worker. REQUIRES: `lock` holds mutex_, and none is called. Unlocks it.
   void CallWorker(std::unique_lock<std::mutex>* lock);
   void Work();

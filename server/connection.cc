@@ -36,6 +36,14 @@ bool Connection::Take(Message&& message) {
 }
 
 bool Connection::TakeReady(const Message& message) {
+  cancelled_ = false;
+  works_ = true;
+  const bool goes_on = Answer(message);
+  works_ = false;
+  return goes_on;
+}
+
+bool Connection::Answer(const Message& message) {
   if (message.type == 'X') return false;
   if (failed_ && message.type != 'S') return true;
   switch (message.type) {
@@ -97,6 +105,8 @@ void Connection::EndSession() {
 }
 
 void Connection::Cancel() {
+  // (A session takes no notice before its statement runs.)
+  if (works_) cancelled_ = true;
   const std::lock_guard lock(session_mutex_);
   if (session_ != nullptr) session_->Cancel();
 }
@@ -164,6 +174,7 @@ Status Connection::RunStatement(std::string_view sql, const std::vector<Value>* 
 
 Status Connection::RunUncounted(std::string_view sql, const std::vector<Value>* values, Part part, RowSender* sender) {
   TESSERA_TRY(OpenSession());
+  if (cancelled_.exchange(false)) return Cancelled();
   if (part != Part::kAll) session_->BeginImplicit();
   Status status = values != nullptr ? session_->Execute(sql, *values, sender) : session_->Execute(sql, sender);
   SendWarning(session_->TakeWarning());

@@ -90,6 +90,7 @@ class Connection final : private CopyClient {
 
   // connection.cc
   bool TakeReady(const Message& message);
+  bool Answer(const Message& message);
   void SimpleQuery(std::string_view body);
   /// Runs one statement and sends all that it answers. Errors: its own.
   /// `part_of_text`: others of its text come before or after it, which are one transaction with it.
@@ -141,8 +142,10 @@ class Connection final : private CopyClient {
   std::map<std::string, std::shared_ptr<Prepared>, std::less<>> statements_;
   std::map<std::string, Portal, std::less<>> portals_;
   std::shared_ptr<SessionActivity> activity_;  ///< nullptr before the login
-  std::mutex session_mutex_;                   ///< for Cancel()
-  std::unique_ptr<Session> session_;           ///< nullptr before the first statement
+  /// Whether a message is being answered, and whether that is to end before its statement has begun.
+  std::atomic<bool> works_{false}, cancelled_{false};
+  std::mutex session_mutex_;          ///< for Cancel()
+  std::unique_ptr<Session> session_;  ///< nullptr before the first statement
 };
 
 }  // namespace tessera::server

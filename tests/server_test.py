@@ -493,6 +493,20 @@ def a_client_that_vanishes_ends_its_query():
 
 
 @test
+def a_client_that_vanishes_at_once_ends_its_query():
+    with Server() as server:
+        # Its session does not even exist when it goes.
+        for _ in range(20):
+            s = server.raw()
+            s.sendall(startup() + message(b"Q", LONG.encode() + b"\0"))
+            until(s, b"Z")
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            s.close()
+        with server.connect() as watcher:
+            waits_for(lambda: watcher.execute("SELECT count(*) FROM tessera_queries()").fetchone() == (1,), "the end of their queries", 5)
+
+
+@test
 def sigterm_lets_statements_end():
     with Server() as server:
         idle = server.raw()
