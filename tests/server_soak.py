@@ -20,6 +20,7 @@ import sys
 import tempfile
 import threading
 import time
+import urllib.request
 
 BUILD = os.path.abspath(sys.argv[1])
 SECONDS = float(sys.argv[2]) if len(sys.argv) > 2 else 60
@@ -220,6 +221,12 @@ def resident(process):
     return int(re.search(r"VmRSS:\s+(\d+)", open(f"/proc/{process.pid}/status").read()).group(1)) >> 10
 
 
+def counted(port):
+    """Bytes that the program has allocated itself."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
+        return float(re.search(r"^tessera_memory_bytes (\S+)", answer.read().decode(), re.M).group(1))
+
+
 def files(process):
     return len(os.listdir(f"/proc/{process.pid}/fd"))
 
@@ -238,12 +245,12 @@ def main():
     subprocess.run([tessera, database, "-c", f"CREATE TABLE t AS SELECT x::integer AS a, 'text ' || x AS b FROM range({ROWS}) s(x)"],
                    check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     log = open(os.path.join(folder, "log"), "w+")
-    process = subprocess.Popen([tessera, "--serve", "127.0.0.1:0", "--socket-folder", "", "--device", "host", "--max-connections",
+    process = subprocess.Popen([tessera, "--serve", "127.0.0.1:0", "--metrics", "0", "--socket-folder", "", "--device", "host", "--max-connections",
                                 str(CONNECTIONS * 4), database], stderr=log, stdin=subprocess.DEVNULL)
     failed = []
     try:
         for _ in range(1000):
-            if (said := re.search(r":(\d+)", open(log.name).read())) is not None:
+            if (said := re.search(r":(\d+), /metrics on [^:]*:(\d+)", open(log.name).read())) is not None:
                 break
             time.sleep(0.02)
         soak = Soak(int(said.group(1)))
@@ -260,7 +267,8 @@ def main():
             # Connections end when their statements do; files of the table stay open, as many as there are threads.
             opened.append(settled(process, least + 20))
             memory.append(resident(process))
-        print(f"{SECONDS:.0f} s, {CONNECTIONS} connections, {soak.counts}; MB after each part: {memory}; files: {least}, then {opened}")
+        held = counted(int(said.group(2)))
+        print(f"{SECONDS:.0f} s, {CONNECTIONS} connections, {soak.counts}; MB after each part: {memory}; allocated at the end: {held / 1e6:.1f} MB; files: {least}, then {opened}")
         failed += soak.wrong[:10]
         if process.poll() is not None:
             failed.append(f"the server ended: {process.returncode}")
@@ -268,6 +276,8 @@ def main():
             failed.append("files stay open")
         if memory[-1] > 1.3 * max(memory[:PARTS // 2]) + 50:
             failed.append("memory grows")
+        if held > 64e6:  # (each thread counts to a quarter of a megabyte)
+            failed.append("memory is not given back")
         process.send_signal(signal.SIGTERM)
         if process.wait(30) != 0:
             failed.append(f"exit status {process.returncode}")
