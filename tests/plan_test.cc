@@ -609,6 +609,26 @@ TEST_F(PlanTest, EqualitiesTakeConditionsToOuterSides) {
       Has("SELECT * FROM nation LEFT JOIN digit ON digit.x >= nation.id WHERE nation.id = 3", {"Scan digit\n"}));
 }
 
+TEST_F(PlanTest, OtherValuesOfAKeyAreAskedOfItsGroup) {
+  const std::string pairs =
+      "SELECT a.part, a.line AS x, b.line AS y FROM item a, item b WHERE a.part = b.part AND a.line <> b.line";
+  EXPECT_TRUE(Has("SELECT count(*) FROM digit WHERE x IN (SELECT part FROM (" + pairs + ") p)",
+                  {"Filter groups (1 condition)", "Group by a.part: min(a.line), max(a.line)", "Scan item a\n"}));
+  // Read twice, also by way of another join.
+  const std::string twice = PlanOf("WITH p AS (" + pairs +
+                                   ") SELECT count(*) FROM orders o WHERE id IN (SELECT part FROM p) AND "
+                                   "day IN (SELECT d.x FROM digit d, p WHERE d.x = p.part)");
+  EXPECT_NE(twice.find("Group by a.part: min(a.line), max(a.line)"), std::string::npos) << twice;
+  EXPECT_EQ(twice.find("<>"), std::string::npos) << twice;
+  // The pairs are counted, or one of the values is read, or there is one row for a key.
+  EXPECT_TRUE(Has("SELECT count(*) FROM (" + pairs + ") p", {"a.line <> b.line"}));
+  EXPECT_TRUE(Has("SELECT count(*) FROM digit WHERE x IN (SELECT y FROM (" + pairs + ") p)", {"a.line <> b.line"}));
+  EXPECT_TRUE(
+      Has("SELECT count(*) FROM digit WHERE x IN (SELECT a.id FROM orders a, orders b WHERE a.id = b.id AND a.day <> "
+          "b.day)",
+          {"a.day <> b.day"}));
+}
+
 TEST_F(PlanTest, ManyMatchesAreComparedSideBySide) {
   EXPECT_TRUE(Has("SELECT count(*) FROM item a, item b WHERE a.line = b.line AND a.n < b.part",
                   {"Grid join sorted by a.line and b.line where a.line = b.line"}));

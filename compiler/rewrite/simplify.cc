@@ -21,6 +21,7 @@
 #include "compiler/rewrite/early_grouping.h"
 #include "compiler/rewrite/late_columns.h"
 #include "compiler/rewrite/match_conditions.h"
+#include "compiler/rewrite/other_values.h"
 #include "compiler/rewrite/pushdown.h"
 #include "compiler/rewrite/range_joins.h"
 #include "compiler/rewrite/union_joins.h"
@@ -165,15 +166,17 @@ void MergeDerivedTables(Query* query) {
   if (merged) ReduceOuterJoins(query);
 }
 
-/// `done`: the blocks that have been rewritten; relations may share one.
-void Rewrite(Query* query, std::set<const Query*>* done) {
+/// `done`: the blocks that have been rewritten; relations may share one. `pairs`: becomes true if GroupOtherValues may find
+/// something.
+void Rewrite(Query* query, std::set<const Query*>* done, bool* pairs) {
   if (!done->insert(query).second) return;
   for (const Relation& r : query->relations) {
-    if (r.query != nullptr) Rewrite(r.query.get(), done);
+    if (r.query != nullptr) Rewrite(r.query.get(), done, pairs);
   }
-  for (const auto& more : query->union_all) Rewrite(more.get(), done);
+  for (const auto& more : query->union_all) Rewrite(more.get(), done, pairs);
   ReduceOuterJoins(query);
   MergeDerivedTables(query);
+  *pairs = *pairs || AsksForOtherValues(*query);
   JoinArms(query, MergeDerivedTables);
   LeaveOutDerivedKeys(query);
   GroupEarly(ReadLate(query));
@@ -300,7 +303,9 @@ void SinkLimits(Query* query, std::set<const Query*>* done) {
 
 void Simplify(Query* query) {
   std::set<const Query*> rewritten, limited;
-  Rewrite(query, &rewritten);
+  bool pairs = false;
+  Rewrite(query, &rewritten, &pairs);
+  if (pairs) GroupOtherValues(query);
   ConditionSink().Run(query);
   DropUnread(query);
   SinkLimits(query, &limited);
