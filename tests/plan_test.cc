@@ -629,6 +629,22 @@ TEST_F(PlanTest, OtherValuesOfAKeyAreAskedOfItsGroup) {
           {"a.day <> b.day"}));
 }
 
+TEST_F(PlanTest, SumsWithConstantsShareOneSum) {
+  EXPECT_TRUE(Has("SELECT sum(line), sum(line + 1), sum(2 + line), sum(line - 3), count(*) FROM item",
+                  {"Aggregate sum(item.line), count(*)\n"}));
+  EXPECT_TRUE(
+      Has("SELECT line, sum(n + 1), sum(n + 2), sum(n + 3), sum(part - 1), sum(part), sum(part + 1) FROM item GROUP BY "
+          "line "
+          "HAVING sum(n + 2) > 5",
+          {"Group by item.line: sum(item.n), count(*), sum(item.part)\n"}));
+  // Two sums are as fast as a sum and a count; others are of different rows.
+  EXPECT_TRUE(Has("SELECT sum(line + 1), sum(line + 2) FROM item", {"sum(item.line + 1), sum(item.line + 2)"}));
+  EXPECT_TRUE(Has("SELECT sum(DISTINCT line), sum(DISTINCT line + 1), sum(line + 2), sum(line * 2) FROM item",
+                  {"sum(distinct item.line + 1)"}));
+  // A row, or a sum, that may be out of range.
+  EXPECT_TRUE(Has("SELECT sum(n), sum(n + 9223372036854775800), sum(n + 2) FROM item", {"sum(item.n + 2)"}));
+}
+
 TEST_F(PlanTest, ManyMatchesAreComparedSideBySide) {
   EXPECT_TRUE(Has("SELECT count(*) FROM item a, item b WHERE a.line = b.line AND a.n < b.part",
                   {"Grid join sorted by a.line and b.line where a.line = b.line"}));

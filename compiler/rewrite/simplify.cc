@@ -24,6 +24,7 @@
 #include "compiler/rewrite/other_values.h"
 #include "compiler/rewrite/pushdown.h"
 #include "compiler/rewrite/range_joins.h"
+#include "compiler/rewrite/shared_sums.h"
 #include "compiler/rewrite/union_joins.h"
 #include "compiler/rewrite/unread_columns.h"
 
@@ -176,6 +177,7 @@ void Rewrite(Query* query, std::set<const Query*>* done, bool* pairs) {
   for (const auto& more : query->union_all) Rewrite(more.get(), done, pairs);
   ReduceOuterJoins(query);
   MergeDerivedTables(query);
+  ShareSums(query);
   *pairs = *pairs || AsksForOtherValues(*query);
   JoinArms(query, MergeDerivedTables);
   LeaveOutDerivedKeys(query);
