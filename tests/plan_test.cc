@@ -645,6 +645,12 @@ TEST_F(PlanTest, SumsWithConstantsShareOneSum) {
   EXPECT_TRUE(Has("SELECT sum(n), sum(n + 9223372036854775800), sum(n + 2) FROM item", {"sum(item.n + 2)"}));
 }
 
+TEST_F(PlanTest, MeansOfCoarserGroupsAreMadeOfFinerOnes) {
+  EXPECT_TRUE(Has("SELECT customer, day, avg(id) FROM orders GROUP BY ROLLUP (customer, day)",
+                  {"Scan groups", "Group by orders.customer, orders.day: sum(CAST(orders.id AS DECIMAL(10,0))), count(",
+                   "Union all", "Scan groups", "Union all", "Scan groups"}));
+}
+
 TEST_F(PlanTest, ManyMatchesAreComparedSideBySide) {
   EXPECT_TRUE(Has("SELECT count(*) FROM item a, item b WHERE a.line = b.line AND a.n < b.part",
                   {"Grid join sorted by a.line and b.line where a.line = b.line"}));

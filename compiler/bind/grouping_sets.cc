@@ -8,6 +8,7 @@
 
 #include "compiler/bind/grouping.h"
 #include "compiler/bind/split_grouping.h"
+#include "compiler/parse/parser.h"
 #include "compiler/query/correlation.h"
 #include "compiler/query/expr_builder.h"
 #include "compiler/query/partial_aggregate.h"
@@ -141,6 +142,52 @@ int64_t GroupingBits(const std::vector<int>& arguments, const Set& set) {
   return bits;
 }
 
+/// Makes means of integers from sums and counts, which merge, if all other aggregates merge, too. The sums are of DECIMAL, whose
+/// range they cannot leave.
+void SplitMeans(Query* query) {
+  Query& q = *query;
+  const auto is_mean = [](const Aggregate& a) {
+    const bool small = a.function == AggregateFunction::kAvg && !a.distinct &&
+                       (a.argument->type.id == TypeId::kInteger || a.argument->type.id == TypeId::kSmallint);
+    return small && FindSubquery(*a.argument) == nullptr;
+  };
+  const auto merges = [&](const Aggregate& a) { return Merges(a) || is_mean(a); };
+  if (!std::ranges::all_of(q.aggregates, merges) || std::ranges::none_of(q.aggregates, is_mean)) return;
+  if (HeightAboveGroups(q) + 2 > kMaxNesting) return;
+  const SqlType real = SqlType::Of(TypeId::kDouble), bigint = SqlType::Of(TypeId::kBigint);
+  std::vector<ExprPtr> means(q.aggregates.size());
+  for (size_t i = 0; i < means.size(); ++i) {
+    if (!is_mean(q.aggregates[i])) continue;
+    Aggregate count;
+    count.function = AggregateFunction::kCount;
+    count.argument = q.aggregates[i].argument->Clone();
+    count.type = bigint;
+    count.position = q.aggregates[i].position;
+    const auto same = [&](const Aggregate& b) {
+      return b.function == count.function && !b.distinct && b.argument->SameAs(*count.argument);
+    };
+    const auto counted = std::ranges::find_if(q.aggregates, same) - q.aggregates.begin();
+    if (counted == static_cast<ptrdiff_t>(q.aggregates.size())) q.aggregates.push_back(std::move(count));
+    Aggregate& sum = q.aggregates[i];
+    sum.function = AggregateFunction::kSum;
+    sum.argument = MakeCast(std::move(sum.argument), SqlType::Decimal(10, 0));
+    sum.type = SqlType::Decimal(38, 0);
+    means[i] = MakeFunction(
+        Function::kDiv, real, sum.position,
+        ExprList(MakeCast(MakeLeaf(Expr::Kind::kAggregate, static_cast<int>(i), sum.type, true), real),
+                 MakeCast(MakeLeaf(Expr::Kind::kAggregate, static_cast<int>(counted), bigint, false), real)));
+  }
+  const auto replace = [&](ExprPtr& root) {
+    Substitute(&root, [&](const Expr& x) -> ExprPtr {
+      if (x.kind != Expr::Kind::kAggregate || static_cast<size_t>(x.index) >= means.size()) return nullptr;
+      const ExprPtr& mean = means[static_cast<size_t>(x.index)];
+      return mean != nullptr ? mean->Clone() : nullptr;
+    });
+  };
+  for (Output& o : q.outputs) replace(o.expr);
+  for (ExprPtr& h : q.having) replace(h);
+}
+
 /// A relation over `core` itself, the grouping by all keys, and a grouping of its rows: keys and aggregates are its
 /// columns.
 std::unique_ptr<Query> MergeGroups(const std::shared_ptr<Query>& core) {
@@ -268,6 +315,7 @@ Status ExpandGroupingSets(const GroupingSets& grouping, Query* query) {
   if (one && grouping.calls.empty()) return {};
   Query& q = *query;
   TESSERA_ASSIGN(const std::vector<std::vector<int>> calls, KeysOfCalls(grouping, q));
+  if (!one) SplitMeans(&q);
   // GROUPING comes behind the aggregates.
   const auto above = static_cast<int>(q.aggregates.size());
   const auto place = [&](ExprPtr& root) {

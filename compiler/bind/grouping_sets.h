@@ -2,7 +2,8 @@
 //
 // The block is split in two: below, a UNION ALL of one grouping for each set, with NULL in place of the keys that the
 // set leaves out; above, a block that reads its rows and does the rest. All groupings read one derived table, which runs
-// once: the groups by all keys, where each aggregate can be merged from parts (count, sum, min, max), else the rows.
+// once: the groups by all keys, where each aggregate can be merged from parts (count, sum, min, max, avg of INTEGER),
+// else the rows.
 //
 // Start at: BindGroupingSets, ExpandGroupingSets. One thread.
 #pragma once
