@@ -49,10 +49,10 @@ class Arms {
   /// Whether it would pay.
   bool Choose() {
     const size_t arms = union_.union_all.size() + 1;
-    if (arms > kMostArms || !IsPlain(union_)) return false;
+    if (arms > kMostArms || !IsPlain(union_) || StoredRows(union_) == 0) return false;
     rows_ = StoredRows(union_);
     for (const auto& more : union_.union_all) {
-      if (!IsPlain(*more)) return false;
+      if (!IsPlain(*more) || StoredRows(*more) == 0) return false;  // VALUES, or rows that are stored in any case
       rows_ += StoredRows(*more);
     }
     double others = 0, part = 1;
