@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/interrupt.h"
+#include "compiler/bind/array_binder.h"
 #include "compiler/bind/array_text.h"
 #include "compiler/bind/expression_binder.h"
 #include "compiler/bind/macro_call.h"
@@ -172,7 +173,17 @@ Result<ExprPtr> ExpressionBinder::BindNode(const ParseNode& node) {
       return BindStatementParameter(static_cast<size_t>(node.Number(Field::k_number)), node.location());
     case Tag::kA_ArrayExpr: {
       TESSERA_ASSIGN(ExprPtr array, ConstantArray(this, node));
-      return array != nullptr ? Result<ExprPtr>(std::move(array)) : NotSupported(node);
+      if (array != nullptr) return array;
+      std::vector<ExprPtr> elements;
+      for (const ParseNode& element : *node.Get(Field::k_elements)) {
+        if (IsArray(element)) {
+          return Unsupported("an array of arrays is not supported", node.FirstLocation(),
+                             "Arrays have one dimension.");
+        }
+        TESSERA_ASSIGN(ExprPtr e, Bind(element));
+        elements.push_back(std::move(e));
+      }
+      return ArrayBinder(context_, clause_).OfElements(std::move(elements), node.FirstLocation());
     }
     default:
       return NotSupported(node);

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "compiler/bind/array_binder.h"
 #include "compiler/bind/calls/composed_function.h"
 #include "compiler/bind/expression_binder.h"
 #include "compiler/bind/from_binder.h"
@@ -62,7 +63,6 @@ struct NestedFunction {
   const char* hint;
 };
 constexpr NestedFunction kNestedFunctions[] = {
-    {"array_agg", "string_agg gives one text."},
     {"list", "string_agg gives one text."},
     {"unnest", "In FROM it is: SELECT u FROM t, unnest(string_to_array(x, ',')) AS u."},
     {"json_agg", ""},
@@ -80,7 +80,6 @@ constexpr NestedFunction kNestedFunctions[] = {
 
 /// What takes or gives JSON, arrays, maps or structs.
 Status RefuseNested(std::string_view name, int position) {
-  if (name == "array_to_string" || name == "array_length") return {};  // of arrays as texts
   if (name.starts_with("json")) return Unsupported(std::string(name) + " is not supported: there is no JSON", position);
   const auto refused = [&](const char* hint) {
     return Unsupported(std::string(name) + " is not supported: there are no arrays, maps and JSON", position, hint);
@@ -132,7 +131,9 @@ Result<ExprPtr> ExpressionBinder::BindFunction(const ParseNode& node) {
   if (makes_rows && context_->rows_of && clause_ == Clause::kSelect && in_aggregate_ == 0 && !in_window_ &&
       may_skip_ == 0)
     return context_->rows_of(node);
-  TESSERA_TRY(RefuseNested(name, position));
+  const bool aggregates = name == "array_agg";
+  if (aggregates) name = "string_agg";  // BindOrdered asks the node
+  if (!aggregates && !IsArrayFunction(name)) TESSERA_TRY(RefuseNested(name, position));
   if (name == "columns") {
     if (context_->each != nullptr) return Column(context_->each->relation, context_->each->column, position);
     return Unsupported("COLUMNS(...) here is not supported", position, "It stands in the select list and in WHERE.");
@@ -162,6 +163,10 @@ Result<ExprPtr> ExpressionBinder::BindFunction(const ParseNode& node) {
       TESSERA_ASSIGN(ExprPtr e, Bind(child));
       args.push_back(std::move(e));
     }
+  }
+  if (IsArrayFunction(name)) {
+    TESSERA_ASSIGN(ExprPtr made, ArrayBinder(context_, clause_).Call(name, &args, position));
+    return made != nullptr ? Result<ExprPtr>(std::move(made)) : NoFunction(Signature(name, args), position, kCastHint);
   }
   if (row != nullptr) {
     TESSERA_ASSIGN(ExprPtr composed, BindComposed(*row, &args, position));

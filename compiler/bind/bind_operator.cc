@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string>
 
+#include "compiler/bind/array_binder.h"
 #include "compiler/bind/array_text.h"
 #include "compiler/bind/expression_binder.h"
 #include "compiler/query/fold.h"
@@ -363,6 +364,17 @@ Result<ExprPtr> ExpressionBinder::BindOperator(const ParseNode& node) {
   if (l->Is(Tag::kRowExpr) && r->Is(Tag::kRowExpr)) return BindRowComparison(*l, symbol, *r, position);
   TESSERA_ASSIGN(ExprPtr left, Bind(*l));
   TESSERA_ASSIGN(ExprPtr right, Bind(*r));
+  if (symbol == "||" && (IsArray(*l) || IsArray(*r))) {
+    TESSERA_ASSIGN(left, Resolve(std::move(left), SqlType::Text()));
+    TESSERA_ASSIGN(right, Resolve(std::move(right), SqlType::Text()));
+    const bool prepends = left->type.id != TypeId::kText, appends = right->type.id != TypeId::kText;
+    std::vector<ExprPtr> both = ExprList(std::move(left), std::move(right));
+    return ArrayBinder(context_, clause_)
+        .Call(prepends  ? "array_prepend"
+              : appends ? "array_append"
+                        : "array_cat",
+              &both, position);
+  }
   return Infix(symbol, std::move(left), std::move(right), position);
 }
 
@@ -672,10 +684,6 @@ const ParseNode& WithoutArrayCast(const ParseNode& node) {
   return is_cast ? *node.Get(Field::k_arg) : node;
 }
 
-/// Whether x is an element of the text y, which is an array of numbers or plain words, or a vector of numbers.
-constexpr const char* kIsElement =
-    "strpos(',' || replace(btrim(y, '{}'), ' ', ',') || ',', ',' || CAST(x AS text) || ',') > 0";
-
 /// The elements of '{1,2}' as literals in quotes.
 Result<std::vector<ExprPtr>> LiteralsOf(const Expr& array) {
   TESSERA_ASSIGN(const auto elements, ElementsOfArray(array.constant.text, array.position));
@@ -719,14 +727,16 @@ Result<ExprPtr> ExpressionBinder::BindAnyOfArray(const ParseNode& node) {
       if (parts.size() == 1) return std::move(parts[0]);
       return Folded(MakeFunction(all ? Function::kAnd : Function::kOr, kBoolean, position, std::move(parts)));
     }
-    if (is_text && symbol == "=" && !all) {
+    const bool differs = symbol == "<>" || symbol == "!=";
+    if (is_text && (all ? differs : symbol == "=")) {
       TESSERA_ASSIGN(ExprPtr x, BindTyped(*node.Get(Field::k_lexpr)));
-      return BindText(kIsElement, ExprList(std::move(x), std::move(text)), position);
+      TESSERA_ASSIGN(x, ArrayBinder(context_, clause_).IsElement(std::move(x), std::move(text), position));
+      return all ? Folded(MakeFunction(Function::kNot, kBoolean, position, ExprList(std::move(x)))) : std::move(x);
     }
   }
   if (!array.Is(Tag::kA_ArrayExpr)) {
-    return Unsupported("ANY or ALL of an array that is not written as ARRAY[...] is not supported", position,
-                       "Write x = ANY (ARRAY[1, 2]) or x IN (1, 2).");
+    return Unsupported("this operator with ANY or ALL of an array that is not written as ARRAY[...] is not supported",
+                       position, "Write x = ANY (y), x <> ALL (y), or x < ANY (ARRAY[1, 2]).");
   }
   const ParseNode* const elements = array.Get(Field::k_elements);
   TESSERA_ASSIGN(ExprPtr x, like ? BindTyped(*node.Get(Field::k_lexpr)) : Bind(*node.Get(Field::k_lexpr)));

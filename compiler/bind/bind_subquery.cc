@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/bind/array_binder.h"
 #include "compiler/bind/expression_binder.h"
 #include "compiler/bind/query_binder.h"
 #include "compiler/query/fold.h"
@@ -49,7 +50,6 @@ std::vector<ExprPtr> ConstantsOf(const Query& q) {
 Result<ExprPtr> ExpressionBinder::BindSubquery(const ParseNode& node) {
   const int position = node.location();
   const std::string_view type = node.Text(Field::k_subLinkType);
-  if (type == "ARRAY_SUBLINK") return Unsupported("ARRAY of a subquery is not supported", position);
   if (context_->snapshot == nullptr) {
     const char* place = clause_ == Clause::kConstraint ? "CHECK and GENERATED"
                         : clause_ == Clause::kDefault  ? "DEFAULT"
@@ -63,6 +63,7 @@ Result<ExprPtr> ExpressionBinder::BindSubquery(const ParseNode& node) {
   Result<std::unique_ptr<Query>> bound = BindQueryBlock(*node.Get(Field::k_subselect), context_, scope_);
   context_->no_aggregates = around;
   TESSERA_ASSIGN(std::shared_ptr<Query> query, std::move(bound));
+  if (type == "ARRAY_SUBLINK") return ArrayBinder(context_, clause_).OfQuery(std::move(query), position);
   if (type == "EXISTS_SUBLINK") {
     return MakeSubquery(Subquery::Kind::kExists, std::move(query), kBoolean, false, position, {});
   }

@@ -247,8 +247,10 @@ Result<ExprPtr> ExpressionBinder::BindCast(const ParseNode& node) {
   if (type_name.Get(Field::k_arrayBounds) != nullptr && !tries) {
     TESSERA_ASSIGN(ExprPtr array, Bind(*node.Get(Field::k_arg)));
     TESSERA_ASSIGN(array, Resolve(std::move(array), SqlType::Text()));
-    if (IsConstant(*array) && array->type.id == TypeId::kText && !array->constant.null)
-      TESSERA_TRY(ElementsOfArray(array->constant.text, position).status());
+    if (IsConstant(*array) && array->type.id == TypeId::kText && !array->constant.null) {
+      TESSERA_ASSIGN(const auto elements, ElementsOfArray(array->constant.text, position));
+      array->constant.text = ArrayText(elements);
+    }
     if (array->type.id == TypeId::kText) return array;
     return Unsupported("array types are not supported", type_name.location());
   }

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "compiler/bind/array_binder.h"
 #include "compiler/bind/expression_binder.h"
 #include "compiler/bind/from_binder.h"
 #include "compiler/parse/parser.h"
@@ -37,6 +38,8 @@ constexpr Split kSplits[] = {
     {"string_to_table", false, true},      {"string_to_array", false, true}, {"string_split", false, false},
     {"str_split", false, false},           {"split", false, false},          {"regexp_split_to_table", true, false},
     {"regexp_split_to_array", true, false}};
+/// Another text is an array.
+constexpr Split kArray = {"unnest", false, true};
 
 const Split* FindSplit(std::string_view name) {
   const auto* s = std::find_if(std::begin(kSplits), std::end(kSplits), [&](const Split& x) { return x.name == name; });
@@ -99,12 +102,13 @@ Status FromBinder::BindUnnest(const ParseNode& item, const ParseNode& call, cons
     const ParseNode* array = list != nullptr && list->size() == 1 ? list->first() : nullptr;
     const bool called = array != nullptr && array->Is(Tag::kFuncCall);
     split = called ? FindSplit(NameOf(*array)) : nullptr;
-    if (split == nullptr && (array == nullptr || !array->Is(Tag::kA_ArrayExpr))) {
-      return Unsupported(
-          "unnest of anything but ARRAY[...], string_to_array(...) and string_split(...) is not supported", position,
-          "There are no arrays. VALUES makes rows.");
+    if (array == nullptr) return Unsupported("unnest of several arrays is not supported", position);
+    const bool written = array->Is(Tag::kA_ArrayExpr);
+    if (split == nullptr && !written) {
+      split = &kArray;
+    } else {
+      list = array->Get(written ? Field::k_elements : Field::k_args);
     }
-    list = array->Get(called ? Field::k_args : Field::k_elements);
   }
   if (list == nullptr) return Unsupported(name + " of nothing is not supported", position);
   if (list->size() > kMostElements)
@@ -137,6 +141,10 @@ Status FromBinder::BindUnnest(const ParseNode& item, const ParseNode& call, cons
     TESSERA_ASSIGN(e, binder.Coerce(std::move(e), type, CastContext::kExplicit));
   }
 
+  if (split == &kArray) {
+    TESSERA_ASSIGN(args[0], ArrayBinder(&inside.context, Clause::kValues).Parts(std::move(args[0])));
+    args.push_back(Text(kBetween, position));
+  }
   ExprPtr times = MakeConstant(Value::Int(kBigint, static_cast<int64_t>(args.size())), position);
   if (split != nullptr) {
     const bool has_null = !split->regex && args.size() == 3;
@@ -183,7 +191,9 @@ Status FromBinder::BindUnnest(const ParseNode& item, const ParseNode& call, cons
   ExprPtr number = MakeColumn(0, count, kBigint, false, position), value;
   if (split != nullptr) {
     value = MakeFunction(Function::kSplitPart, kText, position, ExprList(column(0), column(1), number->Clone()));
-    if (count == 3) {
+    if (split == &kArray) {
+      TESSERA_ASSIGN(value, ArrayBinder(&inside.context, Clause::kValues).Value(std::move(value), position));
+    } else if (count == 3) {
       ExprPtr equal = MakeFunction(Function::kEq, kBoolean, position, ExprList(value->Clone(), column(2)));
       value = MakeFunction(Function::kCase, kText, position,
                            ExprList(std::move(equal), MakeNull(kText, position), std::move(value)));

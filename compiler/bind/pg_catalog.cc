@@ -179,11 +179,16 @@ Rows PgType(const Snapshot& snapshot) {
   Rows rows;
   const auto add = [&](int64_t oid, const std::string& name, int64_t schema, int64_t bytes, const char* kind,
                        char category) {
-    rows.push_back({CatalogNumber(oid), CatalogText(name), CatalogNumber(schema), CatalogNumber(bytes),
-                    CatalogText(kind), CatalogText(std::string(1, category)), CatalogFlag(false), CatalogNumber(0),
-                    CatalogNumber(0), CatalogNumber(0), CatalogNumber(-1), CatalogNumber(0), CatalogNumber(0),
-                    CatalogText(","), CatalogNumber(10), CatalogFlag(true), CatalogFlag(false), NoText(),
-                    CatalogNumber(0)});
+    rows.push_back({CatalogNumber(oid),    CatalogText(name),
+                    CatalogNumber(schema), CatalogNumber(bytes),
+                    CatalogText(kind),     CatalogText(std::string(1, category)),
+                    CatalogFlag(false),    CatalogNumber(0),
+                    CatalogNumber(0),      CatalogNumber(0),
+                    CatalogNumber(-1),     CatalogNumber(0),
+                    CatalogNumber(0),      CatalogText(","),
+                    CatalogNumber(10),     CatalogFlag(true),
+                    CatalogFlag(false),    NoText(),
+                    CatalogNumber(0),      NoText()});
   };
   for (const CatalogType& type : CatalogTypes())
     add(type.oid, type.internal, kCatalogOid, type.bytes, "b", type.category);
@@ -230,7 +235,8 @@ Rows PgIndex(const Snapshot& snapshot) {
                     CatalogNumber(static_cast<int64_t>(c.columns.size())), CatalogFlag(true),
                     CatalogFlag(c.kind == 'p'), CatalogFlag(true), CatalogText(Numbers(c.columns, " ")),
                     CatalogFlag(false), CatalogFlag(false), CatalogNumber(static_cast<int64_t>(c.columns.size())),
-                    CatalogFlag(false), CatalogFlag(true), CatalogFlag(true), CatalogFlag(true), NoText(), NoText()});
+                    CatalogFlag(false), CatalogFlag(true), CatalogFlag(true), CatalogFlag(true), NoText(), NoText(),
+                    CatalogFlag(false)});
   }
   return rows;
 }
@@ -366,25 +372,11 @@ std::vector<CatalogTable> PartTables() {
        PgAttribute},
       {kSchema,
        "pg_type",
-       {{"oid", kNumber},
-        {"typname", kText},
-        {"typnamespace", kNumber},
-        {"typlen", kNumber},
-        {"typtype", kText},
-        {"typcategory", kText},
-        {"typnotnull", kFlag},
-        {"typrelid", kNumber},
-        {"typelem", kNumber},
-        {"typbasetype", kNumber},
-        {"typtypmod", kNumber},
-        {"typcollation", kNumber},
-        {"typarray", kNumber},
-        {"typdelim", kText},
-        {"typowner", kNumber},
-        {"typisdefined", kFlag},
-        {"typispreferred", kFlag},
-        {"typdefault", kText},
-        {"typndims", kNumber}},
+       {{"oid", kNumber},          {"typname", kText},       {"typnamespace", kNumber}, {"typlen", kNumber},
+        {"typtype", kText},        {"typcategory", kText},   {"typnotnull", kFlag},     {"typrelid", kNumber},
+        {"typelem", kNumber},      {"typbasetype", kNumber}, {"typtypmod", kNumber},    {"typcollation", kNumber},
+        {"typarray", kNumber},     {"typdelim", kText},      {"typowner", kNumber},     {"typisdefined", kFlag},
+        {"typispreferred", kFlag}, {"typdefault", kText},    {"typndims", kNumber},     {"typacl", kText}},
        PgType},
       {kSchema,
        "pg_constraint",
@@ -411,7 +403,8 @@ std::vector<CatalogTable> PartTables() {
         {"indisready", kFlag},
         {"indislive", kFlag},
         {"indpred", kText},
-        {"indexprs", kText}},
+        {"indexprs", kText},
+        {"indnullsnotdistinct", kFlag}},
        PgIndex},
   };
 }

@@ -98,7 +98,8 @@ Rows PgProc(const Snapshot& snapshot) {
     rows.push_back({CatalogNumber(kFirstFunction + static_cast<int64_t>(m)), CatalogText(macro.name),
                     CatalogNumber(kPublic), CatalogNumber(kOwner), CatalogNumber(14), CatalogText("f"),
                     CatalogFlag(macro.of_rows), CatalogNumber(count), CatalogText(CreateMacroText(macro)),
-                    CatalogText("i"), NoText()});
+                    CatalogText("i"), NoText(), CatalogText("u"), CatalogFlag(false), CatalogNumber(0),
+                    CatalogText("")});
   }
   return rows;
 }
@@ -180,7 +181,14 @@ Rows PgCollation(const Snapshot&) {
   return rows;
 }
 
-Rows PgTablespace(const Snapshot&) { return {{CatalogNumber(1663), CatalogText("pg_default"), CatalogNumber(kOwner)}}; }
+/// That of macros.
+Rows PgLanguage(const Snapshot&) {
+  return {{CatalogNumber(14), CatalogText("sql"), CatalogNumber(kOwner), CatalogFlag(true), NoText()}};
+}
+
+Rows PgTablespace(const Snapshot&) {
+  return {{CatalogNumber(1663), CatalogText("pg_default"), CatalogNumber(kOwner), NoText(), NoText()}};
+}
 
 /// Comments.
 Rows PgDescription(const Snapshot& snapshot) {
@@ -259,7 +267,11 @@ std::vector<CatalogTable> FilledTables() {
         {"pronargs", kNumber},
         {"prosrc", kText},
         {"provolatile", kText},
-        {"proacl", kText}},
+        {"proacl", kText},
+        {"proparallel", kText},
+        {"prosecdef", kFlag},
+        {"prorettype", kNumber},
+        {"proargtypes", kText}},
        PgProc},
       {kSchema,
        "pg_enum",
@@ -316,7 +328,14 @@ std::vector<CatalogTable> FilledTables() {
         {"collcollate", kText},
         {"collctype", kText}},
        PgCollation},
-      {kSchema, "pg_tablespace", {{"oid", kNumber}, {"spcname", kText}, {"spcowner", kNumber}}, PgTablespace},
+      {kSchema,
+       "pg_language",
+       {{"oid", kNumber}, {"lanname", kText}, {"lanowner", kNumber}, {"lanpltrusted", kFlag}, {"lanacl", kText}},
+       PgLanguage},
+      {kSchema,
+       "pg_tablespace",
+       {{"oid", kNumber}, {"spcname", kText}, {"spcowner", kNumber}, {"spcacl", kText}, {"spcoptions", kText}},
+       PgTablespace},
   };
 }
 
@@ -365,6 +384,7 @@ std::vector<CatalogTable> EmptyTables() {
         {"stxname", kText},
         {"stxnamespace", kNumber},
         {"stxkind", kText},
+        {"stxkeys", kText},
         {"stxstattarget", kNumber}},
        NoRows},
   };
@@ -399,7 +419,6 @@ std::vector<CatalogTable> EmptyServerTables() {
        NoRows},
       {kSchema, "pg_foreign_table", {{"ftrelid", kNumber}, {"ftserver", kNumber}, {"ftoptions", kText}}, NoRows},
       {kSchema, "pg_foreign_server", {{"oid", kNumber}, {"srvname", kText}}, NoRows},
-      {kSchema, "pg_language", {{"oid", kNumber}, {"lanname", kText}}, NoRows},
       {kSchema, "pg_auth_members", {{"roleid", kNumber}, {"member", kNumber}, {"grantor", kNumber}}, NoRows},
   };
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "compiler/bind/array_binder.h"
 #include "compiler/bind/expression_binder.h"
 #include "compiler/bind/from_binder.h"
 #include "compiler/query/fold.h"
@@ -24,14 +25,21 @@ Result<ExprPtr> ExpressionBinder::BindElement(const ParseNode& node) {
   const auto refused = [&] {
     return Unsupported(
         "a subscript or field selection is not supported", position,
-        "There are no arrays. (string_to_array(x, y))[n], (regexp_match(x, y))[n] and (array_agg(x ORDER "
-        "BY y))[1] are taken, with a constant n.");
+        "An array has one subscript, an integer; that of string_to_array and regexp_match is a constant.");
+  };
+  const auto subscript_of = [&](const ParseNode& of) -> Result<ExprPtr> {
+    TESSERA_ASSIGN(ExprPtr array, Bind(of));
+    TESSERA_ASSIGN(array, Resolve(std::move(array), kText));
+    TESSERA_ASSIGN(ExprPtr n, BindTyped(*subscript.Get(Field::k_uidx)));
+    if (array->type.id != TypeId::kText || !n->type.IsInteger()) return refused();
+    return ArrayBinder(context_, clause_).Subscript(std::move(array), std::move(n), position);
   };
   const bool one =
       subscripts.size() == 1 && subscript.Get(Field::k_uidx) != nullptr && subscript.Get(Field::k_is_slice) == nullptr;
   if (one && list.Is(Tag::kA_ArrayExpr)) {
     TESSERA_ASSIGN(const ExprPtr place, Bind(*subscript.Get(Field::k_uidx)));
-    if (!IsConstant(*place) || place->constant.null || !place->type.IsInteger()) return refused();
+    if (!place->type.IsInteger()) return refused();
+    if (!IsConstant(*place) || place->constant.null) return subscript_of(list);
     const ParseNode* const elements = list.Get(Field::k_elements);
     const auto count = elements == nullptr ? 0 : static_cast<int64_t>(elements->size());
     if (place->constant.i64 < 1 || place->constant.i64 > count) return MakeNull(kText, position);
@@ -39,11 +47,12 @@ Result<ExprPtr> ExpressionBinder::BindElement(const ParseNode& node) {
     for (int64_t n = 1; n < place->constant.i64; ++n) element = element->next();
     return Bind(*element);
   }
-  if (!one || !list.Is(Tag::kFuncCall)) return refused();
+  if (!one) return refused();
+  if (!list.Is(Tag::kFuncCall)) return subscript_of(list);
   std::string name;
   for (const ParseNode& n : *list.Get(Field::k_funcname)) name = n.Text(Field::k_sval);
   TESSERA_ASSIGN(const ExprPtr place, Bind(*subscript.Get(Field::k_uidx)));
-  if (!IsConstant(*place) || place->constant.null || !place->type.IsInteger()) return refused();
+  if (!IsConstant(*place) || place->constant.null || !place->type.IsInteger()) return subscript_of(list);
   const int64_t n = place->constant.i64;
   if (name == "array_agg" && n == 1 && list.Get(Field::k_agg_distinct) == nullptr)
     return list.Get(Field::k_over) != nullptr ? BindWindow("first", list) : BindAggregate("first", list);
@@ -52,6 +61,7 @@ Result<ExprPtr> ExpressionBinder::BindElement(const ParseNode& node) {
   const bool match = name == "regexp_match", array = name == "string_to_array";
   const bool splits = array || name == "string_split" || name == "str_split" || name == "split";
   const size_t count = arguments == nullptr ? 0 : arguments->size();
+  if (!match && !splits) return subscript_of(list);
   if (!(match && (count == 2 || count == 3)) && !(splits && count == 2)) return refused();
   std::vector<ExprPtr> args;
   for (const ParseNode& a : *arguments) {

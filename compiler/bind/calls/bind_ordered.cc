@@ -1,6 +1,7 @@
 // Binding aggregates that need all values of a group in order: quantiles, mode, string_agg, first, arg_min and their kin.
 #include <string>
 
+#include "compiler/bind/array_binder.h"
 #include "compiler/bind/expression_binder.h"
 #include "compiler/query/window_call.h"
 
@@ -58,6 +59,10 @@ Result<ExprPtr> ExpressionBinder::BindOrdered(std::string_view name, const Parse
   const bool within_group = node.Get(Field::k_agg_within_group) != nullptr;
   const bool percentile = name.starts_with("percentile_"), joins = function == AggregateFunction::kStringAgg;
   const bool quantile = function == AggregateFunction::kQuantile || function == AggregateFunction::kQuantileBetween;
+  std::string_view written;
+  for (const ParseNode& part : *node.Get(Field::k_funcname)) written = part.Text(Field::k_sval);
+  const bool array = joins && written == "array_agg";
+  const ArrayBinder arrays(context_, clause_);
   const bool extreme = name.starts_with("arg_") || name.ends_with("_by"), last = name == "last";
   Aggregate a;
   a.function = function;
@@ -77,15 +82,20 @@ Result<ExprPtr> ExpressionBinder::BindOrdered(std::string_view name, const Parse
     args.insert(args.begin(), std::move(order[0].expr));
     order.clear();
   }
-  const size_t most = quantile || joins || extreme ? 2 : 1, least = joins ? 1 : most;
+  const size_t most = quantile || (joins && !array) || extreme ? 2 : 1, least = joins ? 1 : most;
   if (args.size() < least || args.size() > most) {
     return SqlError("function " + called + " does not take " + std::to_string(args.size()) + " arguments", position,
                     kCastHint);
   }
 
   // What is made of the values.
-  ExprPtr value = std::move(args[0]);
-  if (joins) {
+  ExprPtr value = std::move(args[0]), original;
+  if (array) {
+    TESSERA_ASSIGN(value, Resolve(std::move(value), SqlType::Text()));
+    TESSERA_ASSIGN(original, Copy(*value));
+    original = OrderedForm(std::move(original));
+    TESSERA_ASSIGN(value, arrays.Element(std::move(value)));
+  } else if (joins) {
     TESSERA_ASSIGN(value, Coerce(std::move(value), SqlType::Text(), CastContext::kAssignment));
   } else {
     TESSERA_ASSIGN(value,
@@ -126,7 +136,6 @@ Result<ExprPtr> ExpressionBinder::BindOrdered(std::string_view name, const Parse
   if (counts && in_aggregate_ == 0)
     return Unsupported(called + " as a window function is not supported", position,
                        "GROUP BY the partition's columns.");
-  ExprPtr original;
   if (counts) {
     TESSERA_ASSIGN(original, Copy(*value));
     original = OrderedForm(std::move(original));
@@ -180,14 +189,17 @@ Result<ExprPtr> ExpressionBinder::BindOrdered(std::string_view name, const Parse
     }
   }
   if (!TakesRow(function) && (!joins || a.distinct)) {
-    if (!order.empty() && (order.size() > 1 || !order[0].expr->SameAs(*OrderedForm(value->Clone())))) {
+    if (!order.empty() &&
+        (order.size() > 1 || !order[0].expr->SameAs(array ? *original : *OrderedForm(value->Clone())))) {
       if (joins) {
         return SqlError("in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list", position);
       }
       order.clear();  // such an aggregate has an order of its own
     }
     if (!order.empty()) by_value.descending = order[0].descending;
-    by_value.expr = counts ? std::move(original) : value->Clone();  // (intervals are in order as they are stored)
+    if (!order.empty()) by_value.nulls_first = order[0].nulls_first;
+    by_value.expr =
+        counts || array ? std::move(original) : value->Clone();  // (intervals are in order as they are stored)
     order.clear();
     order.push_back(std::move(by_value));
   }
@@ -195,6 +207,7 @@ Result<ExprPtr> ExpressionBinder::BindOrdered(std::string_view name, const Parse
   a.order = std::move(order);
   a.argument = std::move(value);
   const auto moment_of = [&](ExprPtr e) -> Result<ExprPtr> {
+    if (array) return arrays.BindText("'{' || x || '}'", ExprList(std::move(e)), position);
     if (moment.id == TypeId::kNull) return e;
     TESSERA_ASSIGN(e, Folded(MakeCast(std::move(e), SqlType::Of(TypeId::kBigint))));
     return AddNumber(Function::kAddMicros, MakeConstant(Value::Int(moment, 0), position), std::move(e), position);

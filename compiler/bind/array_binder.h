@@ -1,0 +1,56 @@
+// Binding what takes and gives arrays. They are texts in PostgreSQL's form (array_text.h), so each of these is SQL over texts,
+// and runs wherever texts do. Private to compiler/.
+//
+// Start at: ArrayBinder. One thread.
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "compiler/bind/expression_binder.h"
+
+namespace tessera {
+
+/// Whether it is a function that ArrayBinder::Call binds: array_to_string and its kin.
+bool IsArrayFunction(std::string_view name);
+/// Whether the node can give nothing but an array.
+bool IsArray(const ParseNode& node);
+
+class ArrayBinder {
+ public:
+  /// `context` is that of the block in which the result stands, and outlives it.
+  ArrayBinder(BindContext* context, Clause clause)
+      : context_(*context), clause_(clause), types_(context, nullptr, clause) {}
+
+  /// ARRAY[...].
+  Result<ExprPtr> OfElements(std::vector<ExprPtr> elements, int position) const;
+  /// ARRAY(SELECT ...), in the order of the query's ORDER BY. Errors: it has not one column.
+  Result<ExprPtr> OfQuery(std::shared_ptr<Query> query, int position) const;
+  /// A call of an array function; nullptr: it does not take so many arguments.
+  Result<ExprPtr> Call(std::string_view name, std::vector<ExprPtr>* args, int position) const;
+  /// array[n], a text; NULL beyond its ends.
+  Result<ExprPtr> Subscript(ExprPtr array, ExprPtr n, int position) const;
+  /// Whether x is equal to an element, as texts.
+  Result<ExprPtr> IsElement(ExprPtr x, ExprPtr array, int position) const;
+  /// x as an element is written: in quotes if it must be, NULL as such.
+  Result<ExprPtr> Element(ExprPtr x) const;
+  /// The elements of an array, with U+FFFF between them. REQUIRES: a text.
+  Result<ExprPtr> Parts(ExprPtr array) const;
+  /// The value of one of these parts, a text.
+  Result<ExprPtr> Value(ExprPtr part, int position) const;
+  /// SQL over the arguments, which are x, y and z.
+  Result<ExprPtr> BindText(const char* text, std::vector<ExprPtr> args, int position) const;
+
+ private:
+  Result<ExprPtr> ElementText(ExprPtr x) const;
+  /// The elements one after the other, with U+FFFF after each.
+  Result<ExprPtr> Decoded(ExprPtr array) const;
+
+  BindContext& context_;
+  Clause clause_;
+  mutable ExpressionBinder types_;  ///< for its conversions alone
+};
+
+}  // namespace tessera
