@@ -201,6 +201,48 @@ def psql_describes():
 
 
 @test
+def psql_describes_keys():
+    with Server(statements="CREATE TABLE u (id INTEGER PRIMARY KEY, n VARCHAR(20) UNIQUE); "
+                           "CREATE TABLE t (a INTEGER PRIMARY KEY, b BIGINT NOT NULL DEFAULT 5, c DECIMAL(8,2) CHECK (c > 0), "
+                           "uid INTEGER REFERENCES u (id), CONSTRAINT bc UNIQUE (b, c)); COMMENT ON COLUMN t.b IS 'the b'; "
+                           "CREATE VIEW v AS SELECT a, b FROM t; CREATE TYPE mood AS ENUM ('sad', 'so so'); CREATE SEQUENCE s") as server:
+        def lines(command):
+            run = server.psql("-c", command, check=False)
+            equals((command, run.stderr), (command, ""))
+            return [line.rstrip() for line in run.stdout.splitlines()]
+
+        equals(lines("\\d t")[1:], [
+            " Column |     Type     | Collation | Nullable | Default",
+            "--------+--------------+-----------+----------+---------",
+            " a      | integer      |           | not null |",
+            " b      | bigint       |           | not null | 5",
+            " c      | numeric(8,2) |           |          |",
+            " uid    | integer      |           |          |",
+            "Indexes:",
+            '    "t_pkey" PRIMARY KEY, btree (a)',
+            '    "bc" UNIQUE CONSTRAINT, btree (b, c)',
+            "Check constraints:",
+            '    "t_c_check" CHECK (c > 0)',
+            "Foreign-key constraints:",
+            '    "t_uid_fkey" FOREIGN KEY (uid) REFERENCES u (id)',
+            ""])
+        equals(lines("\\d u")[-6:], [
+            "Indexes:",
+            '    "u_pkey" PRIMARY KEY, btree (id)',
+            '    "u_n_key" UNIQUE CONSTRAINT, btree (n)',
+            "Referenced by:",
+            '    TABLE "t" CONSTRAINT "t_uid_fkey" FOREIGN KEY (uid) REFERENCES u (id)',
+            ""])
+        holds(any("the b" in line for line in lines("\\d+ t")), "\\d+ shows comments")
+        equals(lines("\\d+ v")[-3:], ["View definition:", "SELECT a, b FROM t;", ""])
+        holds(any("Superuser" in line and line.endswith("{}") for line in lines("\\du")), "\\du shows attributes and groups")
+        equals([line for line in lines("\\dT+") if "so so" in line], ["        |      |               |      | so so    |         |                   |"])
+        equals(lines("\\sv v"), ["CREATE OR REPLACE VIEW public.v AS", "SELECT a, b FROM t"])
+        for command in ("\\d", "\\dp", "\\dn+", "\\df+", "\\ds", "\\l+", "\\db", "\\db+", "\\di+", "\\dt+", "\\dv+", "\\d t_pkey"):
+            lines(command)
+
+
+@test
 def transactions_and_their_state():
     with Server(statements="CREATE TABLE t (a INTEGER)") as server:
         s = server.raw()

@@ -364,6 +364,12 @@ Result<ExprPtr> ExpressionBinder::BindOperator(const ParseNode& node) {
   if (l->Is(Tag::kRowExpr) && r->Is(Tag::kRowExpr)) return BindRowComparison(*l, symbol, *r, position);
   TESSERA_ASSIGN(ExprPtr left, Bind(*l));
   TESSERA_ASSIGN(ExprPtr right, Bind(*r));
+  // An element of an array, which is a text, is a number beside a number.
+  if (l->Is(Tag::kA_Indirection) && left->type.id == TypeId::kText && right->type.IsNumeric()) {
+    TESSERA_ASSIGN(left, Cast(std::move(left), right->type));
+  } else if (r->Is(Tag::kA_Indirection) && right->type.id == TypeId::kText && left->type.IsNumeric()) {
+    TESSERA_ASSIGN(right, Cast(std::move(right), left->type));
+  }
   if (symbol == "||" && (IsArray(*l) || IsArray(*r))) {
     TESSERA_ASSIGN(left, Resolve(std::move(left), SqlType::Text()));
     TESSERA_ASSIGN(right, Resolve(std::move(right), SqlType::Text()));

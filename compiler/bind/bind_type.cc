@@ -239,6 +239,8 @@ Result<ExprPtr> ExpressionBinder::BindCast(const ParseNode& node) {
   }
   if (name == "regclass" && text != nullptr && context_->snapshot != nullptr) {
     const std::string_view relation = text->Text(Field::k_sval);
+    if (!relation.empty() && relation.size() < 16 && relation.find_first_not_of("0123456789") == std::string_view::npos)
+      return MakeConstant(Value::Int(SqlType::Of(TypeId::kBigint), std::stoll(std::string(relation))), position);
     NoteMoment();
     const int64_t oid = OidOfName(relation, *context_->snapshot);
     if (oid < 0) return TableNotFound(relation, node.Get(Field::k_arg)->location(), *context_->snapshot);

@@ -91,13 +91,17 @@ Result<ExprPtr> CountParts(const Expr& x, const Expr& delimiter, bool empty_is_n
 }
 
 bool IsUnnested(std::string_view name) {
-  return name == "unnest" || name == "string_to_table" || name == "regexp_split_to_table";
+  return name == "unnest" || name == "pg_partition_ancestors" || name == "string_to_table" ||
+         name == "regexp_split_to_table";
 }
 
 Status FromBinder::BindUnnest(const ParseNode& item, const ParseNode& call, const std::string& name, NameScope* scope) {
   const int position = call.location();
   const ParseNode* list = call.Get(Field::k_args);
   const Split* split = FindSplit(name);
+  // No table is a partition of another: the rows of an empty array.
+  const bool none = name == "pg_partition_ancestors";
+  if (none) split = &kArray;
   if (name == "unnest") {
     const ParseNode* array = list != nullptr && list->size() == 1 ? list->first() : nullptr;
     const bool called = array != nullptr && array->Is(Tag::kFuncCall);
@@ -122,6 +126,7 @@ Status FromBinder::BindUnnest(const ParseNode& item, const ParseNode& call, cons
   SqlType type = SqlType::Of(TypeId::kNull);
   for (const ParseNode& node : *list) {
     TESSERA_ASSIGN(ExprPtr e, binder.Bind(node));
+    if (none) e = Text("{}", position);
     if (split != nullptr) {
       TESSERA_ASSIGN(e, binder.Resolve(std::move(e), kText));
     }
@@ -193,6 +198,7 @@ Status FromBinder::BindUnnest(const ParseNode& item, const ParseNode& call, cons
     value = MakeFunction(Function::kSplitPart, kText, position, ExprList(column(0), column(1), number->Clone()));
     if (split == &kArray) {
       TESSERA_ASSIGN(value, ArrayBinder(&inside.context, Clause::kValues).Value(std::move(value), position));
+      if (none) value = MakeCast(std::move(value), kBigint);
     } else if (count == 3) {
       ExprPtr equal = MakeFunction(Function::kEq, kBoolean, position, ExprList(value->Clone(), column(2)));
       value = MakeFunction(Function::kCase, kText, position,

@@ -1,5 +1,6 @@
 // pg_catalog: what clients of PostgreSQL ask for first. Lists of columns, which are arrays there, are texts. And
 // sqlite_master.
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -93,6 +94,10 @@ Rows PgSequence(const Snapshot& snapshot) {
 
 Rows PgClass(const Snapshot& snapshot) {
   Rows rows;
+  std::set<int64_t> triggered;  // by foreign keys, in both directions: psql asks for these where there are triggers
+  for (const CatalogConstraint& c : CatalogConstraintsOf(snapshot)) {
+    if (c.foreign != nullptr) triggered.insert({OidOf(*c.table), OidOf(*c.referenced)});
+  }
   const auto add = [&](int64_t oid, const std::string& name, int64_t schema, double tuples, bool indexed,
                        const char* kind, size_t columns, size_t checks, bool populated = true, int64_t pages = 0) {
     rows.push_back({CatalogNumber(oid),
@@ -106,7 +111,7 @@ Rows PgClass(const Snapshot& snapshot) {
                     CatalogNumber(static_cast<int64_t>(columns)),
                     CatalogNumber(static_cast<int64_t>(checks)),
                     CatalogFlag(false),
-                    CatalogFlag(false),
+                    CatalogFlag(triggered.contains(oid)),
                     CatalogFlag(false),
                     CatalogFlag(false),
                     CatalogNumber(*kind == 'r' || *kind == 'm' ? kHeapOid : 0),
