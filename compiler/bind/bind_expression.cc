@@ -177,8 +177,7 @@ Result<ExprPtr> ExpressionBinder::BindNode(const ParseNode& node) {
       std::vector<ExprPtr> elements;
       for (const ParseNode& element : *node.Get(Field::k_elements)) {
         if (IsArray(element)) {
-          return Unsupported("an array of arrays is not supported", node.FirstLocation(),
-                             "Arrays have one dimension.");
+          return Unsupported("an array of arrays is not supported", node.FirstLocation(), "Arrays have one dimension.");
         }
         TESSERA_ASSIGN(ExprPtr e, Bind(element));
         elements.push_back(std::move(e));

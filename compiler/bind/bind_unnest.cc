@@ -59,6 +59,22 @@ Result<ExprPtr> Call(Function f, const SqlType& type, std::vector<ExprPtr> args)
   return Fold(MakeFunction(f, type, position, std::move(args)), false);
 }
 
+/// The text with kBetween where the pattern matches.
+Result<ExprPtr> WithParted(std::string_view name, ExprPtr text, ExprPtr pattern, int position) {
+  if (!IsConstant(*pattern))
+    return Unsupported(std::string(name) + " with a pattern that is not a constant is not supported",
+                       pattern->position);
+  const vm::Regex regex(pattern->constant.text);
+  if (!regex.error().empty())
+    return SqlError("invalid regular expression: " + regex.error(), pattern->position, "The syntax is that of RE2.");
+  if (regex.Matches("")) {
+    return Unsupported(std::string(name) + " by a pattern that matches an empty text is not supported",
+                       pattern->position, "Write a + for a *.");
+  }
+  return Call(Function::kRegexReplace, kText,
+              ExprList(std::move(text), std::move(pattern), Text(kBetween, position), Number(1, position)));
+}
+
 }  // namespace
 
 Result<ExprPtr> CountParts(const Expr& x, const Expr& delimiter, bool empty_is_none) {
@@ -162,20 +178,7 @@ Status FromBinder::BindUnnest(const ParseNode& item, const ParseNode& call, cons
     if (IsConstant(*between) && between->constant.null)
       return Unsupported(std::string(split->name) + " by NULL is not supported", between->position);
     if (split->regex) {
-      if (!IsConstant(*between))
-        return Unsupported(std::string(split->name) + " with a pattern that is not a constant is not supported",
-                           between->position);
-      const vm::Regex regex(between->constant.text);
-      if (!regex.error().empty())
-        return SqlError("invalid regular expression: " + regex.error(), between->position,
-                        "The syntax is that of RE2.");
-      if (regex.Matches("")) {
-        return Unsupported(std::string(split->name) + " by a pattern that matches an empty text is not supported",
-                           between->position, "Write a + for a *.");
-      }
-      TESSERA_ASSIGN(args[0], Call(Function::kRegexReplace, kText,
-                                   ExprList(std::move(args[0]), std::move(between), Text(kBetween, position),
-                                            Number(1, position))));
+      TESSERA_ASSIGN(args[0], WithParted(split->name, std::move(args[0]), std::move(between), position));
       between = Text(kBetween, position);
     }
     TESSERA_ASSIGN(times, CountParts(*args[0], *between, split->empty_is_none));

@@ -248,6 +248,30 @@ std::vector<CatalogTable> CommentTables() {
   };
 }
 
+std::vector<CatalogTable> PlaceTables() {
+  return {
+      {kSchema,
+       "pg_collation",
+       {{"oid", kNumber},
+        {"collname", kText},
+        {"collnamespace", kNumber},
+        {"collprovider", kText},
+        {"collisdeterministic", kFlag},
+        {"collencoding", kNumber},
+        {"collcollate", kText},
+        {"collctype", kText}},
+       PgCollation},
+      {kSchema,
+       "pg_language",
+       {{"oid", kNumber}, {"lanname", kText}, {"lanowner", kNumber}, {"lanpltrusted", kFlag}, {"lanacl", kText}},
+       PgLanguage},
+      {kSchema,
+       "pg_tablespace",
+       {{"oid", kNumber}, {"spcname", kText}, {"spcowner", kNumber}, {"spcacl", kText}, {"spcoptions", kText}},
+       PgTablespace},
+  };
+}
+
 std::vector<CatalogTable> FilledTables() {
   return {
       {kSchema, "tessera_definitions", {{"oid", kNumber}, {"kind", kText}, {"definition", kText}}, Definitions},
@@ -317,25 +341,6 @@ std::vector<CatalogTable> FilledTables() {
        "pg_settings",
        {{"name", kText}, {"setting", kText}, {"unit", kText}, {"context", kText}, {"short_desc", kText}},
        PgSettings},
-      {kSchema,
-       "pg_collation",
-       {{"oid", kNumber},
-        {"collname", kText},
-        {"collnamespace", kNumber},
-        {"collprovider", kText},
-        {"collisdeterministic", kFlag},
-        {"collencoding", kNumber},
-        {"collcollate", kText},
-        {"collctype", kText}},
-       PgCollation},
-      {kSchema,
-       "pg_language",
-       {{"oid", kNumber}, {"lanname", kText}, {"lanowner", kNumber}, {"lanpltrusted", kFlag}, {"lanacl", kText}},
-       PgLanguage},
-      {kSchema,
-       "pg_tablespace",
-       {{"oid", kNumber}, {"spcname", kText}, {"spcowner", kNumber}, {"spcacl", kText}, {"spcoptions", kText}},
-       PgTablespace},
   };
 }
 
@@ -435,7 +440,7 @@ const char* ServerSetting(std::string_view name) {
 const std::vector<CatalogTable>& PgServerCatalog() {
   static const std::vector<CatalogTable> tables = [] {
     std::vector<CatalogTable> all = FilledTables();
-    for (std::vector<CatalogTable> empty : {CommentTables(), EmptyTables(), EmptyServerTables()}) {
+    for (std::vector<CatalogTable> empty : {CommentTables(), PlaceTables(), EmptyTables(), EmptyServerTables()}) {
       for (CatalogTable& table : empty) all.push_back(std::move(table));
     }
     return all;

@@ -17,6 +17,24 @@ constexpr const char* kCastHint =
 /// Whether the rows without a value have a say, because it is that of one row.
 bool TakesRow(AggregateFunction f) { return f == AggregateFunction::kFirstValue; }
 
+/// What stands between texts, or a fraction, which may be NULL.
+Result<Value> ConstantParameter(ExpressionBinder* binder, ExprPtr parameter, bool joins, const std::string& called,
+                                int position) {
+  const char* what = joins ? "text between texts" : "fraction";
+  if (!IsConstant(*parameter)) {
+    return Unsupported("a " + std::string(what) + " of " + called + " that is not a constant is not supported",
+                       parameter->position);
+  }
+  TESSERA_ASSIGN(parameter,
+                 binder->Coerce(std::move(parameter), joins ? SqlType::Text() : kDouble, CastContext::kAssignment));
+  if (!IsConstant(*parameter)) return SqlError("no constant", position);
+  Value value = parameter->constant;
+  if (value.null) return joins ? Value::Text("") : value;
+  if (!joins && !(value.f64 >= 0 && value.f64 <= 1))
+    return SqlError("percentile value " + ToText(value) + " is not between 0 and 1", parameter->position);
+  return value;
+}
+
 }  // namespace
 
 bool SameOrder(const std::vector<AggregateOrder>& a, const std::vector<AggregateOrder>& b) {
@@ -59,9 +77,7 @@ Result<ExprPtr> ExpressionBinder::BindOrdered(std::string_view name, const Parse
   const bool within_group = node.Get(Field::k_agg_within_group) != nullptr;
   const bool percentile = name.starts_with("percentile_"), joins = function == AggregateFunction::kStringAgg;
   const bool quantile = function == AggregateFunction::kQuantile || function == AggregateFunction::kQuantileBetween;
-  std::string_view written;
-  for (const ParseNode& part : *node.Get(Field::k_funcname)) written = part.Text(Field::k_sval);
-  const bool array = joins && written == "array_agg";
+  const bool array = joins && IsArray(node);
   const ArrayBinder arrays(context_, clause_);
   const bool extreme = name.starts_with("arg_") || name.ends_with("_by"), last = name == "last";
   Aggregate a;
@@ -117,19 +133,8 @@ Result<ExprPtr> ExpressionBinder::BindOrdered(std::string_view name, const Parse
   if (function == AggregateFunction::kMedian) a.parameter = Value::Float(kDouble, 0.5);
   if (quantile || joins) {
     ExprPtr parameter = args.size() > 1 ? std::move(args[1]) : MakeConstant(Value::Text(","), position);
-    const char* what = joins ? "text between texts" : "fraction";
-    if (!IsConstant(*parameter)) {
-      return Unsupported("a " + std::string(what) + " of " + called + " that is not a constant is not supported",
-                         parameter->position);
-    }
-    TESSERA_ASSIGN(parameter,
-                   Coerce(std::move(parameter), joins ? SqlType::Text() : kDouble, CastContext::kAssignment));
-    if (!IsConstant(*parameter)) return SqlError("no constant", position);
-    a.parameter = parameter->constant;
-    if (a.parameter.null && !joins) return MakeNull(a.type, position);
-    if (a.parameter.null) a.parameter = Value::Text("");
-    if (!joins && !(a.parameter.f64 >= 0 && a.parameter.f64 <= 1))
-      return SqlError("percentile value " + ToText(a.parameter) + " is not between 0 and 1", parameter->position);
+    TESSERA_ASSIGN(a.parameter, ConstantParameter(this, std::move(parameter), joins, called, position));
+    if (a.parameter.null) return MakeNull(a.type, position);
   }
   // HISTOGRAM shows texts, in the order of the values.
   const bool counts = function == AggregateFunction::kHistogram;
