@@ -707,7 +707,6 @@ TEST_F(BindTest, UnsupportedFeaturesAreNamed) {
       {"SELECT i FROM t TABLESAMPLE reservoir (10%)", "a RESERVOIR sample of a percentage", "10%"},
       {"SELECT i INTO z FROM t", "SELECT INTO", "INTO"},
       {"CREATE TABLE z AS EXECUTE q", "CREATE TABLE AS of a statement other than SELECT", "z AS"},
-      {"SELECT ARRAY[i] FROM t", "ARRAY", "ARRAY"},
       {"SELECT (1, 2) = 3", "a row value", "(1, 2)"},
       {"SELECT v COLLATE \"de_DE\" FROM t", "COLLATE", "COLLATE"},
       {"SELECT moment AT TIME ZONE v FROM t", "a time zone that is not a constant text", "v FROM"},
