@@ -376,11 +376,13 @@ class Session::Impl {
       TESSERA_ASSIGN(now, state_.Read());
     }
     const Status status = Caught([&]() -> Status {
-      if (state_.transaction.is_open && !MayWait(state_, compiled)) {
-        TESSERA_TRY(StoreWaiting(&state_));
-        TESSERA_ASSIGN(now, SnapshotOf(&state_));
-      }
-      if (!IsSame(*now, *snapshot)) {
+      // (What is compiled anew may not wait any more.)
+      for (int turn = 0; turn < 2; ++turn) {
+        if (state_.transaction.is_open && !MayWait(state_, compiled)) {
+          TESSERA_TRY(StoreWaiting(&state_));
+          TESSERA_ASSIGN(now, SnapshotOf(&state_));
+        }
+        if (IsSame(*now, *snapshot)) break;
         snapshot = now;
         PlanOptions options = PlanOptionsOf(state_);
         options.run_query = [&](const std::string& query) { return FirstColumn(&state_, query, *snapshot); };

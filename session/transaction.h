@@ -76,7 +76,8 @@ Result<std::shared_ptr<const Snapshot>> BeginChange(SessionState* state, const S
 
 /// Whether `sql` begins with INSERT, or EXECUTE of what may be one: no other statement adds to the rows that wait.
 bool MayAddToWaiting(std::string_view sql);
-/// Whether the rows of an INSERT may wait: a transaction is open, and they are few, and have no keys to be checked.
+/// Whether the rows of an INSERT may wait: a transaction is open, they are few, and no key of theirs has to be looked for,
+/// because there is none, or each is an integer that is greater than those before.
 bool MayWait(const SessionState& state, const Compiled& compiled);
 /// Takes rows that may wait. Errors: kConstraint.
 Status LetWait(SessionState* state, const Statement& insert, const RowBatch& rows);

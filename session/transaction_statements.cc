@@ -294,14 +294,39 @@ bool MayAddToWaiting(std::string_view sql) {
   return is("insert") || is("execute");
 }
 
+namespace {
+
+/// Whether the values of a key are greater than all that the table has or waits for: none of them can be there.
+bool Ascends(const Statement& insert, const std::vector<int>& key, const WaitingRows& waiting) {
+  if (key.size() != 1) return false;
+  const auto c = static_cast<size_t>(key[0]);
+  const ColumnVector& values = insert.values.columns[c];
+  const ColumnStatistics& stored = insert.target->statistics[c];
+  if (values.type.storage() != StorageClass::kInt) return false;
+  std::optional<int128_t> last;
+  if (stored.has_range) last = stored.max;
+  // (The last one that waits is the greatest.)
+  if (waiting.table == insert.table && waiting.rows.rows > 0)
+    last = std::max<int128_t>(last.value_or(INT64_MIN), waiting.rows.columns[c].fixed.back());
+  for (size_t row = 0; row < insert.values.rows; ++row) {
+    if (values.IsNull(row) || (last && values.fixed[row] <= *last)) return false;
+    last = values.fixed[row];
+  }
+  return true;
+}
+
+}  // namespace
+
 bool MayWait(const SessionState& state, const Compiled& compiled) {
   const Statement& s = compiled.statement;
   if (!state.transaction.is_open || s.kind != Statement::Kind::kInsert || s.explain || compiled.program != nullptr ||
       s.on_conflict != nullptr || s.returning != nullptr)
     return false;
   const TableSchema& schema = s.target->schema;
-  return s.values.rows > 0 && s.values.rows < kMostWaiting && schema.primary_key.empty() &&
-         schema.unique_keys.empty() && schema.foreign_keys.empty();
+  if (s.values.rows == 0 || s.values.rows >= kMostWaiting || !schema.foreign_keys.empty()) return false;
+  const auto ascends = [&](const std::vector<int>& key) { return Ascends(s, key, state.transaction.waiting); };
+  return (schema.primary_key.empty() || ascends(schema.primary_key)) &&
+         std::ranges::all_of(schema.unique_keys, ascends, &UniqueKey::columns);
 }
 
 Status LetWait(SessionState* state, const Statement& insert, const RowBatch& rows) {
