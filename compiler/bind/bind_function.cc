@@ -10,7 +10,6 @@
 #include "compiler/bind/expression_binder.h"
 #include "compiler/bind/from_binder.h"
 #include "compiler/bind/macro_call.h"
-#include "compiler/bind/server_functions.h"
 #include "compiler/parse/statement_option.h"
 #include "compiler/query/correlation.h"
 #include "compiler/query/dependencies.h"
@@ -165,7 +164,6 @@ Result<ExprPtr> ExpressionBinder::BindFunction(const ParseNode& node) {
       args.push_back(std::move(e));
     }
   }
-  if (const char* const text = ServerFunctionText(name, args.size())) return BindText(text, std::move(args), position);
   if (IsArrayFunction(name)) {
     TESSERA_ASSIGN(ExprPtr made, ArrayBinder(context_, clause_).Call(name, &args, position));
     return made != nullptr ? Result<ExprPtr>(std::move(made)) : NoFunction(Signature(name, args), position, kCastHint);
