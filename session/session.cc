@@ -141,12 +141,8 @@ class Session::Impl {
   }
 
   SessionState& state() { return state_; }
-  void SetProgress(std::function<void(const Progress&)> progress) {
-    state_.progress = [activity = state_.activity, progress = std::move(progress)](const Progress& p) {
-      activity->Tell(p.what, p.done, p.total, p.unit);
-      if (progress) progress(p);
-    };
-  }
+  /// (A destructor may call it: it allocates nothing.)
+  void SetProgress(std::function<void(const Progress&)> progress) noexcept { progress_ = std::move(progress); }
   bool is_new() const { return is_new_; }
 
  private:
@@ -160,7 +156,10 @@ class Session::Impl {
       state_.activity = std::make_shared<SessionActivity>(state_.engine->activity(), std::move(own), true);
       state_.activity->Connect([this] { Cancel(); }, {});
     }
-    SetProgress({});
+    state_.progress = [this](const Progress& p) {
+      state_.activity->Tell(p.what, p.done, p.total, p.unit);
+      if (progress_) progress_(p);
+    };
   }
 
   /// What run() gives, as a statement of its own that has no text. An error within a transaction is its end.
@@ -407,6 +406,7 @@ class Session::Impl {
   }
 
   SessionState state_;
+  std::function<void(const Progress&)> progress_;  ///< of the program around the session; may be empty
   StatementTimer timer_;
   bool is_new_ = false;
   StatementTimer idle_;  ///< while a transaction waits for its next statement
