@@ -8,33 +8,8 @@ Ends with "N passed, N failed".
 
 import os
 import subprocess
-import sys
-import tempfile
-import traceback
 
-TESSERA = os.path.join(os.path.abspath(sys.argv[1]), "tessera")
-
-
-def equal(actual, expected):
-    if actual != expected:
-        raise AssertionError(f"got {actual!r} instead of {expected!r}")
-
-
-def holds(text, *parts):
-    for part in parts:
-        if part not in text:
-            raise AssertionError(f"{part!r} is not in {text!r}")
-
-
-def run(*arguments, status=0, **options):
-    done = subprocess.run([TESSERA, *arguments], capture_output=True, text=True, timeout=120, check=False, **options)
-    if done.returncode != status:
-        raise AssertionError(f"{arguments} ends with {done.returncode}: {done.stdout} {done.stderr}")
-    return done
-
-
-def ask(database, sql, **options):
-    return run(database, "-noheader", "-c", sql, **options).stdout
+from command_tests import TESSERA, ask, equal, holds, main, run
 
 
 def refused(sql, *parts):
@@ -67,35 +42,35 @@ INSERT INTO big SELECT i, 'k' || i FROM generate_series(0, 4) s(i);
 
 def test_tables_of_both_are_read_together():
     make()
-    equal(ask("d", "ATTACH 'other' AS o; SELECT id, v, m FROM o.t ORDER BY id; SELECT id, w FROM t ORDER BY id"),
+    equal(ask("ATTACH 'other' AS o; SELECT id, v, m FROM o.t ORDER BY id; SELECT id, w FROM t ORDER BY id"),
           "1,one,glad\n2,two,sad\n1,mine\n3,too\n")
-    equal(ask("d", "ATTACH 'other' AS o; SELECT t.w, o.v FROM t JOIN o.t AS o ON t.id = o.id"), "mine,one\n")
-    equal(ask("d", "ATTACH 'other' AS o; SELECT name, count(*), sum(n) FROM big JOIN o.big AS b USING (k) "
+    equal(ask("ATTACH 'other' AS o; SELECT t.w, o.v FROM t JOIN o.t AS o ON t.id = o.id"), "mine,one\n")
+    equal(ask("ATTACH 'other' AS o; SELECT name, count(*), sum(n) FROM big JOIN o.big AS b USING (k) "
               "GROUP BY name ORDER BY name LIMIT 2"), "k0,142,71071\nk1,143,71214\n")
     # In other places of a query, and by the other forms of names.
-    equal(ask("d", "ATTACH DATABASE 'other' AS \"O\" (READ_ONLY); SELECT x FROM \"O\".s.t; SELECT x FROM \"O\".public.\"Odd.name\"; "
+    equal(ask("ATTACH DATABASE 'other' AS \"O\" (READ_ONLY); SELECT x FROM \"O\".s.t; SELECT x FROM \"O\".public.\"Odd.name\"; "
               "SELECT count(*) FROM \"O\".main.t; WITH c AS (TABLE \"O\".t) SELECT max(id) FROM c; "
               "SELECT id FROM t WHERE NOT EXISTS (SELECT 1 FROM \"O\".t AS b WHERE b.id = t.id)"), "77\n5\n2\n2\n3\n")
-    equal(ask("d", "ATTACH 'other/'; SELECT t.v FROM other.t WHERE t.id = 2"), "two\n")
+    equal(ask("ATTACH 'other/'; SELECT t.v FROM other.t WHERE t.id = 2"), "two\n")
     # Itself is another database, too.
-    equal(ask("d", "ATTACH 'd' AS me; SELECT count(*) FROM t JOIN me.t AS m ON t.id = m.id"), "2\n")
+    equal(ask("ATTACH 'd' AS me; SELECT count(*) FROM t JOIN me.t AS m ON t.id = m.id"), "2\n")
 
 
 def test_rows_are_copied():
     make()
-    equal(ask("d", "ATTACH 'other' AS o; CREATE TABLE c AS SELECT id, v FROM o.t; INSERT INTO t SELECT id + 10, v FROM o.t; "
+    equal(ask("ATTACH 'other' AS o; CREATE TABLE c AS SELECT id, v FROM o.t; INSERT INTO t SELECT id + 10, v FROM o.t; "
               "CREATE TEMP TABLE m AS TABLE o.t; SELECT m FROM m ORDER BY id; "
               "UPDATE t SET w = o.v FROM o.t AS o WHERE o.id = t.id; DELETE FROM t USING o.s.t AS x WHERE t.id = x.x - 65; "
               "MERGE INTO c USING o.big AS b ON c.id = b.n AND b.n < 2 WHEN MATCHED THEN DELETE"), "glad\nsad\n")
-    equal(ask("d", "SELECT * FROM t ORDER BY id; SELECT * FROM c"), "1,one\n3,too\n11,one\n2,two\n")
-    ask("d", "ATTACH 'other' AS o; COPY o.t TO 'out.csv'; COPY (SELECT x FROM o.s.t) TO 'out2.csv'")
+    equal(ask("SELECT * FROM t ORDER BY id; SELECT * FROM c"), "1,one\n3,too\n11,one\n2,two\n")
+    ask("ATTACH 'other' AS o; COPY o.t TO 'out.csv'; COPY (SELECT x FROM o.s.t) TO 'out2.csv'")
     with open("out.csv", encoding="utf-8") as file:
         equal(sorted(file.read().split()), ["1,one,glad", "2,two,sad"])
     # Types are each database's own.
     holds(run("d", "-c", "ATTACH 'other' AS o; CREATE TABLE e AS SELECT m FROM o.t", status=1).stderr, "type mood")
-    equal(ask("d", "ATTACH 'other' AS o; CREATE TYPE mood AS ENUM ('sad', 'glad'); CREATE TABLE e AS SELECT m FROM o.t; "
+    equal(ask("ATTACH 'other' AS o; CREATE TYPE mood AS ENUM ('sad', 'glad'); CREATE TABLE e AS SELECT m FROM o.t; "
               "SELECT m FROM e ORDER BY m"), "sad\nglad\n")
-    equal(ask("d", "SELECT m FROM e WHERE m = 'glad'"), "glad\n")
+    equal(ask("SELECT m FROM e WHERE m = 'glad'"), "glad\n")
 
 
 def test_it_can_only_be_read():
@@ -107,10 +82,10 @@ def test_it_can_only_be_read():
                       "COMMENT ON TABLE o.t IS 'x'", "CREATE TABLE n (x INTEGER REFERENCES o.t)", "CREATE SEQUENCE o.q",
                       "CREATE TABLE o.n AS SELECT 1 AS x"):
         refused(statement, 'database "o" is attached, and can only be read')
-    equal(ask("other", "SELECT count(*) FROM t"), "2\n")
+    equal(ask("SELECT count(*) FROM t", database="other"), "2\n")
     refused("CREATE VIEW v AS SELECT * FROM o.t", "a view cannot read an attached database")
     refused("CREATE MATERIALIZED VIEW v AS SELECT * FROM o.t", "cannot read an attached database")
-    equal(ask("d", "ATTACH 'other' AS o; CREATE TEMP VIEW v AS SELECT v FROM o.t WHERE id = 2; SELECT * FROM v"), "two\n")
+    equal(ask("ATTACH 'other' AS o; CREATE TEMP VIEW v AS SELECT v FROM o.t WHERE id = 2; SELECT * FROM v"), "two\n")
     refused("SELECT * FROM o.w", "a view of an attached database")
     refused("SELECT * FROM o.tt", 'table "o.tt" does not exist', "o.t")
     refused("SELECT * FROM o.z.t", 'schema "z" does not exist')
@@ -127,7 +102,7 @@ def test_names():
     run("d", "-c", "CREATE SCHEMA z")
     holds(run("d", "-c", "ATTACH 'other' AS z", status=1).stderr, "a schema has that name")
     refused("DETACH p", 'no attached database "p"')
-    equal(ask("d", "ATTACH 'other' AS o; ATTACH IF NOT EXISTS 'other' AS o; DETACH DATABASE IF EXISTS p; DETACH o; "
+    equal(ask("ATTACH 'other' AS o; ATTACH IF NOT EXISTS 'other' AS o; DETACH DATABASE IF EXISTS p; DETACH o; "
               "DETACH IF EXISTS o; ATTACH 'other' AS o; SELECT count(*) FROM o.t"), "2\n")
     for wrong, part in (("ATTACH 'nowhere' AS o", "nowhere"), ("ATTACH '.' AS o", "there is no database"),
                         ("ATTACH 'other' AS o (READ_WRITE)", "ATTACH for writing"), ("ATTACH 'other' AS o (TYPE sqlite)", "another kind"),
@@ -141,12 +116,12 @@ def test_names():
 def test_what_is_attached_is_shown():
     make()
     path = os.path.realpath("other")
-    equal(ask("d", "ATTACH 'other' AS o; SHOW DATABASES; PRAGMA database_list"), f"main\no\n0,main,\n2,o,{path}\n")
-    equal(ask("d", "ATTACH 'other' AS o; SELECT schema, name FROM pragma_table_list() WHERE schema <> 'main' ORDER BY 1, 2"),
+    equal(ask("ATTACH 'other' AS o; SHOW DATABASES; PRAGMA database_list"), f"main\no\n0,main,\n2,o,{path}\n")
+    equal(ask("ATTACH 'other' AS o; SELECT schema, name FROM pragma_table_list() WHERE schema <> 'main' ORDER BY 1, 2"),
           "o,Odd.name\no,big\no,t\no.s,t\n")
     holds(run("d", "-c", "ATTACH 'other' AS o; DESCRIBE o.t").stdout, "mood", "TEXT")
     # Its tables are none of this database's.
-    equal(ask("d", "ATTACH 'other' AS o; SELECT count(*) FROM information_schema.tables WHERE table_schema IN ('main', 'public')"), "2\n")
+    equal(ask("ATTACH 'other' AS o; SELECT count(*) FROM information_schema.tables WHERE table_schema IN ('main', 'public')"), "2\n")
     equal("o" in run("d", "-c", "ATTACH 'other' AS o", "-c", ".tables").stdout.split(), False)
 
 
@@ -211,7 +186,7 @@ def test_a_transaction_sees_one_state():
     equal(shell.ask("COMMIT; SELECT count(*) FROM o.t; SELECT count(*) FROM o.s.t"), "3\n2\n")
     equal(shell.ask("BEGIN; SELECT count(*) FROM o.t; ROLLBACK"), "3\n")
     shell.close()
-    equal(ask("d", "SELECT count(*) FROM t"), "4\n")
+    equal(ask("SELECT count(*) FROM t"), "4\n")
 
 
 def test_a_database_in_use_is_read():
@@ -236,24 +211,4 @@ def test_rank_0_reads_it_for_all():
     equal(ranks.stdout, "1000,500500\n1\n4\n4\n")
 
 
-def main():
-    tests = {name[5:]: test for name, test in globals().items() if name.startswith("test_")}
-    passed = failed = 0
-    for name in sys.argv[2:] or tests:
-        before = os.getcwd()
-        with tempfile.TemporaryDirectory(prefix="tessera-attach-") as directory:
-            os.chdir(directory)
-            try:
-                tests[name]()
-                passed += 1
-            except Exception:  # whatever it is, the other tests run
-                failed += 1
-                print(f"FAILED: {name}")
-                traceback.print_exc(file=sys.stdout)
-            finally:
-                os.chdir(before)
-    print(f"{passed} passed, {failed} failed")
-    sys.exit(1 if failed else 0)
-
-
-main()
+main(globals())

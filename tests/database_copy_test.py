@@ -12,11 +12,8 @@ import resource
 import shutil
 import signal
 import subprocess
-import sys
-import tempfile
-import traceback
 
-TESSERA = os.path.join(os.path.abspath(sys.argv[1]), "tessera")
+from command_tests import TESSERA, check, main, run
 
 SCHEMA = r"""
 CREATE TYPE mood AS ENUM ('sad', 'it''s ok', 'x,y');
@@ -70,19 +67,8 @@ QUERIES = ["SELECT * FROM a_child ORDER BY k", "SELECT * FROM z_child ORDER BY k
            "SELECT * FROM first_rows(2) ORDER BY i"]
 
 
-def check(condition, *what):
-    if not condition:
-        raise AssertionError(" ".join(str(w) for w in what))
-
-
 def start(*arguments):
     return subprocess.Popen([TESSERA, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def run(*arguments, status=0, **options):
-    done = subprocess.run([TESSERA, *arguments], capture_output=True, text=True, timeout=120, check=False, **options)
-    check(done.returncode == status, arguments, "ends with", done.returncode, done.stdout, done.stderr)
-    return done
 
 
 def answers(database):
@@ -250,24 +236,4 @@ def test_a_copy_that_fails_leaves_nothing():
     check(os.listdir(".") == ["d"], os.listdir("."))
 
 
-def main():
-    passed = failed = 0
-    for name, test in list(globals().items()):
-        if not name.startswith("test_") or (sys.argv[2:] and name not in sys.argv[2:]):
-            continue
-        work = tempfile.mkdtemp(prefix="tessera_copy_test.")
-        os.chdir(work)
-        try:
-            test()
-            passed += 1
-        except (AssertionError, subprocess.SubprocessError, OSError):
-            failed += 1
-            print(f"FAILED {name}: {traceback.format_exc()}", flush=True)
-        os.chdir("/")
-        shutil.rmtree(work, ignore_errors=True)
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+main(globals())

@@ -11,33 +11,8 @@ import os
 import shutil
 import sqlite3
 import subprocess
-import sys
-import tempfile
-import traceback
 
-TESSERA = os.path.join(os.path.abspath(sys.argv[1]), "tessera")
-
-
-def equal(actual, expected):
-    if actual != expected:
-        raise AssertionError(f"got {actual!r} instead of {expected!r}")
-
-
-def holds(text, *parts):
-    for part in parts:
-        if part not in text:
-            raise AssertionError(f"{part!r} is not in {text!r}")
-
-
-def run(*arguments, status=0, **options):
-    done = subprocess.run([TESSERA, *arguments], capture_output=True, text=True, timeout=120, check=False, **options)
-    if done.returncode != status:
-        raise AssertionError(f"{arguments} ends with {done.returncode}: {done.stdout} {done.stderr}")
-    return done
-
-
-def ask(sql, database="d"):
-    return run(database, "-noheader", "-c", sql).stdout
+from command_tests import TESSERA, ask, equal, holds, main, run
 
 
 def make():
@@ -145,24 +120,4 @@ def test_a_damaged_catalog_is_found():
     holds(out + err, "catalog")
 
 
-def main():
-    tests = {name[5:]: test for name, test in globals().items() if name.startswith("test_")}
-    passed = failed = 0
-    for name in sys.argv[2:] or tests:
-        before = os.getcwd()
-        with tempfile.TemporaryDirectory(prefix="tessera-integrity-") as directory:
-            os.chdir(directory)
-            try:
-                tests[name]()
-                passed += 1
-            except Exception:  # whatever it is, the other tests run
-                failed += 1
-                print(f"FAILED: {name}")
-                traceback.print_exc(file=sys.stdout)
-            finally:
-                os.chdir(before)
-    print(f"{passed} passed, {failed} failed")
-    sys.exit(1 if failed else 0)
-
-
-main()
+main(globals())

@@ -7,12 +7,8 @@ Ends with "N passed, N failed".
 """
 
 import os
-import subprocess
-import sys
-import tempfile
-import traceback
 
-TESSERA = os.path.join(os.path.abspath(sys.argv[1]), "tessera")
+from command_tests import ask, check, equal, main, run
 
 DUMP = r"""--
 -- PostgreSQL database dump
@@ -262,25 +258,6 @@ GRANT SELECT ON TABLE public.people TO reader;
 """
 
 
-def check(condition, *what):
-    if not condition:
-        raise AssertionError(" ".join(str(w) for w in what))
-
-
-def equal(actual, expected):
-    check(actual == expected, "got", repr(actual), "instead of", repr(expected))
-
-
-def run(*arguments, status=0, **options):
-    done = subprocess.run([TESSERA, *arguments], capture_output=True, text=True, timeout=120, check=False, **options)
-    check(done.returncode == status, arguments, "ends with", done.returncode, done.stdout, done.stderr)
-    return done
-
-
-def ask(sql):
-    return run("d", "-noheader", "-c", sql).stdout
-
-
 def check_loaded():
     equal(ask("SELECT id, name, born, balance, active, state FROM people ORDER BY id"),
           "1,Ada,1815-12-10,100.50,true,happy\n2,Bob,,0.00,false,sad\n7,Eve,2000-02-29,20.25,true,\n")
@@ -332,27 +309,4 @@ def test_what_is_exported_of_it_is_the_same():
     check_loaded()
 
 
-def main():
-    wanted = sys.argv[2:]
-    tests = [(name, test) for name, test in sorted(globals().items()) if name.startswith("test_") and callable(test)]
-    passed = failed = 0
-    for name, test in tests:
-        if wanted and name not in wanted:
-            continue
-        with tempfile.TemporaryDirectory() as directory:
-            before = os.getcwd()
-            os.chdir(directory)
-            try:
-                test()
-                passed += 1
-            except Exception:  # whatever it is, the other tests run
-                failed += 1
-                print(f"FAILED: {name}")
-                traceback.print_exc(file=sys.stdout)
-            finally:
-                os.chdir(before)
-    print(f"{passed} passed, {failed} failed")
-    sys.exit(1 if failed else 0)
-
-
-main()
+main(globals())

@@ -10,27 +10,8 @@ import os
 import signal
 import sqlite3
 import subprocess
-import sys
-import tempfile
-import traceback
 
-TESSERA = os.path.join(os.path.abspath(sys.argv[1]), "tessera")
-
-
-def equal(actual, expected):
-    if actual != expected:
-        raise AssertionError(f"got {actual!r} instead of {expected!r}")
-
-
-def run(*arguments, status=0, **options):
-    done = subprocess.run([TESSERA, *arguments], capture_output=True, text=True, timeout=120, check=False, **options)
-    if done.returncode != status:
-        raise AssertionError(f"{arguments} ends with {done.returncode}: {done.stdout} {done.stderr}")
-    return done
-
-
-def ask(sql, **options):
-    return run("d", "-noheader", "-c", sql, **options).stdout
+from command_tests import TESSERA, ask, equal, main, run
 
 
 def start(script):
@@ -122,27 +103,4 @@ def test_only_what_is_new_raises_the_version():
         equal(run(database, "-noheader", "-c", "SELECT count(*) FROM t").stdout, "0\n")
 
 
-def main():
-    wanted = sys.argv[2:]
-    tests = [(name, test) for name, test in sorted(globals().items()) if name.startswith("test_") and callable(test)]
-    passed = failed = 0
-    for name, test in tests:
-        if wanted and name not in wanted:
-            continue
-        with tempfile.TemporaryDirectory() as directory:
-            before = os.getcwd()
-            os.chdir(directory)
-            try:
-                test()
-                passed += 1
-            except Exception:  # whatever it is, the other tests run
-                failed += 1
-                print(f"FAILED: {name}")
-                traceback.print_exc(file=sys.stdout)
-            finally:
-                os.chdir(before)
-    print(f"{passed} passed, {failed} failed")
-    sys.exit(1 if failed else 0)
-
-
-main()
+main(globals())
