@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/interrupt.h"
+#include "base/text_head.h"
 
 namespace tessera::vm {
 namespace {
@@ -20,12 +21,8 @@ bool IsShared(const ThreadPool* threads, size_t texts) {
   return Workers(threads) > 1 && texts >= std::max(kLeastShared / Workers(threads), kMostBuckets * kSampled);
 }
 
-/// Eight bytes of a string from `depth` on as a big-endian number, filled up with zeros.
-uint64_t HeadAt(std::string_view s, size_t depth) {
-  uint64_t head = 0;
-  for (size_t i = depth; i < depth + 8; ++i) head = head << 8 | (i < s.size() ? static_cast<uint8_t>(s[i]) : 0);
-  return head;
-}
+/// The head of what a string has from `depth` on.
+uint64_t HeadAt(std::string_view s, size_t depth) { return TextHead(s.substr(std::min(depth, s.size()))); }
 
 size_t CommonPrefix(std::string_view a, std::string_view b, size_t most) {
   most = std::min({most, a.size(), b.size()});
