@@ -180,6 +180,9 @@ class TileMachine {
   template <class T>
   Source<T> Fetch(int32_t packed, int scratch);
   Source<int64_t> FetchSlot(int slot, int scratch);
+  /// Asks for the identifiers of texts_, one for each of asked_, and calls f(asked, identifier).
+  template <class F>
+  void InternAsked(F f);
   /// The identifiers of live rows' entries of a slot with a lazy map. `entry_of`: of a row; nothing for a NULL.
   template <class EntryOf>
   void AskMap(int slot, int64_t* out, EntryOf entry_of);
@@ -417,8 +420,8 @@ class TileMachine {
   std::map<int, std::unique_ptr<EntryMachine>> computed_;  ///< by slot
   // Rows whose texts get identifiers together, and those.
   struct Asked {
-    int row;
-    uint64_t entry;
+    size_t row;
+    uint64_t entry = 0;  ///< of a lazy map
   };
   std::vector<Asked> asked_;
   std::vector<std::string_view> texts_;

@@ -100,9 +100,8 @@ void TileMachine::CompareTexts(const Source<int64_t>& s) {
   const std::string_view one = s.one ? Text(s.values[0]) : std::string_view();
   Keep([&](int i) {
     if (mask_[i] == 0 || (a_may_be_null_ && a_null_[i] != 0) || (s.nulls != nullptr && s.nulls[i] != 0)) return false;
-    if (s.one) return (Text(a_[i]) == one) == kEqual;
-    const int64_t a = a_[i], b = s.values[i];
-    return (a == b || (std::max(a, b) >= kFirstMade && Text(a) == Text(b))) == kEqual;
+    const int64_t a = a_[i], b = s.values[s.one ? 0 : i];
+    return (a == b || (std::max(a, b) >= kFirstMade && Text(a) == (s.one ? one : Text(b)))) == kEqual;
   });
 }
 

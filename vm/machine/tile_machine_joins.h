@@ -271,8 +271,8 @@ void TileMachine::AppendLiveRegisters(RowSet* rows, size_t columns) {
 
 /// Gives identifiers to the texts of a column that have none yet, from row `first` on.
 void TileMachine::SettleTexts(size_t first, RowColumn* column) {
-  std::vector<std::string_view> texts;
-  std::vector<size_t> rows;
+  asked_.clear();
+  texts_.clear();
   for (size_t i = first; i < column->low.size(); ++i) {
     if (column->low[i] < kFirstMade) continue;
     // (What a NULL has in the place of a value may stand for nothing.)
@@ -280,13 +280,10 @@ void TileMachine::SettleTexts(size_t first, RowColumn* column) {
       column->low[i] = 0;
       continue;
     }
-    texts.push_back(TextHere(column->low[i]));
-    rows.push_back(i);
+    asked_.push_back({.row = i});
+    texts_.push_back(TextHere(column->low[i]));
   }
-  if (texts.empty()) return;
-  std::vector<int64_t> ids(texts.size());
-  strings_->Intern(texts, ids.data());
-  for (size_t k = 0; k < rows.size(); ++k) column->low[rows[k]] = ids[k];
+  InternAsked([&](const Asked& asked, int64_t id) { column->low[asked.row] = id; });
 }
 
 template <class M>

@@ -20,6 +20,14 @@ void TileMachine::DecodeSlot(const uint8_t* stream, int64_t* out, Convert conver
   ForLive([&](int i) { out[i] = convert(static_cast<uint64_t>(codes[i])); });
 }
 
+template <class F>
+void TileMachine::InternAsked(F f) {
+  if (asked_.empty()) return;
+  ids_.resize(asked_.size());
+  strings_->Intern(texts_, ids_.data());
+  for (size_t k = 0; k < asked_.size(); ++k) f(asked_[k], ids_[k]);
+}
+
 template <class EntryOf>
 void TileMachine::AskMap(int slot, int64_t* out, EntryOf entry_of) {
   const SlotEncoding& b = tablet_->slots[static_cast<size_t>(slot)];
@@ -32,16 +40,13 @@ void TileMachine::AskMap(int slot, int64_t* out, EntryOf entry_of) {
     const std::optional<uint64_t> entry = entry_of(i);
     out[i] = entry ? known(*entry).load(std::memory_order_relaxed) - 1 : 0;
     if (out[i] >= 0) return;
-    asked_.push_back({i, *entry});
+    asked_.push_back({static_cast<size_t>(i), *entry});
     texts_.push_back(chunk.Entry(static_cast<uint32_t>(*entry)));
   });
-  if (asked_.empty()) return;
-  ids_.resize(asked_.size());
-  strings_->Intern(texts_, ids_.data());
-  for (size_t k = 0; k < asked_.size(); ++k) {
-    out[asked_[k].row] = ids_[k];
-    known(asked_[k].entry).store(ids_[k] + 1, std::memory_order_relaxed);
-  }
+  InternAsked([&](const Asked& asked, int64_t id) {
+    out[asked.row] = id;
+    known(asked.entry).store(id + 1, std::memory_order_relaxed);
+  });
 }
 
 /// What stands for the text of a row, of which the next ones follow: kMapRow, kEntries or kLate.
