@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "base/lower_case.h"
 #include "base/version.h"
 #include "server/connection.h"
 #include "session/activity.h"
@@ -18,12 +19,6 @@ void WriteChallenge(Challenge challenge, std::string_view data, MessageWriter* o
   out->Int32(static_cast<int32_t>(challenge));
   out->Bytes(data);
   out->End();
-}
-
-std::string LowerCase(std::string_view text) {
-  std::string out(text);
-  std::ranges::transform(out, out.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return out;
 }
 
 bool IsSettingName(std::string_view name) {

@@ -3,8 +3,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cctype>
 #include <cerrno>
 #include <chrono>
 #include <cmath>
@@ -12,6 +10,7 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 
+#include "base/lower_case.h"
 #include "compiler/parse/sql_scanner.h"
 
 namespace tessera::server {
@@ -46,9 +45,7 @@ std::string WithoutPasswords(std::string_view sql) {
     const bool hides = after_word && token.kind == Token::Kind::kQuoted;
     out += hides ? std::string_view("***") : text;
     if (token.kind != Token::Kind::kSpace && text != "=") {
-      after_word = token.kind == Token::Kind::kWord &&
-                   std::ranges::equal(text, std::string_view("password"), {},
-                                      [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+      after_word = token.kind == Token::Kind::kWord && LowerCase(text) == "password";
     }
     at = token.end;
   }

@@ -9,9 +9,9 @@
 #include <set>
 
 #include "base/interruptible_io.h"
+#include "base/lower_case.h"
 #include "compiler/parse/script.h"
 #include "compiler/parse/sql_scanner.h"
-#include "compiler/parse/statement_option.h"
 #include "compiler/query/schema_text.h"
 #include "session/integrity_check.h"
 #include "session/no_result.h"

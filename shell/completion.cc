@@ -7,6 +7,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/lower_case.h"
 #include "compiler/parse/sql_scanner.h"
 #include "compiler/query/schema_text.h"
 #include "compiler/query/type_rules.h"
@@ -101,12 +102,6 @@ constexpr std::string_view kOfFiles[] = {".backup", ".cd", ".import", ".once", "
 constexpr std::string_view kOfTables[] = {".describe", ".dump", ".import", ".indexes", ".schema", ".tables",
                                           "\\d",       "\\d+",  "\\di",    "\\dt",     "\\dv"};
 
-std::string Lower(std::string_view text) {
-  std::string out(text);
-  std::ranges::transform(out, out.begin(), [](unsigned char c) { return std::tolower(c); });
-  return out;
-}
-
 bool Contains(const auto& words, std::string_view word) { return std::ranges::find(words, word) != std::end(words); }
 
 bool IsOfWord(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || (c & 0x80) != 0; }
@@ -114,15 +109,16 @@ bool IsOfWord(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 
 /// Collects the candidates that begin with what is typed, in any case.
 class Offer {
  public:
-  explicit Offer(std::string_view typed) : typed_(Lower(typed)) {}
+  explicit Offer(std::string_view typed) : typed_(LowerCase(typed)) {}
 
   void Add(std::string_view candidate) {
-    if (Lower(candidate).starts_with(typed_)) found_.candidates.emplace_back(candidate);
+    if (LowerCase(candidate).starts_with(typed_)) found_.candidates.emplace_back(candidate);
   }
   /// A name of SQL, in quotes if it needs them.
   void AddName(std::string_view name) {
     const std::string quoted = QuotedName(name);
-    if (Lower(name).starts_with(typed_) || Lower(quoted).starts_with(typed_)) found_.candidates.push_back(quoted);
+    if (LowerCase(name).starts_with(typed_) || LowerCase(quoted).starts_with(typed_))
+      found_.candidates.push_back(quoted);
   }
   /// `after`: what follows, if it is the only one.
   Completion Take(size_t begin, std::string_view after = " ") {
@@ -180,10 +176,10 @@ std::multimap<std::string, std::string> ColumnsByTable(const Snapshot* snapshot)
   if (snapshot == nullptr) return columns;
   for (const auto& table : snapshot->tables) {
     for (const ColumnSchema& column : table->schema.columns)
-      columns.emplace(Lower(BaseName(table->schema.name)), column.name);
+      columns.emplace(LowerCase(BaseName(table->schema.name)), column.name);
   }
   for (const auto& view : snapshot->views) {
-    for (const ViewColumn& column : view->columns) columns.emplace(Lower(BaseName(view->name)), column.name);
+    for (const ViewColumn& column : view->columns) columns.emplace(LowerCase(BaseName(view->name)), column.name);
   }
   return columns;
 }
@@ -208,7 +204,7 @@ Context Look(std::string_view text, const std::multimap<std::string, std::string
       return context;
     }
     if (t.kind == Token::Kind::kSpace) continue;
-    const std::string word = Lower(text.substr(t.begin, t.end - t.begin));
+    const std::string word = LowerCase(text.substr(t.begin, t.end - t.begin));
     if (word == ";") {
       context = {};
       continue;
@@ -257,7 +253,7 @@ Completion CompleteCommand(const CompletionNames& names, std::string_view line) 
 
 void OfferKeywords(std::string_view typed, Offer* offer) {
   const bool lower = !typed.empty() && std::islower(static_cast<unsigned char>(typed[0])) != 0;
-  for (const std::string_view keyword : kKeywords) offer->Add(lower ? Lower(keyword) : std::string(keyword));
+  for (const std::string_view keyword : kKeywords) offer->Add(lower ? LowerCase(keyword) : std::string(keyword));
 }
 
 }  // namespace
@@ -282,7 +278,7 @@ Completion Complete(const CompletionNames& names, std::string_view before, std::
     for (auto [column, end] = columns.equal_range(table); column != end; ++column) offer.AddName(column->second);
     if (names.snapshot != nullptr) {
       for (const auto& of_schema : names.snapshot->tables) {
-        if (Lower(SchemaOfName(of_schema->schema.name)) == context.qualifier)
+        if (LowerCase(SchemaOfName(of_schema->schema.name)) == context.qualifier)
           offer.AddName(BaseName(of_schema->schema.name));
       }
     }

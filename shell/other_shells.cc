@@ -1,7 +1,8 @@
 #include "shell/other_shells.h"
 
 #include <algorithm>
-#include <cctype>
+
+#include "base/lower_case.h"
 
 namespace tessera {
 namespace {
@@ -84,11 +85,7 @@ std::string_view Trimmed(std::string_view text, std::string_view blanks) {
                                          : text.substr(begin, text.find_last_not_of(blanks) - begin + 1);
 }
 
-std::string LowerWord(std::string_view line) {
-  std::string word(Trimmed(line, " \t\r\n;"));
-  std::ranges::transform(word, word.begin(), [](unsigned char c) { return std::tolower(c); });
-  return word;
-}
+std::string LowerWord(std::string_view line) { return LowerCase(Trimmed(line, " \t\r\n;")); }
 
 const BackslashCommand* Find(std::string_view name) {
   const auto* const at = std::ranges::find(kCommands, name, [](const BackslashCommand& c) { return c.name; });

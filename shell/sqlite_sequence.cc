@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <cctype>
 #include <vector>
 
+#include "base/lower_case.h"
 #include "compiler/parse/sql_scanner.h"
 #include "compiler/query/schema_text.h"
 #include "tablet/catalog/qualified_name.h"
@@ -17,9 +17,8 @@ std::vector<std::string> TokensOf(std::string_view sql) {
   std::vector<std::string> tokens;
   for (Token t = NextToken(sql, 0); t.kind != Token::Kind::kEnd; t = NextToken(sql, t.end)) {
     if (t.kind == Token::Kind::kSpace) continue;
-    std::string& text = tokens.emplace_back(sql.substr(t.begin, t.end - t.begin));
-    if (t.kind != Token::Kind::kWord) continue;
-    for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    const std::string_view text = sql.substr(t.begin, t.end - t.begin);
+    tokens.push_back(t.kind == Token::Kind::kWord ? LowerCase(text) : std::string(text));
   }
   return tokens;
 }

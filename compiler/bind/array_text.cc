@@ -1,6 +1,6 @@
 #include "compiler/bind/array_text.h"
 
-#include "compiler/parse/statement_option.h"
+#include "base/lower_case.h"
 
 namespace tessera {
 

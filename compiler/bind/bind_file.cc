@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/lower_case.h"
 #include "compiler/bind/expression_binder.h"
 #include "compiler/bind/from_binder.h"
 #include "compiler/parse/parser.h"
-#include "compiler/parse/statement_option.h"
 #include "compiler/query/dependencies.h"
 #include "compiler/query/nearest_name.h"
 #include "tablet/file_tables.h"

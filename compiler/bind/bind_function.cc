@@ -5,12 +5,12 @@
 #include <string>
 #include <utility>
 
+#include "base/lower_case.h"
 #include "compiler/bind/array_binder.h"
 #include "compiler/bind/calls/composed_function.h"
 #include "compiler/bind/expression_binder.h"
 #include "compiler/bind/from_binder.h"
 #include "compiler/bind/macro_call.h"
-#include "compiler/parse/statement_option.h"
 #include "compiler/query/correlation.h"
 #include "compiler/query/dependencies.h"
 #include "compiler/query/fold.h"

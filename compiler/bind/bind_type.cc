@@ -2,12 +2,12 @@
 #include <span>
 #include <string>
 
+#include "base/lower_case.h"
 #include "compiler/bind/array_text.h"
 #include "compiler/bind/catalog_tables.h"
 #include "compiler/bind/expression_binder.h"
 #include "compiler/bind/relation_name.h"
 #include "compiler/bind/table_binder.h"
-#include "compiler/parse/statement_option.h"
 #include "compiler/query/dependencies.h"
 #include "compiler/query/fold.h"
 #include "compiler/query/nearest_name.h"

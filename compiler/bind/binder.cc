@@ -32,7 +32,6 @@
 #include "compiler/parse/parser.h"
 #include "compiler/parse/sql_scanner.h"
 #include "compiler/parse/statement_notice.h"
-#include "compiler/parse/statement_option.h"
 #include "compiler/parse/unsupported_statement.h"
 #include "compiler/query/dependencies.h"
 #include "compiler/query/fold.h"

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/lower_case.h"
 #include "compiler/bind/bind_view.h"
 #include "compiler/bind/copy_columnar.h"
 #include "compiler/bind/expression_binder.h"

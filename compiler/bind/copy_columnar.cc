@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/lower_case.h"
 #include "compiler/bind/query_binder.h"
 #include "compiler/bind/row_rules.h"
 #include "compiler/bind/table_binder.h"

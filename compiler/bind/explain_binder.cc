@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/lower_case.h"
 #include "compiler/parse/statement_option.h"
 
 namespace tessera {

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "base/lower_case.h"
 #include "compiler/bind/catalog_tables.h"
-#include "compiler/parse/statement_option.h"
 #include "compiler/query/schema_text.h"
 
 namespace tessera {

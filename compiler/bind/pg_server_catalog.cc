@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/lower_case.h"
 #include "compiler/bind/catalog_tables.h"
-#include "compiler/parse/statement_option.h"
 #include "compiler/query/schema_text.h"
 
 namespace tessera {

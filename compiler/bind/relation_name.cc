@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/lower_case.h"
 #include "compiler/bind/catalog_tables.h"
-#include "compiler/parse/statement_option.h"
 #include "compiler/query/nearest_name.h"
 #include "compiler/query/schema_text.h"
 #include "tablet/catalog/qualified_name.h"

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/lower_case.h"
 #include "compiler/parse/sql_scanner.h"
-#include "compiler/parse/statement_option.h"
 
 namespace tessera {
 namespace {

@@ -3,9 +3,9 @@
 #include <iterator>
 #include <optional>
 
+#include "base/lower_case.h"
 #include "compiler/parse/dialect_reader.h"
 #include "compiler/parse/sql_scanner.h"
-#include "compiler/parse/statement_option.h"
 #include "compiler/parse/unsupported_statement.h"
 
 namespace tessera {

@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/lower_case.h"
 #include "compiler/parse/dialect_reader.h"
-#include "compiler/parse/statement_option.h"
 
 namespace tessera {
 namespace {

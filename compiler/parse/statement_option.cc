@@ -1,14 +1,8 @@
 #include "compiler/parse/statement_option.h"
 
-namespace tessera {
+#include "base/lower_case.h"
 
-std::string LowerCase(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
-  }
-  return out;
-}
+namespace tessera {
 
 std::string OptionText(const ParseNode& option) {
   const ParseNode* arg = option.Get(Field::k_arg);

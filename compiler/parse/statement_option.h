@@ -4,7 +4,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 
 #include "base/status.h"
 #include "compiler/parse/parse_tree.h"
@@ -15,8 +14,5 @@ namespace tessera {
 std::string OptionText(const ParseNode& option);
 /// A DefElem as a boolean: no argument means true. Errors: kSql "... requires a Boolean value".
 Result<bool> BooleanOption(const ParseNode& option);
-
-/// ASCII letters in lower case, as names of options and of units are compared.
-std::string LowerCase(std::string_view text);
 
 }  // namespace tessera

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/lower_case.h"
 #include "tablet/values/null_column.h"
 #include "tablet/values/utf8.h"
 #include "tablet/values/value_parser.h"
@@ -172,8 +173,7 @@ Result<DescribedColumnar> DescribeColumnar(const ColumnarSource& source) {
   out.rows = shape.rows;
   std::set<std::string> taken;
   for (const ColumnarField& field : shape.fields) {
-    std::string name;
-    for (const char c : field.name) name.push_back(LowerCase(c));
+    std::string name = LowerCase(field.name);
     if (name.empty()) name = "column" + std::to_string(out.schema.columns.size());
     if (CheckText(name, SqlType::Text()) != ParseError::kNone)
       return SqlError(QuoteForMessage(source.name) + ": the name of a column is no text: " + QuoteForMessage(name));

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/lower_case.h"
 #include "tablet/csv/csv_file.h"
 #include "tablet/csv/csv_parser.h"
 #include "tablet/values/utf8.h"

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/lower_case.h"
 #include "tablet/csv/csv_file.h"
 #include "tablet/csv/file_signature.h"
 #include "tablet/csv/value_kinds.h"
@@ -275,7 +276,7 @@ std::vector<std::string> NamesOf(const std::vector<Splitter::Field>* header, siz
     if (spec.names && c < spec.names->size()) {
       name = (*spec.names)[c];
     } else if (header != nullptr && c < header->size()) {
-      for (const char letter : TrimBlanks((*header)[c].value)) name.push_back(LowerCase(letter));
+      name = LowerCase(TrimBlanks((*header)[c].value));
     }
     if (name.empty()) name = NumberedName(c, count);
     std::string unique = name;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/lower_case.h"
 #include "tablet/values/value_parser.h"
 
 namespace tessera {

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "base/lower_case.h"
 #include "tablet/values/value_parser.h"
 
 namespace tessera {
@@ -58,8 +59,7 @@ ValueKinds MomentKinds(std::string_view text) {
 
 bool IsTruth(std::string_view text) {
   if (text.size() != 1 && text.size() != 4 && text.size() != 5) return false;
-  std::string lower;
-  for (const char c : text) lower.push_back(LowerCase(c));
+  const std::string lower = LowerCase(text);
   return lower == "true" || lower == "false" || lower == "t" || lower == "f";
 }
 

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/lower_case.h"
 #include "tablet/csv/csv_file.h"
 #include "tablet/csv/value_kinds.h"
 #include "tablet/json/json_line.h"
@@ -245,8 +246,7 @@ Result<SniffedJson> SniffJsonLines(const std::string& path, const std::string& n
   if (members.empty()) members.push_back({"json"});
   std::set<std::string> taken;
   for (const Member& member : members) {
-    std::string lower;
-    for (const char c : member.key) lower.push_back(LowerCase(c));
+    std::string lower = LowerCase(member.key);
     if (lower.empty()) lower = "column";
     std::string unique = lower;
     for (int n = 1; !taken.insert(unique).second; ++n) unique = lower + "_" + std::to_string(n);

@@ -1,5 +1,6 @@
 #include "tablet/load/file_spec.h"
 
+#include "base/lower_case.h"
 #include "tablet/values/value_parser.h"
 
 namespace tessera {
@@ -23,8 +24,7 @@ FileFormat FormatOfName(std::string_view name) {
   }
   const size_t point = name.rfind('.');
   if (point == std::string_view::npos) return FileFormat::kFromName;
-  std::string ending;
-  for (const char c : name.substr(point + 1)) ending.push_back(LowerCase(c));
+  const std::string ending = LowerCase(name.substr(point + 1));
   if (ending == "csv" || ending == "tsv" || ending == "tbl") return FileFormat::kCsv;
   if (ending == "jsonl" || ending == "ndjson" || ending == "json") return FileFormat::kJson;
   if (ending == "parquet") return FileFormat::kParquet;

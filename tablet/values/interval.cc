@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "base/lower_case.h"
 #include "tablet/values/value_parser.h"
 
 namespace tessera {
@@ -172,11 +173,6 @@ Result<Interval> ParseInterval(std::string_view text, std::string_view unit) {
   const std::string_view whole = text;
   long double months = 0, days = 0, micros = 0;
   bool ago = false, any = false;
-  const auto lower = [](std::string_view s) {
-    std::string out(s);
-    for (char& c : out) c = LowerCase(c);
-    return out;
-  };
   const auto word = [&] {
     text = TrimBlanks(text);
     size_t end = 0;
@@ -189,7 +185,7 @@ Result<Interval> ParseInterval(std::string_view text, std::string_view unit) {
   if (w == "@") w = word();
   while (!w.empty()) {
     // A number and its unit, with or without blanks between them: "3 months", "3months", "12:30", "-1 day".
-    if (any && lower(w) == "ago") {
+    if (any && LowerCase(w) == "ago") {
       ago = true;
       if (!word().empty()) return bad;
       break;
@@ -199,7 +195,7 @@ Result<Interval> ParseInterval(std::string_view text, std::string_view unit) {
     size_t digits = 0;
     while (digits < w.size() && IsClockDigit(w[digits])) ++digits;
     const std::string_view number = w.substr(0, digits);
-    std::string name = lower(w.substr(digits));
+    std::string name = LowerCase(w.substr(digits));
     if (number.empty()) return bad;
     const int sign = negative ? -1 : 1;
     double year = 0, month = 0;
@@ -222,14 +218,14 @@ Result<Interval> ParseInterval(std::string_view text, std::string_view unit) {
     v *= sign;
     if (name.empty() && !w.empty()) {
       const char first = LowerCase(w[0]);
-      if (first >= 'a' && first <= 'z' && lower(w) != "ago") {
-        name = lower(w);
+      if (first >= 'a' && first <= 'z' && LowerCase(w) != "ago") {
+        name = LowerCase(w);
         w = word();
       } else if (unit.empty() && w.find(':') != std::string_view::npos) {
         name = "day";  // 1 12:30
       }
     }
-    if (name.empty()) name = unit.empty() ? "second" : lower(unit);
+    if (name.empty()) name = unit.empty() ? "second" : LowerCase(unit);
     const Unit* found = nullptr;
     for (const Unit& u : kUnits) {
       if (name == u.name ||

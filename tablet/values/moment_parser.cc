@@ -4,6 +4,7 @@
 #include <chrono>
 #include <string>
 
+#include "base/lower_case.h"
 #include "tablet/values/value_parser.h"
 
 namespace tessera {
@@ -210,8 +211,7 @@ class MomentText {
     // (2024-02-03-05 is no date with a time zone.)
     if (word[0] == '+' || (word[0] == '-' && (apart || has_time_))) return ReadOffset(word);
     if (!IsLetter(word[0])) return false;
-    std::string name(word);
-    for (char& c : name) c = LowerCase(c);
+    const std::string name = LowerCase(word);
     if (name == "am" || name == "pm") {
       const bool first = half_ == 0 && has_time_;
       half_ = name[0];

@@ -14,6 +14,7 @@
 #include <mutex>
 #include <optional>
 
+#include "base/lower_case.h"
 #include "tablet/values/value_parser.h"
 
 namespace tessera {
@@ -272,8 +273,7 @@ Result<TimeZone> ReadZone(std::string_view name) {
 Result<const TimeZone*> FindTimeZone(std::string_view name) {
   static std::mutex mutex;
   static std::map<std::string, std::unique_ptr<const TimeZone>> zones;
-  std::string key(name);
-  for (char& c : key) c = LowerCase(c);
+  const std::string key = LowerCase(name);
   const std::lock_guard lock(mutex);
   if (const auto found = zones.find(key); found != zones.end()) return found->second.get();
   TimeZone zone("UTC");

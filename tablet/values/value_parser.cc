@@ -9,6 +9,7 @@
 #include <limits>
 #include <string>
 
+#include "base/lower_case.h"
 #include "tablet/values/enum_type.h"
 #include "tablet/values/utf8.h"
 
@@ -63,11 +64,7 @@ ParseError ParseFloat(std::string_view text, Float* out) {
   return ParseError::kNone;
 }
 
-std::string LowerCaseName(const SqlType& type) {
-  std::string name = type.ToString();
-  for (char& c : name) c = LowerCase(c);
-  return name;
-}
+std::string LowerCaseName(const SqlType& type) { return LowerCase(type.ToString()); }
 
 }  // namespace
 

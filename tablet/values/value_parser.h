@@ -36,8 +36,6 @@ inline std::string_view TrimBlanks(std::string_view text) {
   return text;
 }
 
-inline char LowerCase(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
 /// Integers of 19 digits and more, where 64 bits can overflow.
 ParseError ParseLongInteger(std::string_view digits, bool negative, int64_t least, int64_t greatest, int64_t* out);
 

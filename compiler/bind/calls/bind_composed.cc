@@ -3,12 +3,12 @@
 #include <chrono>
 #include <string>
 
+#include "base/lower_case.h"
 #include "base/user_name.h"
 #include "base/version.h"
 #include "compiler/bind/catalog_tables.h"
 #include "compiler/bind/expression_binder.h"
 #include "compiler/bind/macro_call.h"
-#include "compiler/parse/statement_option.h"
 #include "compiler/query/activity_source.h"
 #include "compiler/query/dependencies.h"
 #include "compiler/query/random_calls.h"

@@ -6,8 +6,8 @@
 #include <array>
 #include <string>
 
+#include "base/lower_case.h"
 #include "compiler/bind/expression_binder.h"
-#include "compiler/parse/statement_option.h"
 #include "compiler/query/nearest_name.h"
 #include "vm/meaning/meaning.h"
 

@@ -2,7 +2,6 @@
 #include <string>
 
 #include "compiler/bind/expression_binder.h"
-#include "compiler/parse/statement_option.h"
 #include "compiler/query/fold.h"
 #include "compiler/query/type_rules.h"
 #include "tablet/values/interval.h"

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "compiler/bind/expression_binder.h"
-#include "compiler/parse/statement_option.h"
 #include "vm/meaning/meaning.h"
 
 namespace tessera {
