@@ -1,25 +1,17 @@
 #include "session/activity.h"
 
-#include <chrono>
 #include <utility>
 
+#include "base/clock.h"
+
 namespace tessera {
-namespace {
-
-int64_t Now() {
-  using namespace std::chrono;
-  return duration_cast<microseconds>(system_clock::now().time_since_epoch()).count();
-}
-
-}  // namespace
-
 SessionActivity::SessionActivity(std::shared_ptr<Activity> all, SessionReport report, bool rules_others)
     : all_(std::move(all)),
       pid_(report.pid),
       user_(report.user),
       rules_others_(rules_others),
       report_(std::move(report)) {
-  report_.since = report_.changed = Now();
+  report_.since = report_.changed = MicrosecondsNow();
   const std::lock_guard lock(all_->mutex_);
   all_->sessions_[pid_] = this;
 }
@@ -45,7 +37,7 @@ void SessionActivity::SetApplication(std::string_view name) {
 }
 
 void SessionActivity::Begin(std::string_view query) {
-  const int64_t now = Now();
+  const int64_t now = MicrosecondsNow();
   const std::lock_guard lock(mutex_);
   if (!query.empty()) report_.query = query;
   report_.query_since = report_.changed = now;
@@ -56,7 +48,7 @@ void SessionActivity::Begin(std::string_view query) {
 }
 
 void SessionActivity::End(bool in_transaction, bool has_failed) {
-  const int64_t now = Now();
+  const int64_t now = MicrosecondsNow();
   const std::lock_guard lock(mutex_);
   report_.changed = now;
   report_.runs = false;

@@ -2,7 +2,7 @@
 //
 // A session reports to its SessionActivity; Activity, which the engine holds, knows all of them.
 //
-// Start at: Activity::Add, SessionActivity::Begin. Any thread.
+// Start at: SessionActivity::Begin, Activity::Sessions. Any thread.
 #pragma once
 
 #include <atomic>

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "base/clock.h"
 #include "compiler/bind/catalog_query.h"
 #include "compiler/bind/catalog_tables.h"
 #include "compiler/bind/expression_binder.h"

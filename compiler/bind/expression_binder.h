@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/status.h"
 #include "compiler/parse/dialect.h"
 #include "compiler/parse/parse_tree.h"
@@ -97,9 +98,6 @@ enum class DateUnit : uint8_t {
   kCentury,
   kMillennium,
 };
-
-/// Microseconds from 1970-01-01 to now, in UTC: the TIMESTAMP of now().
-int64_t MicrosecondsNow();
 
 /// GROUPING SETS, ROLLUP and CUBE of a block while it is bound, see grouping_sets.h.
 struct GroupingSets {

@@ -7,6 +7,7 @@
 #include <random>
 #include <utility>
 
+#include "base/clock.h"
 #include "compiler/bind/expression_binder.h"
 #include "compiler/bind/sequence_binder.h"
 #include "compiler/parse/parser.h"

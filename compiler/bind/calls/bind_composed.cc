@@ -1,6 +1,5 @@
 // Binding calls that are made of other functions: what SQL has names for and the machine needs no opcodes for.
 #include <algorithm>
-#include <chrono>
 #include <string>
 
 #include "base/lower_case.h"
@@ -45,11 +44,6 @@ std::string LabelList(const EnumType& type) {
 }
 
 }  // namespace
-
-int64_t MicrosecondsNow() {
-  using namespace std::chrono;
-  return duration_cast<microseconds>(system_clock::now().time_since_epoch()).count();
-}
 
 /// encode(bytes, form) and decode(text, form). Without a value: the first argument has another type.
 Result<ExprPtr> ExpressionBinder::BindByteForm(std::string_view name, std::vector<ExprPtr>* args, int position) {
