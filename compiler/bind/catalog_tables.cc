@@ -1,6 +1,7 @@
 #include "compiler/bind/catalog_tables.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <functional>
 #include <utility>
@@ -31,6 +32,10 @@ void ReadType(const std::string& text, CatalogColumnOf* column) {
     column->precision = first;
     column->scale = second;
   }
+}
+
+std::array<const std::vector<CatalogTable>*, 5> AllCatalogs() {
+  return {&InformationSchema(), &PgCatalog(), &PgServerCatalog(), &DuckdbCatalog(), &ActivityCatalog()};
 }
 
 }  // namespace
@@ -183,8 +188,7 @@ std::vector<CatalogConstraint> CatalogConstraintsOf(const Snapshot& snapshot) {
 }
 
 const CatalogTable* FindCatalogTable(std::string_view schema, std::string_view name) {
-  for (const auto* tables :
-       {&InformationSchema(), &PgCatalog(), &PgServerCatalog(), &DuckdbCatalog(), &ActivityCatalog()}) {
+  for (const auto* tables : AllCatalogs()) {
     for (const CatalogTable& table : *tables) {
       const bool is_in =
           schema.empty() ? std::string_view(table.schema) != "information_schema" : schema == table.schema;
@@ -196,8 +200,7 @@ const CatalogTable* FindCatalogTable(std::string_view schema, std::string_view n
 
 std::string NamesOfCatalogTables(std::string_view schema) {
   std::string names;
-  for (const auto* tables :
-       {&InformationSchema(), &PgCatalog(), &PgServerCatalog(), &DuckdbCatalog(), &ActivityCatalog()}) {
+  for (const auto* tables : AllCatalogs()) {
     for (const CatalogTable& table : *tables) {
       if (schema == table.schema) names += (names.empty() ? "" : ", ") + std::string(table.name);
     }
