@@ -7,8 +7,6 @@
 #include <utility>
 
 #include "compiler/bind/array_text.h"
-#include "compiler/bind/macro_call.h"
-#include "compiler/parse/macro_text.h"
 #include "compiler/query/correlation.h"
 #include "compiler/query/fold.h"
 #include "compiler/query/query_copy.h"
@@ -38,6 +36,8 @@ constexpr const char* kElement =
     R"(CASE WHEN x IS NULL THEN 'NULL' WHEN x = '' OR lower(x) = 'null' OR x ~ '[{}",\\\s]' )"
     R"(THEN '"' || replace(replace(x, '\', '\\'), '"', '\"') || '"' ELSE x END)";
 constexpr const char* kCount = "length(x) - length(replace(x, '" END "', ''))";
+/// y is a dimension: there is one.
+constexpr const char* kLength = "CASE WHEN y = 1 AND x <> '' THEN length(x) - length(replace(x, '" END "', '')) END";
 /// x is decoded, y a text.
 constexpr const char* kIsElementText =
     "CASE WHEN x = '' THEN FALSE WHEN x IS NULL OR y IS NULL THEN NULL WHEN strpos(x, '" BEGIN "' || y || '" END
@@ -58,10 +58,8 @@ constexpr ArrayFunction kFunctions[] = {
     {"array_to_string", First::kUnquoted, Second::kAsIs, 3,
      "btrim(replace(CASE WHEN z IS NULL THEN replace(x, '" BEGIN NO_VALUE END "', '') ELSE replace(x, '" NO_VALUE
      "', z) END, '" END BEGIN "', y), '" BEGIN END "')"},
-    {"array_length", First::kUnquoted, Second::kAsIs, 2,
-     "CASE WHEN y = 1 AND x <> '' THEN length(x) - length(replace(x, '" END "', '')) END"},
-    {"array_upper", First::kUnquoted, Second::kAsIs, 2,
-     "CASE WHEN y = 1 AND x <> '' THEN length(x) - length(replace(x, '" END "', '')) END"},
+    {"array_length", First::kUnquoted, Second::kAsIs, 2, kLength},
+    {"array_upper", First::kUnquoted, Second::kAsIs, 2, kLength},
     {"array_lower", First::kUnquoted, Second::kAsIs, 2, "CASE WHEN y = 1 AND x <> '' THEN 1 END"},
     {"cardinality", First::kUnquoted, Second::kNone, 1, kCount},
     {"array_position", First::kUnquoted, Second::kValue, 2,
@@ -84,19 +82,6 @@ constexpr ArrayFunction kFunctions[] = {
 
 bool IsArrayFunction(std::string_view name) {
   return std::any_of(std::begin(kFunctions), std::end(kFunctions), [&](const auto& row) { return row.name == name; });
-}
-
-Result<ExprPtr> ArrayBinder::BindText(const char* text, std::vector<ExprPtr> args, int position) const {
-  constexpr std::string_view kNames[] = {"x", "y", "z"};
-  TESSERA_ASSIGN(const auto parsed, ParseMacroText(text, false));
-  MacroFrame frame = FrameOfText(context_, position);
-  size_t next = 0;
-  for (ExprPtr& a : args) AddArgument(kNames[next++], std::move(a), &frame);
-  MacroBody body(&context_, *parsed, &frame);
-  Result<ExprPtr> e = ExpressionBinder(body.context(), nullptr, clause_).Bind(*parsed->body);
-  if (!e.ok()) return body.ErrorOf(e.status(), position);
-  body.Leave(position, e->get(), nullptr);
-  return e;
 }
 
 /// Its text in an array: t and f of a BOOLEAN.

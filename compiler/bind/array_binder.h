@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -21,14 +22,13 @@ bool IsArray(const ParseNode& node);
 class ArrayBinder {
  public:
   /// `context` is that of the block in which the result stands, and outlives it.
-  ArrayBinder(BindContext* context, Clause clause)
-      : context_(*context), clause_(clause), types_(context, nullptr, clause) {}
+  ArrayBinder(BindContext* context, Clause clause) : types_(context, nullptr, clause) {}
 
   /// ARRAY[...].
   Result<ExprPtr> OfElements(std::vector<ExprPtr> elements, int position) const;
   /// ARRAY(SELECT ...), in the order of the query's ORDER BY. Errors: it has not one column.
   Result<ExprPtr> OfQuery(std::shared_ptr<Query> query, int position) const;
-  /// A call of an array function; nullptr: it does not take so many arguments.
+  /// A call of an array function; nullptr: it does not take that number of arguments.
   Result<ExprPtr> Call(std::string_view name, std::vector<ExprPtr>* args, int position) const;
   /// array[n], a text; NULL beyond its ends.
   Result<ExprPtr> Subscript(ExprPtr array, ExprPtr n, int position) const;
@@ -41,16 +41,16 @@ class ArrayBinder {
   /// The value of one of these parts, a text.
   Result<ExprPtr> Value(ExprPtr part, int position) const;
   /// SQL over the arguments, which are x, y and z.
-  Result<ExprPtr> BindText(const char* text, std::vector<ExprPtr> args, int position) const;
+  Result<ExprPtr> BindText(const char* text, std::vector<ExprPtr> args, int position) const {
+    return types_.BindText(text, std::move(args), position);
+  }
 
  private:
   Result<ExprPtr> ElementText(ExprPtr x) const;
   /// The elements one after the other, with U+FFFF after each.
   Result<ExprPtr> Decoded(ExprPtr array) const;
 
-  BindContext& context_;
-  Clause clause_;
-  mutable ExpressionBinder types_;  ///< for its conversions alone
+  mutable ExpressionBinder types_;  ///< for conversions and texts
 };
 
 }  // namespace tessera

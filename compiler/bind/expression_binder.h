@@ -177,6 +177,9 @@ class ExpressionBinder {
   /// Binds the windows that WINDOW names, whether calls name them or not.
   Status CheckWindowClause();
 
+  /// SQL over the arguments, which are x, y and z.
+  Result<ExprPtr> BindText(std::string_view text, std::vector<ExprPtr> args, int position);
+
   // ---- Types; statements use these, too
   /// An untyped constant gets `type`, and a quoted literal is read as that type. Other expressions stay.
   Result<ExprPtr> Resolve(ExprPtr e, const SqlType& type) const;
@@ -372,8 +375,6 @@ class ExpressionBinder {
   Result<bool> TakesArguments(const ComposedEntry& entry, std::vector<ExprPtr>* args) const;
   Result<ExprPtr> CallComposed(const ComposedEntry& entry, std::string_view name, std::vector<ExprPtr>* args,
                                int position);
-  /// SQL that was made for the call, over x, y and z.
-  Result<ExprPtr> BindText(std::string_view text, std::vector<ExprPtr> args, int position);
 
   // bind_composed.cc
   Result<ExprPtr> BindRandom(int position);
