@@ -50,6 +50,15 @@ ValueRange RangeByStatistics(const Query& q, const Expr& column) {
   return s.has_range ? ValueRange{s.min, s.max} : RangeOfType(column.type);
 }
 
+ValueRange RowsOfJoins(const Query& q) {
+  constexpr int64_t kUnknown = int64_t{1} << 40;
+  ValueRange rows = {0, 1};
+  // (An outer join has a row more.)
+  for (const Relation& r : q.relations)
+    rows = Product(rows, {0, r.table != nullptr ? static_cast<int64_t>(r.table->rows) + 1 : kUnknown});
+  return rows;
+}
+
 ValueRange Sum(ValueRange a, ValueRange b) { return {SaturatingAdd(a.low, b.low), SaturatingAdd(a.high, b.high)}; }
 ValueRange Minus(ValueRange a) {
   return {a.high == kInt128Min ? kInt128Max : -a.high, a.low == kInt128Min ? kInt128Max : -a.low};

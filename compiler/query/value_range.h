@@ -20,6 +20,9 @@ ValueRange RangeOfType(const SqlType& type);
 /// The range of a column of one of the query's relations, from its statistics.
 ValueRange RangeByStatistics(const Query& q, const Expr& column);
 
+/// How many rows the joins of the query's relations may give, from their numbers.
+ValueRange RowsOfJoins(const Query& q);
+
 /// For values a and b in these ranges: the range of a + b, -a, a * b, and the least range that has both. Bounds beyond
 /// 128 bits become those of 128 bits.
 ValueRange Sum(ValueRange a, ValueRange b);

@@ -63,10 +63,7 @@ class SharedSums {
 
  private:
   bool InRange(const std::vector<ShiftedSum>& of_x) const {
-    constexpr int64_t kUnknownRows = int64_t{1} << 40;
-    ValueRange rows = {0, 1};
-    for (const Relation& r : q_.relations)
-      rows = Product(rows, {0, r.table != nullptr ? static_cast<int64_t>(r.table->rows) + 1 : kUnknownRows});
+    const ValueRange rows = RowsOfJoins(q_);
     const StatisticsRanges statistics(q_);
     const ExprRanges ranges(statistics);
     if (!Product(ranges.Range(*of_x[0].x), rows).Fits64()) return false;

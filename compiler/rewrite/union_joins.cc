@@ -155,10 +155,7 @@ class Arms {
     double groups = 1;
     for (const ExprPtr& key : arm.group_by) groups *= DistinctOf(arm, *key);
     if (groups * kRowsOfGroup > rows_) return false;
-    constexpr int64_t kUnknownRows = int64_t{1} << 40;
-    ValueRange rows = {0, 1};
-    for (const Relation& r : arm.relations)
-      rows = Product(rows, {0, r.table != nullptr ? static_cast<int64_t>(r.table->rows) + 1 : kUnknownRows});
+    const ValueRange rows = RowsOfJoins(arm);
     const StatisticsRanges statistics(arm);
     const ExprRanges ranges(statistics);
     return std::ranges::all_of(arm.aggregates, [&](const Aggregate& a) {
