@@ -33,6 +33,11 @@ bool HasVolatile(const Query& q) {
   return found;
 }
 
+bool HasRowsOfJoins(const Query& q) {
+  return q.limit < 0 && q.offset == 0 && !q.folds() && q.windows.empty() && q.repeat < 0 && q.series < 0 &&
+         q.working == nullptr && !q.is_working && !HasVolatile(q);
+}
+
 bool IsColumnTest(const Expr& e) {
   if (e.kind != Expr::Kind::kFunction) return e.kind == Expr::Kind::kColumn;
   if (e.function == Function::kAnd || e.function == Function::kOr || e.function == Function::kNot) {

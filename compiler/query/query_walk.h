@@ -50,6 +50,9 @@ bool IsColumnTest(const Expr& e);
 bool IsVolatile(const Expr& e);
 /// Whether an expression of the block itself is.
 bool HasVolatile(const Query& q);
+/// Whether its rows, or those that it groups, are those of its joins: none is left out, repeated, folded, made in turns or
+/// numbered, and none has values of its own.
+bool HasRowsOfJoins(const Query& q);
 
 /// Levels of `e`: 1 for a leaf.
 int HeightOf(const Expr& e);

@@ -87,10 +87,7 @@ class OtherValues {
   }
 
   /// Whether the block only filters and joins, so that a row more of a relation is a row more of the block.
-  static bool OnlyJoins(const Query& q) {
-    return !q.grouped && !q.folds() && q.limit < 0 && q.offset == 0 && q.windows.empty() && q.repeat < 0 &&
-           q.series < 0 && q.working == nullptr && !q.is_working && !HasVolatile(q);
-  }
+  static bool OnlyJoins(const Query& q) { return !q.grouped && HasRowsOfJoins(q); }
 
   /// Whether nothing changes if rows of the block are there once.
   bool AsksForOne(const Query* query) {

@@ -28,10 +28,7 @@ constexpr double kSelective = 0.5;
 constexpr size_t kMostArms = 8;
 
 /// Whether it gives rows of its joins as they are.
-bool IsPlain(const Query& q) {
-  return !q.distinct && q.limit < 0 && q.offset == 0 && q.order_by.empty() && !q.folds() && q.windows.empty() &&
-         q.repeat < 0 && q.series < 0 && q.working == nullptr && !q.is_working && !HasVolatile(q);
-}
+bool IsPlain(const Query& q) { return !q.distinct && q.order_by.empty() && HasRowsOfJoins(q); }
 
 /// Rows of stored tables that the block reads, without what is in derived tables.
 double StoredRows(const Query& q) {
