@@ -299,16 +299,8 @@ void MakeRow(const Sizes& sizes, uint64_t row, RowBuffer& rows) {
 }
 
 TableFile Hits(uint64_t count) {
-  TableFile file;
-  file.name = "hits.tbl";
-  file.units = file.expected_rows = count;
-  file.units_per_block = kBlock;
-  file.make = [sizes = Sizes(count)](uint64_t row, RowBuffer& buffer) -> uint64_t {
-    buffer.Reserve(kLongestRow);
-    MakeRow(sizes, row, buffer);
-    return 1;
-  };
-  return file;
+  return FileOfRows("hits.tbl", count, kBlock, kLongestRow,
+                    [sizes = Sizes(count)](uint64_t row, RowBuffer& buffer) { MakeRow(sizes, row, buffer); });
 }
 
 constexpr char kHelp[] =

@@ -63,13 +63,7 @@ struct Options {
 };
 
 TableFile Table(const char* name, uint64_t row_count, const Options& options, Stream values, auto key) {
-  TableFile file;
-  file.name = name;
-  file.header = options.narrow ? "k,uniformi\n" : std::string("id,k,") + kDistributionColumns + "\n";
-  file.units = file.expected_rows = row_count;
-  file.units_per_block = kBlock;
-  file.make = [narrow = options.narrow, seed = options.seed, values, key](uint64_t row, RowBuffer& rows) -> uint64_t {
-    rows.Reserve(kLongestRow);
+  const auto make = [narrow = options.narrow, seed = options.seed, values, key](uint64_t row, RowBuffer& rows) {
     RandomRow random(seed, values, row);
     if (!narrow) rows.Put(row, ',');
     rows.Put(key(row), ',');
@@ -78,8 +72,9 @@ TableFile Table(const char* name, uint64_t row_count, const Options& options, St
     } else {
       PutDistributions(random, '\n', rows);
     }
-    return 1;
   };
+  TableFile file = FileOfRows(name, row_count, kBlock, kLongestRow, make);
+  file.header = options.narrow ? "k,uniformi\n" : std::string("id,k,") + kDistributionColumns + "\n";
   return file;
 }
 

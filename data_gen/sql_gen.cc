@@ -86,16 +86,8 @@ void MakeRow(const Sizes& sizes, uint64_t row, RowBuffer& rows) {
 }
 
 TableFile Events(uint64_t rows) {
-  TableFile file;
-  file.name = "events.tbl";
-  file.units = file.expected_rows = rows;
-  file.units_per_block = kBlock;
-  file.make = [sizes = Sizes(rows)](uint64_t row, RowBuffer& buffer) -> uint64_t {
-    buffer.Reserve(kLongestRow);
-    MakeRow(sizes, row, buffer);
-    return 1;
-  };
-  return file;
+  return FileOfRows("events.tbl", rows, kBlock, kLongestRow,
+                    [sizes = Sizes(rows)](uint64_t row, RowBuffer& buffer) { MakeRow(sizes, row, buffer); });
 }
 
 constexpr char kHelp[] =

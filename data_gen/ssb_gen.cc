@@ -338,11 +338,7 @@ constexpr size_t kLongestDimensionRow = 512;  // at most 17 values; the longest 
 
 std::vector<TableFile> Tables(const Sizes& sizes) {
   const auto dimension = [](const char* name, uint64_t count, auto make) {
-    return TableFile{name, "", count, kBlock, count, [make](uint64_t row, RowBuffer& rows) -> uint64_t {
-                       rows.Reserve(kLongestDimensionRow);
-                       make(row, rows);
-                       return 1;
-                     }};
+    return FileOfRows(name, count, kBlock, kLongestDimensionRow, make);
   };
   return {
       dimension("date.tbl", kDays, [](uint64_t row, RowBuffer& rows) { MakeDay(static_cast<int64_t>(row), rows); }),

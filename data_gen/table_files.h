@@ -3,9 +3,11 @@
 // Start at: WriteTables().
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -22,6 +24,21 @@ struct TableFile {
   uint64_t expected_rows = 0;    ///< for the progress bar
   std::function<uint64_t(uint64_t unit, RowBuffer& rows)> make;  ///< returns the rows made; called by several threads
 };
+
+/// A file without a header that is counted in rows. `make(row, rows)` writes one, of `longest_row` bytes at most.
+template <class Make>
+TableFile FileOfRows(std::string name, uint64_t rows, uint64_t rows_per_block, size_t longest_row, Make make) {
+  return {std::move(name),
+          "",
+          rows,
+          rows_per_block,
+          rows,
+          [longest_row, make = std::move(make)](uint64_t row, RowBuffer& buffer) -> uint64_t {
+            buffer.Reserve(longest_row);
+            make(row, buffer);
+            return 1;
+          }};
+}
 
 /// Creates the directory if it is missing, replaces files of these names. The bytes do not depend on `jobs`. Says on
 /// standard output how much that was. Errors: those of WriteInOrder(), and kIo for the directory.

@@ -81,16 +81,11 @@ void MakeRow(const Permutation& order, size_t length, uint64_t row, RowBuffer& r
 }
 
 TableFile Table(const char* name, uint64_t row_count, uint64_t seed, size_t length) {
-  TableFile file;
-  file.name = name;
+  TableFile file = FileOfRows(name, row_count, kBlock, kLongestRow,
+                              [order = Permutation(row_count, seed), length](uint64_t row, RowBuffer& rows) {
+                                MakeRow(order, length, row, rows);
+                              });
   file.header = kHeader;
-  file.units = file.expected_rows = row_count;
-  file.units_per_block = kBlock;
-  file.make = [order = Permutation(row_count, seed), length](uint64_t row, RowBuffer& rows) -> uint64_t {
-    rows.Reserve(kLongestRow);
-    MakeRow(order, length, row, rows);
-    return 1;
-  };
   return file;
 }
 
