@@ -1,8 +1,6 @@
 // Casts between all types, and rounding to digits.
 #include "compiler/generate/conversion_generator.h"
 
-#include <algorithm>
-
 #include "compiler/generate/value_generator.h"
 #include "compiler/query/expr_builder.h"
 #include "tablet/values/enum_type.h"
@@ -14,23 +12,119 @@ namespace tessera {
 using vm::Opcode;
 using vm::Operand;
 
-void ConversionGenerator::ScaleBy(int digits, bool wide, ValueRange* range) {
-  if (digits == 0) return;
-  const int128_t factor = PowerOf10(digits < 0 ? -digits : digits);
-  const Operand c = Operand::Constant(wide || factor > INT64_MAX ? b_->constants()->Wide(factor)
-                                                                 : b_->constants()->Int(Low64(factor)));
-  if (digits > 0) {
-    *range = Product(*range, {factor, factor});
-    b_->Emit(wide ? Opcode::MulW : range->Fits64() ? Opcode::MulI : Opcode::MulIX, 0, c.Pack());
-  } else {
-    b_->Emit(wide ? Opcode::DivRoundW : Opcode::DivRoundI, 0, c.Pack());
-    *range = {range->low / factor - 1, range->high / factor + 1};
+void ConversionGenerator::Exact(Opcode wide, Opcode narrow, int128_t operand) {
+  ConstantPool& constants = *b_->constants();
+  b_->Emit(wide_ ? wide : narrow, 0,
+           Operand::Constant(wide_ ? constants.Wide(operand) : constants.Int(Low64(operand))).Pack());
+}
+
+void ConversionGenerator::Remainder(int128_t divisor) {
+  const int x = b_->NewRegister(wide_ ? SqlType::Decimal(38, 0) : SqlType::Of(TypeId::kBigint));
+  b_->Store(x);
+  Exact(Opcode::FloorDivW, Opcode::FloorDivI, divisor);
+  Exact(Opcode::MulW, Opcode::MulI, divisor);
+  b_->Emit(wide_ ? Opcode::RSubW : Opcode::RSubI, 0, Operand::Register(x).Pack());
+  b_->FreeRegister(x);
+  range_ = {0, divisor - 1};
+}
+
+void ConversionGenerator::Step(const ConversionStep& step) {
+  using Kind = ConversionStep::Kind;
+  const int128_t f = step.factor;
+  if (f > INT64_MAX && !wide_) {
+    b_->Widen();
+    wide_ = true;
   }
+  const auto floats = [&](Opcode op) {
+    b_->Emit(op, 0, Operand::Constant(b_->constants()->Float(static_cast<double>(f))).Pack());
+  };
+  switch (step.kind) {
+    case Kind::kTimes:
+      range_ = Product(range_, {f, f});
+      Exact(Opcode::MulW, range_.Fits64() ? Opcode::MulI : Opcode::MulIX, f);
+      break;
+    case Kind::kDivide:
+      Exact(Opcode::DivW, Opcode::DivI, f);
+      range_ = {range_.low / f - 1, range_.high / f + 1};
+      break;
+    case Kind::kDivideRound:
+      Exact(Opcode::DivRoundW, Opcode::DivRoundI, f);
+      range_ = {range_.low / f - 1, range_.high / f + 1};
+      break;
+    case Kind::kDivideDown:
+      Exact(Opcode::FloorDivW, Opcode::FloorDivI, f);
+      for (int128_t* bound : {&range_.low, &range_.high}) *bound = *bound / f - (*bound % f < 0 ? 1 : 0);
+      break;
+    case Kind::kRemainder:
+      Remainder(f);
+      break;
+    case Kind::kNegate:
+      Exact(Opcode::RSubW, Opcode::RSubIX, 0);
+      range_ = Minus(range_);
+      break;
+    case Kind::kZero:
+      Exact(Opcode::MulW, Opcode::MulI, 0);
+      range_ = {0, 0};
+      break;
+    case Kind::kToFloat:
+      b_->Emit(wide_ ? Opcode::WToF : Opcode::IToF);
+      break;
+    case Kind::kToInteger:
+      b_->Emit(Opcode::FToI);
+      range_ = {INT64_MIN, INT64_MAX};
+      wide_ = false;
+      break;
+    case Kind::kToExact:
+      b_->Emit(Opcode::FToW);
+      range_ = {};
+      wide_ = true;
+      break;
+    case Kind::kFloatTimes:
+      floats(Opcode::MulF);
+      break;
+    case Kind::kFloatDivide:
+      floats(Opcode::DivF);
+      break;
+    case Kind::kFloatRound:
+      b_->Emit(Opcode::RoundF);
+      break;
+    case Kind::kFloatRoundDigits:
+      b_->Emit(Opcode::RoundDigitsF, 0, 0, step.digits);
+      break;
+    case Kind::kFloatFloor:
+      b_->Emit(Opcode::FloorF);
+      break;
+    case Kind::kFloatCeil:
+      b_->Emit(Opcode::CeilF);
+      break;
+    case Kind::kSingle:
+      b_->Emit(Opcode::SingleF);
+      break;
+  }
+}
+
+void ConversionGenerator::Convert(const SqlType& to, const ConversionSteps& steps) {
+  for (const ConversionStep& step : steps) Step(step);
+  if (to.IsFloat()) return;
+  b_->CheckType(to, wide_, range_);
+  if (wide_ && !IsWide(to)) b_->Narrow();
+  if (!wide_ && IsWide(to)) b_->Widen();
+}
+
+bool ConversionGenerator::NeedsWide(const SqlType& from, const SqlType& to, const ConversionSteps& steps) const {
+  ValueRange range = range_;
+  bool fits = range.Fits64();
+  for (const ConversionStep& step : steps) {
+    if (step.factor > INT64_MAX) return true;
+    if (step.kind == ConversionStep::Kind::kTimes) range = Product(range, {step.factor, step.factor});
+    fits = fits && range.Fits64();
+  }
+  return (IsWide(from) || IsWide(to)) && !fits;
 }
 
 Status ConversionGenerator::Round(const Expr& e) {
   const Expr& a = *e.args[0];
-  int digits = 0;
+  const int64_t* digits = nullptr;
   if (e.args.size() > 1) {
     const Expr& n = *e.args[1];
     if (!IsConstant(n))
@@ -39,60 +133,12 @@ Status ConversionGenerator::Round(const Expr& e) {
       b_->LoadConstant(tessera::Value::Null(e.type));
       return Status::Ok();
     }
-    digits = static_cast<int>(std::clamp<int64_t>(n.constant.i64, -400, 400));
+    digits = &n.constant.i64;
   }
-  if (e.type.IsFloat()) {
-    TESSERA_TRY(b_->Value(a));
-    if (e.function == Function::kFloor) {
-      b_->Emit(Opcode::FloorF);
-    } else if (e.function == Function::kCeil) {
-      b_->Emit(Opcode::CeilF);
-    } else if (e.args.size() > 1) {
-      b_->Emit(Opcode::RoundDigitsF, 0, 0, digits);
-    } else {
-      b_->Emit(Opcode::RoundF);
-    }
-    if (e.type.id == TypeId::kReal) b_->Emit(Opcode::SingleF);
-    return Status::Ok();
-  }
-  // Exact. `drop` digits of the argument's scale go; the result keeps e.type.scale of them.
-  bool wide = IsWide(a.type) || IsWide(e.type);
-  const int scale = a.type.scale;
-  const int kept = digits;  // of FLOOR and CEIL 0
-  const int drop = scale - kept;
-  ValueRange range = b_->Range(a);
-  TESSERA_TRY(wide ? b_->WideValue(a) : b_->Value(a));
-  if (drop > 0) {
-    if (drop > 38) {  // nothing is left of it
-      b_->LoadConstant(IsWide(e.type) ? tessera::Value::Wide(e.type, 0) : tessera::Value::Int(e.type, 0));
-      return Status::Ok();
-    }
-    const int128_t factor = PowerOf10(drop);
-    if (factor > INT64_MAX && !wide) {
-      b_->Widen();
-      wide = true;
-    }
-    const int32_t c =
-        Operand::Constant(wide ? b_->constants()->Wide(factor) : b_->constants()->Int(Low64(factor))).Pack();
-    const int32_t zero = Operand::Constant(wide ? b_->constants()->Wide(0) : b_->constants()->Int(0)).Pack();
-    if (e.function == Function::kRound) {
-      b_->Emit(wide ? Opcode::DivRoundW : Opcode::DivRoundI, 0, c);
-    } else if (e.function == Function::kTrunc) {
-      b_->Emit(wide ? Opcode::DivW : Opcode::DivI, 0, c);
-    } else if (e.function == Function::kFloor) {
-      b_->Emit(wide ? Opcode::FloorDivW : Opcode::FloorDivI, 0, c);
-    } else {  // ceil(x) = -floor(-x)
-      b_->Emit(wide ? Opcode::RSubW : Opcode::RSubIX, 0, zero);
-      b_->Emit(wide ? Opcode::FloorDivW : Opcode::FloorDivI, 0, c);
-      b_->Emit(wide ? Opcode::RSubW : Opcode::RSubIX, 0, zero);
-    }
-    range = {range.low / factor - 1, range.high / factor + 1};
-    ScaleBy(static_cast<int>(e.type.scale) - kept, wide, &range);
-  } else {
-    ScaleBy(static_cast<int>(e.type.scale) - scale, wide, &range);
-  }
-  b_->CheckType(e.type, wide, range);
-  if (wide && !IsWide(e.type)) b_->Narrow();
+  wide_ = IsWide(a.type) || IsWide(e.type);
+  range_ = b_->Range(a);
+  TESSERA_TRY(wide_ ? b_->WideValue(a) : b_->Value(a));
+  Convert(e.type, RoundingSteps(e.function, a.type, e.type, digits));
   return Status::Ok();
 }
 
@@ -165,73 +211,18 @@ Status ConversionGenerator::Cast(const Expr& e) {
     compare.args.push_back(zero.Clone());
     return ValueGenerator(b_).Truth(compare);
   }
-  if (from.IsFloat() && to.IsFloat()) {
-    TESSERA_TRY(b_->Value(a));
-    if (to.id == TypeId::kReal && from.id != TypeId::kReal) b_->Emit(Opcode::SingleF);
-    return Status::Ok();
-  }
-  if (to.IsFloat()) {
-    const bool wide = IsWide(from) && !b_->Range(a).Fits64();
-    TESSERA_TRY(wide ? b_->Value(a) : b_->NarrowValue(a));
-    b_->Emit(wide ? Opcode::WToF : Opcode::IToF);
-    if (from.scale > 0)
-      b_->Emit(Opcode::DivF, 0,
-               Operand::Constant(b_->constants()->Float(static_cast<double>(PowerOf10(from.scale)))).Pack());
-    if (to.id == TypeId::kReal) b_->Emit(Opcode::SingleF);
-    return Status::Ok();
-  }
+  const ConversionSteps steps = CastSteps(from, to);
+  range_ = b_->Range(a);
   if (from.IsFloat()) {
     TESSERA_TRY(b_->Value(a));
-    if (to.id == TypeId::kDecimal) {
-      if (to.scale > 0)
-        b_->Emit(Opcode::MulF, 0,
-                 Operand::Constant(b_->constants()->Float(static_cast<double>(PowerOf10(to.scale)))).Pack());
-      b_->Emit(Opcode::FToW);
-      b_->CheckType(to, true, {});
-      if (!IsWide(to)) b_->Narrow();
-    } else {
-      b_->Emit(Opcode::FToI);
-      b_->CheckType(to, false, {INT64_MIN, INT64_MAX});
-    }
-    return Status::Ok();
+  } else if (to.IsFloat()) {
+    wide_ = IsWide(from) && !range_.Fits64();
+    TESSERA_TRY(wide_ ? b_->Value(a) : b_->NarrowValue(a));
+  } else {
+    wide_ = NeedsWide(from, to, steps);
+    TESSERA_TRY(wide_ ? b_->WideValue(a) : b_->NarrowValue(a));
   }
-  if (to.IsTimestamp() && from.id == TypeId::kDate) {
-    TESSERA_TRY(b_->Value(a));
-    b_->Emit(Opcode::MulI, 0, Operand::Constant(b_->constants()->Int(vm::kMicrosPerDay)).Pack());
-    return Status::Ok();
-  }
-  if (to.id == TypeId::kDate && from.IsTimestamp()) {
-    TESSERA_TRY(b_->Value(a));
-    ValueRange range = b_->Range(a);
-    for (int128_t* bound : {&range.low, &range.high})
-      *bound = *bound / vm::kMicrosPerDay - (*bound % vm::kMicrosPerDay < 0 ? 1 : 0);
-    b_->Emit(Opcode::FloorDivI, 0, Operand::Constant(b_->constants()->Int(vm::kMicrosPerDay)).Pack());
-    b_->CheckType(to, false, range);
-    return Status::Ok();
-  }
-  if (to.id == TypeId::kTime && from.IsTimestamp()) {
-    TESSERA_TRY(b_->Value(a));
-    const int32_t day = Operand::Constant(b_->constants()->Int(vm::kMicrosPerDay)).Pack();
-    const int r = b_->NewRegister(from);
-    b_->Store(r);
-    b_->Emit(Opcode::FloorDivI, 0, day);
-    b_->Emit(Opcode::MulI, 0, day);
-    b_->Emit(Opcode::RSubI, 0, Operand::Register(r).Pack());
-    b_->FreeRegister(r);
-    return Status::Ok();
-  }
-  // Integers and decimals of any scale.
-  const int digits = static_cast<int>(to.scale) - static_cast<int>(from.scale);
-  ValueRange range = b_->Range(a);
-  const ValueRange scaled = digits > 0 ? Product(range, {PowerOf10(digits), PowerOf10(digits)}) : range;
-  const bool factor_wide = (digits < 0 ? -digits : digits) > 18;
-  const bool fits = range.Fits64() && scaled.Fits64();
-  const bool wide = factor_wide || ((IsWide(from) || IsWide(to)) && !fits);
-  TESSERA_TRY(wide ? b_->WideValue(a) : b_->NarrowValue(a));
-  ScaleBy(digits, wide, &range);
-  b_->CheckType(to, wide, range);
-  if (wide && !IsWide(to)) b_->Narrow();
-  if (!wide && IsWide(to)) b_->Widen();
+  Convert(to, steps);
   return Status::Ok();
 }
 

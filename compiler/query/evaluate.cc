@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "compiler/query/conversion.h"
 #include "compiler/query/expr_builder.h"
 #include "compiler/query/type_rules.h"
 #include "vm/meaning/format.h"
@@ -48,16 +49,6 @@ Result<Value> FloatValue(const SqlType& type, double v, Lane lane = {}) {
   if (type.id == TypeId::kReal) v = meaning::SingleF::Apply(v, lane);
   if (lane.error == LaneError::kRealOverflow) return ErrorOf(lane.error, type);
   return Value::Float(type, v);
-}
-
-double DoublePowerOf10(int n) {
-  Lane lane;
-  return meaning::WToF::Apply(PowerOf10(n), lane);
-}
-
-int128_t Rescale(int128_t v, int from, int to, Lane& lane) {
-  if (to >= from) return meaning::MulW::Apply(v, PowerOf10(to - from), lane);
-  return meaning::DivRoundW::Apply(v, PowerOf10(from - to), lane);
 }
 
 // ---- Opcodes --------------------------------------------------------------------------------------------------------
@@ -203,36 +194,69 @@ Result<Value> ByOpcode(Function function, const SqlType& type, std::span<const E
 
 // ---- Functions with code of their own -------------------------------------------------------------------------------
 
-Result<Value> Rounding(Function function, const SqlType& type, std::span<const ExprPtr> args) {
-  const Value& a = args[0]->constant;
+/// The value after the steps of a conversion, as one of `type`.
+Result<Value> Convert(const Value& v, const SqlType& type, const ConversionSteps& steps) {
+  using Kind = ConversionStep::Kind;
+  double d = v.f64;
+  int128_t x = v.type.IsFloat() ? 0 : IntegerOf(v);
   Lane lane;
-  if (a.type.storage() == StorageClass::kFloat) {
-    switch (function) {
-      case Function::kRound:
-        if (args.size() < 2) return FloatValue(type, meaning::RoundF::Apply(a.f64, lane));
-        return FloatValue(type, meaning::RoundDigitsF::Apply(a.f64, static_cast<int>(args[1]->constant.i64), lane));
-      case Function::kFloor:
-        return FloatValue(type, meaning::FloorF::Apply(a.f64, lane));
-      default:
-        return FloatValue(type, meaning::CeilF::Apply(a.f64, lane));
+  for (const ConversionStep& step : steps) {
+    const int128_t f = step.factor;
+    switch (step.kind) {
+      case Kind::kTimes:
+        x = meaning::MulW::Apply(x, f, lane);
+        break;
+      case Kind::kDivide:
+        x = meaning::DivW::Apply(x, f, lane);
+        break;
+      case Kind::kDivideRound:
+        x = meaning::DivRoundW::Apply(x, f, lane);
+        break;
+      case Kind::kDivideDown:
+        x = meaning::FloorDivW::Apply(x, f, lane);
+        break;
+      case Kind::kRemainder:
+        x -= meaning::FloorDivW::Apply(x, f, lane) * f;
+        break;
+      case Kind::kNegate:
+        x = meaning::RSubW::Apply(x, 0, lane);
+        break;
+      case Kind::kZero:
+        x = 0;
+        break;
+      case Kind::kToFloat:
+        d = meaning::WToF::Apply(x, lane);
+        break;
+      case Kind::kToInteger:
+        x = meaning::FToI::Apply(d, lane);
+        break;
+      case Kind::kToExact:
+        x = meaning::FToW::Apply(d, lane);
+        break;
+      case Kind::kFloatTimes:
+        d = meaning::MulF::Apply(d, static_cast<double>(f), lane);
+        break;
+      case Kind::kFloatDivide:
+        d = meaning::DivF::Apply(d, static_cast<double>(f), lane);
+        break;
+      case Kind::kFloatRound:
+        d = meaning::RoundF::Apply(d, lane);
+        break;
+      case Kind::kFloatRoundDigits:
+        d = meaning::RoundDigitsF::Apply(d, step.digits, lane);
+        break;
+      case Kind::kFloatFloor:
+        d = meaning::FloorF::Apply(d, lane);
+        break;
+      case Kind::kFloatCeil:
+        d = meaning::CeilF::Apply(d, lane);
+        break;
+      case Kind::kSingle:
+        d = meaning::SingleF::Apply(d, lane);
+        break;
     }
   }
-  const int128_t x = IntegerOf(a);
-  // ROUND and TRUNC to a negative number of digits leave zeros before the point.
-  const int kept = args.size() > 1 ? static_cast<int>(args[1]->constant.i64) : 0;
-  const int128_t unit = PowerOf10(a.type.scale - kept), zeros = PowerOf10(type.scale - kept);
-  switch (function) {
-    case Function::kRound:
-      return Narrow(type, meaning::MulW::Apply(meaning::DivRoundW::Apply(x, unit, lane), zeros, lane), lane);
-    case Function::kTrunc:
-      return Narrow(type, meaning::MulW::Apply(meaning::DivW::Apply(x, unit, lane), zeros, lane), lane);
-    case Function::kFloor:
-      return Narrow(type, meaning::FloorDivW::Apply(x, unit, lane), lane);
-    default: {
-      const int128_t down = meaning::FloorDivW::Apply(-x, unit, lane);
-      return Narrow(type, -down, lane);
-    }
-  }
+  return type.IsFloat() ? FloatValue(type, d, lane) : Narrow(type, x, lane);
 }
 
 Result<Value> Substring(const SqlType& type, std::span<const ExprPtr> args) {
@@ -373,7 +397,6 @@ Value FromInteger(const SqlType& type, int128_t v) {
 Result<Value> EvaluateCast(const Value& v, const SqlType& type) {
   if (v.null) return Value::Null(type);
   if (v.type == type) return v;
-  Lane lane;
   const SqlType& from = v.type;
   if (type.id == TypeId::kText) {
     Value text = v;
@@ -383,29 +406,12 @@ Result<Value> EvaluateCast(const Value& v, const SqlType& type) {
     return text;
   }
   if (from.id == TypeId::kText) return ParseValue(v.text, type);
-  if (from.IsFloat()) {
-    if (type.IsFloat()) return FloatValue(type, v.f64);
-    if (type.id == TypeId::kDecimal) {
-      const double scaled = meaning::MulF::Apply(v.f64, DoublePowerOf10(type.scale), lane);
-      return Narrow(type, meaning::FToW::Apply(scaled, lane), lane);
-    }
-    return Narrow(type, meaning::FToI::Apply(v.f64, lane), lane);
-  }
-  const int128_t x = IntegerOf(v);
-  if (type.IsFloat()) {
-    // The division would round digits beyond 53 bits a second time, so the literal is read as it is written.
-    constexpr int128_t kExact = int128_t{1} << 53;
-    if (from.scale > 0 && (x > kExact || x < -kExact)) return ParseValue(ToText(v), type);
-    const double d = IsWide(from) ? meaning::WToF::Apply(x, lane) : meaning::IToF::Apply(v.i64, lane);
-    return FloatValue(type, from.scale > 0 ? meaning::DivF::Apply(d, DoublePowerOf10(from.scale), lane) : d);
-  }
-  if (type.id == TypeId::kBoolean) return Value::Int(type, x != 0 ? 1 : 0);
-  if (from.id == TypeId::kDate && type.IsTimestamp()) return Narrow(type, x * vm::kMicrosPerDay, lane);
-  if (from.IsTimestamp() && type.id == TypeId::kTime) return Value::Int(type, vm::FloorMod(v.i64, vm::kMicrosPerDay));
-  if (from.IsTimestamp() && type.id == TypeId::kDate) {
-    return Narrow(type, meaning::FloorDivW::Apply(x, vm::kMicrosPerDay, lane), lane);
-  }
-  return Narrow(type, Rescale(x, from.scale, type.scale, lane), lane);
+  if (type.id == TypeId::kBoolean) return Value::Int(type, IntegerOf(v) != 0 ? 1 : 0);
+  // Digits beyond 53 bits would be rounded twice, by the machine, too; a literal is read as it is written.
+  constexpr int128_t kExact = int128_t{1} << 53;
+  if (type.IsFloat() && from.scale > 0 && (IntegerOf(v) > kExact || IntegerOf(v) < -kExact))
+    return ParseValue(ToText(v), type);
+  return Convert(v, type, CastSteps(from, type));
 }
 
 Result<Value> EvaluateFunction(Function function, const SqlType& type, DateField field, std::span<const ExprPtr> args) {
@@ -430,7 +436,8 @@ Result<Value> EvaluateFunction(Function function, const SqlType& type, DateField
       return ResultOf(type, r, lane);
     }
     case Translation::kRounding:
-      return Rounding(function, type, args);
+      return Convert(a, type,
+                     RoundingSteps(function, a.type, type, args.size() > 1 ? &args[1]->constant.i64 : nullptr));
     case Translation::kCast: {
       Result<Value> value = EvaluateCast(a, type);
       if (!value.ok() && function == Function::kTryCast) return Value::Null(type);
