@@ -90,7 +90,7 @@ void SlowLog::Write(const SlowStatement& s) {
   // (A text that is no UTF-8 was refused, but is shown.)
   const std::string text = line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
   const std::lock_guard lock(mutex_);
-  // One write is one line, whoever else appends.
+  // One write is one line, whatever other processes append.
   for (size_t done = 0; done < text.size();) {
     const ssize_t n = write(descriptor_, text.data() + done, text.size() - done);
     if (n < 0 && errno != EINTR) return;

@@ -10,7 +10,7 @@
 namespace tessera {
 namespace {
 
-/// Each database that is attached has so many identifiers: none gives as many, files and sessions included.
+/// The identifiers of each attached database lie in a range of this size: none gives as many, files and sessions included.
 constexpr int64_t kIdentifiers = int64_t{1} << 44;
 constexpr int64_t kMostAttached = INT64_MAX / kIdentifiers - 1;
 
