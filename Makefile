@@ -1,6 +1,6 @@
 # Tessera's build: `make help` lists the targets, the banner says what was found on this machine.
 #
-# A source file with a main() becomes the program build/<name of the file>; tests/*_test.cc become GoogleTest
+# A source file with a main() becomes the program build/<name of the file>; tests/*/*_test.cc become GoogleTest
 # programs, bench/*.cc and bench/*_bench.cu become build/<name>_bench, tests/torture/*.cc with a main() build/torture_<name>
 # and tests/fuzz/*.cc build/fuzz/<name>; everything else goes into one static library. New files are picked up as they
 # appear: hardly a source file is named here.
@@ -141,7 +141,9 @@ ifneq ($(PYARROW),)
 ARROW_OBJECT := $(B)/tessera_arrow.so
 endif
 SOURCES := $(filter-out $(if $(MISSING_SERVER),$(filter-out server/no_server.cc,$(wildcard server/*.cc)),server/no_server.cc),$(SOURCES))
-TEST_SOURCES := $(filter-out $(EXCLUDE) $(if $(MISSING_SERVER),tests/server_messages_test.cc tests/server_connection_test.cc),$(wildcard tests/*.cc))
+# The folders of tests/ have the names of those whose code they test; the others have build rules of their own.
+TEST_FOLDERS := $(filter-out $(addprefix tests/,cuda_emulator fuzz ledger sql torture),$(patsubst %/,%,$(wildcard tests/*/)))
+TEST_SOURCES := $(filter-out $(EXCLUDE) $(if $(MISSING_SERVER),tests/server/server_messages_test.cc tests/server/server_connection_test.cc),$(wildcard $(TEST_FOLDERS:%=%/*.cc)))
 TORTURE_SOURCES := $(filter-out $(EXCLUDE) $(if $(NVCC),,$(GPU_TORTURE_SOURCES)),$(wildcard tests/torture/*.cc))
 FUZZ_SOURCES := $(wildcard tests/fuzz/*.cc)
 include bench/bench.mk
@@ -158,7 +160,7 @@ COLD := $(filter-out $(HOT),$(wildcard compiler/bind/bind_*.cc compiler/bind/cal
   base/fmt_library.cc tablet/catalog/catalog.cc tablet/database.cc tablet/catalog/database_directory.cc vm/program/listing.cc
 
 WITH_MAIN := $(shell grep -l '^int main.' /dev/null $(SOURCES) $(TEST_SOURCES) $(TORTURE_SOURCES) $(BENCH_SOURCES))
-TESTS := $(patsubst tests/%.cc,%,$(filter %_test.cc,$(TEST_SOURCES)))
+TESTS := $(notdir $(patsubst %.cc,%,$(filter %_test.cc,$(TEST_SOURCES))))
 TORTURES := $(patsubst tests/torture/%.cc,torture_%,$(filter $(TORTURE_SOURCES),$(WITH_MAIN)))
 # file_layer.cc defines calls of the C library anew: for those that include its header, and not with the thread sanitizer,
 # which does the same.
@@ -171,7 +173,7 @@ PROGRAMS := $(notdir $(PROGRAM_SOURCES:.cc=))
 # What several tests share: the files of tests/ that are neither tests nor programs.
 TEST_PARTS := $(filter-out %_test.cc $(WITH_MAIN),$(TEST_SOURCES))
 # Of those, what the programs link with: it must not need GoogleTest.
-PROGRAM_PARTS := $(filter tests/logic_%.cc tests/md5.cc,$(TEST_PARTS))
+PROGRAM_PARTS := $(filter tests/sqllogictest/%,$(TEST_PARTS))
 
 LIBRARY_OBJECTS := $(patsubst %,$(B)/obj/%.o,$(filter-out $(WITH_MAIN),$(SOURCES)) $(KERNELS)) \
   $(if $(DEVICE_LINKED),$(B)/obj/device_link.o)
@@ -244,7 +246,7 @@ fuzz-run: $(FUZZ_SOURCES:tests/fuzz/%.cc=$(B)/%)
 
 # The programs look for tessera_mpi.so and tessera_arrow.so beside themselves.
 INSTALLED_HEADERS = $(wildcard $(foreach f,$(filter base% tablet% vm% compiler% mpi% session% capi%,$(FOLDERS)),$f/*.h $f/*.def) kernels/kernels.h)
-FORMATTED = $(wildcard $(foreach f,$(FOLDERS) columnar tests tests/ledger tests/torture tests/fuzz tests/cuda_emulator tests/cuda_emulator/kernels/device bench,$f/*.cc $f/*.h $f/*.cu $f/*.cuh))
+FORMATTED = $(wildcard $(foreach f,$(FOLDERS) columnar $(TEST_FOLDERS) tests/ledger tests/torture tests/fuzz tests/cuda_emulator tests/cuda_emulator/kernels/device bench,$f/*.cc $f/*.h $f/*.cu $f/*.cuh))
 format:  ##maintain Format all C++ and CUDA sources with clang-format
 	@clang-format -i --style=file $(FORMATTED)
 format-check:  ##maintain Name the files that `make format` would change
@@ -416,7 +418,11 @@ $(foreach s,$(PROGRAM_SOURCES),$(eval $(call PROGRAM_RULE,$s)))
 # Who makes the shell alone (make demo) may start it under mpirun.
 $(B)/tessera: | $(MPI_OBJECT)
 
-$(TESTS:%=$(B)/%): $(B)/%: $(B)/obj/tests/%.cc.o $(B)/libtests.a $(B)/libtessera.a $(B)/link_flags
+define TEST_RULE
+$(B)/$(notdir $(1:.cc=)): $(B)/obj/$1.o $(B)/libtests.a $(B)/libtessera.a $(B)/link_flags
+endef
+$(foreach s,$(filter %_test.cc,$(TEST_SOURCES)),$(eval $(call TEST_RULE,$s)))
+$(TESTS:%=$(B)/%):
 	@$(if $(MISSING_TEST),echo "The tests need GoogleTest: sudo apt-get install libgtest-dev" >&2; exit 1)
 	@$(call Link,$(filter %.o %.a,$^) -lgtest_main -lgtest)
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""TPC-DS's tables and queries, by DuckDB's extension tpcds: for bench/queries.sh (make bench-tpcds) and tests/tpcds_script.py.
+"""TPC-DS's tables and queries, by DuckDB's extension tpcds: for bench/queries.sh (make bench-tpcds) and tests/sqllogictest/tpcds_script.py.
 
     bench/tpcds.py PACKAGES --scale S --out DIR      the tables as DIR/<table>.tbl, schema.sql, and q1.sql to q99.sql
 

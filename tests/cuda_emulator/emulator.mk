@@ -10,7 +10,8 @@ EMULATED_OBJECTS := $(EMULATED_SOURCES:%=$(B)/emulated/obj/%.o) \
   $(patsubst %,$(B)/obj/%.o,$(filter-out kernels/no_gpu.cc,$(wildcard $(KERNEL_FOLDERS:%=%/*.cc)))) \
   $(filter-out $(B)/obj/kernels/% $(B)/obj/device_link.o,$(LIBRARY_OBJECTS))
 # Tests of a GPU ask for one.
-EMULATED_TESTS := $(patsubst tests/%.cc,%,$(shell grep -lE 'TESSERA_TEST_DEVICE|GpuCount' /dev/null $(TESTS:%=tests/%.cc)))
+EMULATED_TEST_SOURCES := $(shell grep -lE 'TESSERA_TEST_DEVICE|GpuCount' /dev/null $(filter %_test.cc,$(TEST_SOURCES)))
+EMULATED_TESTS := $(notdir $(EMULATED_TEST_SOURCES:.cc=))
 # (Not with a sanitizer: the thread sanitizer would have to be told of each change of fibers, and the kernels wrap around in
 # signed arithmetic here and there, as a device does.)
 ifeq ($(SANITIZE)$(if $(CUDA_HOME),,none),)
@@ -40,14 +41,18 @@ $(B)/emulated/libtessera.a: $(EMULATED_OBJECTS)
 EmulatedLink = $(call Step,link,$@); $(CXX) $(LDFLAGS) -o $@ $1 $(EMULATED_LIBS)
 $(B)/emulated/tessera: $(B)/obj/shell/tessera.cc.o $(B)/emulated/libtessera.a
 	@$(call EmulatedLink,$^)
-$(B)/emulated/sqllogictest: $(B)/obj/tests/sqllogictest.cc.o $(PROGRAM_PARTS:%=$(B)/obj/%.o) $(B)/emulated/libtessera.a
+$(B)/emulated/sqllogictest: $(B)/obj/tests/sqllogictest/sqllogictest.cc.o $(PROGRAM_PARTS:%=$(B)/obj/%.o) $(B)/emulated/libtessera.a
 	@$(call EmulatedLink,$^)
 $(B)/emulated/torture_%: $(B)/obj/tests/torture/%.cc.o $(TORTURE_PARTS:%=$(B)/obj/%.o) $(B)/libtests.a \
     $(B)/emulated/libtessera.a
 	@$(call EmulatedLink,$^)
 $(B)/emulated/%_bench: $(B)/obj/bench/%.cc.o $(B)/emulated/libtessera.a
 	@$(call EmulatedLink,$^)
-$(EMULATED_TESTS:%=$(B)/emulated/%): $(B)/emulated/%: $(B)/obj/tests/%.cc.o $(B)/libtests.a $(B)/emulated/libtessera.a
+define EMULATED_TEST_RULE
+$(B)/emulated/$(notdir $(1:.cc=)): $(B)/obj/$1.o $(B)/libtests.a $(B)/emulated/libtessera.a
+endef
+$(foreach s,$(EMULATED_TEST_SOURCES),$(eval $(call EMULATED_TEST_RULE,$s)))
+$(EMULATED_TESTS:%=$(B)/emulated/%):
 	@$(call EmulatedLink,$^ -lgtest_main -lgtest)
 
 # Ranks with emulated GPUs exchange by an NCCL of their own, which waits for the program's streams.

@@ -12,7 +12,7 @@
 #include <filesystem>
 #include <string>
 
-#include "tests/sample_database.h"
+#include "tests/tablet/sample_database.h"
 
 namespace {
 

@@ -1,5 +1,5 @@
 // The bytes of a program, without their checksum -> refused by the reader or the verifier, or run to an end on small
-// tables. tests/verify_fuzz_test.cc damages programs one field at a time.
+// tables. tests/vm/verify_fuzz_test.cc damages programs one field at a time.
 #define XXH_INLINE_ALL
 #include "vm/program/program.h"
 
@@ -15,7 +15,7 @@
 #include "tablet/chunk/chunk.h"
 #include "tablet/values/row_batch.h"
 #include "tablet/values/types.h"
-#include "tests/memory_tablet.h"
+#include "tests/vm/memory_tablet.h"
 #include "vm/vm.h"
 
 namespace tessera {

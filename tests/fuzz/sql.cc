@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "compiler/compiler.h"
-#include "tests/memory_tablet.h"
+#include "tests/vm/memory_tablet.h"
 
 namespace tessera {
 namespace {

@@ -10,7 +10,7 @@
 #include "tablet/catalog/schema_check.h"
 #include "tablet/chunk/tablet_format.h"
 #include "tablet/files/tablet_file.h"
-#include "tests/sample_database.h"
+#include "tests/tablet/sample_database.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>

@@ -16,7 +16,7 @@
 #include "tablet/load/table_writer.h"
 #include "tablet/values/row_batch.h"
 #include "tablet/values/types.h"
-#include "tests/sample_database.h"
+#include "tests/tablet/sample_database.h"
 #include "tests/torture/campaign.h"
 
 namespace tessera {

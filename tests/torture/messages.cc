@@ -13,8 +13,8 @@
 
 #include "mpi/cluster.h"
 #include "session/session.h"
-#include "tests/message_feeds.h"
-#include "tests/thread_ranks.h"
+#include "tests/mpi/message_feeds.h"
+#include "tests/mpi/thread_ranks.h"
 #include "tests/torture/campaign.h"
 
 namespace {

@@ -26,7 +26,7 @@
 #include "tablet/schemes/packed_stream.h"
 #include "tablet/values/row_batch.h"
 #include "tablet/values/types.h"
-#include "tests/sample_database.h"
+#include "tests/tablet/sample_database.h"
 #include "tests/torture/campaign.h"
 #include "vm/run/statistics.h"
 #include "vm/vm.h"

@@ -20,7 +20,7 @@
 #include "compiler/compiler.h"
 #include "compiler/parse/sql_scanner.h"
 #include "session/session.h"
-#include "tests/logic_script.h"
+#include "tests/sqllogictest/logic_script.h"
 #include "tests/torture/campaign.h"
 
 namespace tessera {
