@@ -12,9 +12,9 @@
 #include "vm/after/window.h"
 #include "vm/meaning/aggregate.h"
 #include "vm/meaning/format.h"
-#include "vm/meaning/math_meaning.h"
 #include "vm/meaning/regex.h"
 #include "vm/program/distribution.h"
+#include "vm/program/math_function.h"
 #include "vm/program/program.h"
 
 namespace tessera::vm {

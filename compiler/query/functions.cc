@@ -1,7 +1,8 @@
 // functions.def as arrays.
 #include "compiler/query/functions.h"
 
-#include "vm/meaning/math_meaning.h"
+#include "vm/meaning/meaning.h"
+#include "vm/program/math_function.h"
 #include "vm/program/program.h"
 
 namespace tessera {

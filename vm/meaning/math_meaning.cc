@@ -5,6 +5,8 @@
 
 #include <cmath>
 
+#include "vm/program/math_function.h"
+
 namespace tessera::vm {
 namespace {
 
@@ -56,17 +58,6 @@ double LogOfBase(double base, double x, Lane& lane) {
 }
 
 }  // namespace
-
-const char* NameOf(MathFunction f) {
-  switch (f) {
-#define MATH_FUNCTION(Name, text) \
-  case MathFunction::k##Name:     \
-    return text;
-#define MATH_PAIR MATH_FUNCTION
-#include "vm/program/math_functions.def"
-  }
-  return "?";
-}
 
 namespace meaning {
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "vm/meaning/math_meaning.h"
+#include "vm/program/math_function.h"
 #include "vm/program/program.h"
 
 namespace tessera::vm {
