@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "base/interrupt.h"
-#include "vm/meaning/text_meaning.h"
 
 namespace tessera::vm {
 namespace {

@@ -10,8 +10,8 @@
 
 #include "base/interrupt.h"
 #include "tablet/values/utf8.h"
+#include "vm/meaning/characters.h"
 #include "vm/meaning/lane_error.h"
-#include "vm/meaning/text_meaning.h"
 
 namespace tessera::vm {
 namespace {

@@ -12,7 +12,8 @@
 #include "tablet/values/enum_type.h"
 #include "tablet/values/row_batch.h"
 #include "tablet/values/value_parser.h"
-#include "vm/meaning/text_meaning.h"
+#include "vm/meaning/interval_meaning.h"
+#include "vm/meaning/like.h"
 
 namespace tessera::vm {
 namespace {

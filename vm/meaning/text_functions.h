@@ -11,14 +11,13 @@
 
 #include "base/status.h"
 #include "tablet/values/time_zone.h"
+#include "vm/meaning/characters.h"
 #include "vm/meaning/meaning.h"
 
-namespace tessera::vm {
+namespace tessera::vm::meaning {
 
-/// A longer text is an error, as in PostgreSQL.
-inline constexpr int64_t kMostTextBytes = (int64_t{1} << 30) - 1;
-
-namespace meaning {
+/// Letters in lower or upper case, character by character (utf8proc).
+void MapLetters(std::string_view s, bool upper, std::string* out);
 
 // kApart: an opcode of a shape that others have, too, whose loop is in tile_machine_functions.cc.
 
@@ -131,5 +130,4 @@ struct SplitPartT {
   static void Apply(std::string_view s, std::string_view delimiter, int64_t n, std::string* out, Lane& lane);
 };
 
-}  // namespace meaning
-}  // namespace tessera::vm
+}  // namespace tessera::vm::meaning
