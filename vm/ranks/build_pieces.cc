@@ -77,6 +77,11 @@ Status BuildPieces::Next(bool* last) {
   return exchange.Agree(status);
 }
 
+Status BuildPieces::Cut(Scan* scan) {
+  RenewJoin(&state_, scan);
+  return Status::Ok();
+}
+
 Status BuildPieces::Fail(const Status& status) {
   state_.options.exchange->Stop();
   return state_.options.exchange->Agree(status);

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "base/status.h"
+#include "vm/ranks/source_rounds.h"
 #include "vm/run/run_state.h"
 
 namespace tessera::vm {
@@ -15,18 +16,18 @@ namespace tessera::vm {
 /// Decides, when all rows of a join table are made, whether the ranks keep their shares; the same on all ranks.
 bool StaysInShares(RunState* state, int join);
 
-class BuildPieces {
+class BuildPieces : public SourceRounds {
  public:
   /// Of the build side that the section takes in pieces; nullptr if there is none.
   static std::unique_ptr<BuildPieces> Of(RunState* state, int number);
 
   /// Makes the join table, with no row. Errors are those of this rank.
-  Status Begin() { return PutPiece({}); }
-  /// Puts the next piece in place of the one before. `last`: no other follows; the same on all ranks. An error is that
-  /// of one of the ranks, and all have it.
-  Status Next(bool* last);
-  /// In place of Next, if this rank has failed: so have all then. Returns the error that counts.
-  Status Fail(const Status& status);
+  Status Begin() override { return PutPiece({}); }
+  /// Puts the next piece in place of the one before.
+  Status Next(bool* last) override;
+  Status Fail(const Status& status) override;
+  Status Cut(Scan* scan) override;
+  bool RepeatsSource() const override { return true; }
 
  private:
   BuildPieces(RunState* state, int join) : state_(*state), join_(join), share_(state->joins.Take(join)) {}

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/phase_clock.h"
+#include "vm/ranks/build_pieces.h"
 #include "vm/ranks/heavy_keys.h"
 #include "vm/rows/row_set.h"
 
@@ -14,6 +15,40 @@ namespace {
 /// rank holds little beside the join table, and a round takes long beside its messages.
 constexpr size_t kRoundUnits = 4;
 
+/// The rows of a fed section, as the source of the section after it.
+class FedSource : public SourceRounds {
+ public:
+  FedSource(RunState* state, int fed)
+      : state_(*state),
+        fed_(fed),
+        stats_(state->StartStatistics(fed)),
+        rows_(state, state->fed[static_cast<size_t>(fed)].device, fed, &stats_) {
+    state->result(fed) = MakeRowSet(state->section(fed).columns);
+  }
+
+  Status Begin() override { return Status::Ok(); }
+  Status Next(bool* last) override {
+    RowSet& source = state_.result(fed_);
+    source = RowSet{};
+    TESSERA_ASSIGN(source, rows_.Next(last));
+    came_ += source.rows;
+    if (!*last) return Status::Ok();
+    stats_.rows_out = came_;
+    state_.finished.push_back(stats_);
+    return Status::Ok();
+  }
+  Status Fail(const Status& status) override { return rows_.Fail(status); }
+  Status Cut(Scan* scan) override { return RenewSource(&state_, scan); }
+  bool RepeatsSource() const override { return false; }
+
+ private:
+  RunState& state_;
+  const int fed_;
+  SectionStatistics stats_;
+  ExchangedRows rows_;
+  uint64_t came_ = 0;  ///< rows
+};
+
 }  // namespace
 
 ExchangedRows::ExchangedRows(RunState* state, DeviceSections* device, int number, SectionStatistics* stats)
@@ -22,7 +57,7 @@ ExchangedRows::ExchangedRows(RunState* state, DeviceSections* device, int number
       section_(state->section(number)),
       stats_(stats),
       exchange_(*state->options.exchange),
-      portion_(state, device, Status::Ok(), number, stats) {
+      portion_(state, device, Status::Ok(), number, stats, RoundsOf(state, device, number)) {
   stats_->distributed = true;
 }
 
@@ -52,6 +87,16 @@ Result<RowSet> ExchangedRows::Next(bool* last) {
 Status ExchangedRows::Fail(const Status& status) {
   exchange_.Stop();
   return exchange_.Agree(status);
+}
+
+std::unique_ptr<SourceRounds> RoundsOf(RunState* state, const DeviceSections* device, int number) {
+  if (device == nullptr) {
+    if (std::unique_ptr<BuildPieces> pieces = BuildPieces::Of(state, number)) return pieces;
+  }
+  const Section& section = state->section(number);
+  const bool is_fed =
+      section.source_kind == Section::Source::kSection && state->fed[static_cast<size_t>(section.source)].is_fed;
+  return is_fed ? std::make_unique<FedSource>(state, section.source) : nullptr;
 }
 
 }  // namespace tessera::vm

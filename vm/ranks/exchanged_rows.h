@@ -1,11 +1,14 @@
 // The rows of a section that ranks exchange by key, in rounds: the section that probes with them works on those of one
 // round and drops them, so a rank never holds all that come to it. Private to vm/.
 //
-// Start at: ExchangedRows::Next. The thread of the run; all ranks make the same calls.
+// Start at: ExchangedRows::Next, RoundsOf. The thread of the run; all ranks make the same calls.
 #pragma once
+
+#include <memory>
 
 #include "base/status.h"
 #include "vm/ranks/rank_portion.h"
+#include "vm/ranks/source_rounds.h"
 #include "vm/run/run_state.h"
 
 namespace tessera::vm {
@@ -31,5 +34,8 @@ class ExchangedRows {
   bool made_all_ = false;  ///< by this rank
   uint64_t round_ = 0;     ///< the last one
 };
+
+/// What the section reads in rounds, or nullptr. `device`: nullptr if it runs on the host.
+std::unique_ptr<SourceRounds> RoundsOf(RunState* state, const DeviceSections* device, int number);
 
 }  // namespace tessera::vm

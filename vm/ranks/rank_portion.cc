@@ -4,9 +4,8 @@
 
 #include <algorithm>
 #include <deque>
+#include <utility>
 
-#include "vm/ranks/build_pieces.h"
-#include "vm/ranks/exchanged_rows.h"
 #include "vm/rows/row_set.h"
 #include "vm/run/host_sections.h"
 #include "vm/run/unit_runner.h"
@@ -16,59 +15,33 @@
 namespace tessera::vm {
 
 RankPortion::RankPortion(RunState* state, DeviceSections* device, const Status& ready, int number,
-                         SectionStatistics* stats)
-    : state_(*state), device_(device), number_(number), section_(state->section(number)), stats_(stats) {
-  if (section_.source_kind == Section::Source::kSection && state->fed[static_cast<size_t>(section_.source)].is_fed) {
-    feed_stats_ = state->StartStatistics(section_.source);
-    feed_ = std::make_unique<ExchangedRows>(state, state->fed[static_cast<size_t>(section_.source)].device,
-                                            section_.source, &feed_stats_);
-    state->result(section_.source) = MakeRowSet(state->section(section_.source).columns);
-  }
-  status_ = ready;
-  if (device_ == nullptr) pieces_ = BuildPieces::Of(state, number);
+                         SectionStatistics* stats, std::unique_ptr<SourceRounds> rounds)
+    : state_(*state),
+      device_(device),
+      number_(number),
+      section_(state->section(number)),
+      stats_(stats),
+      status_(ready),
+      rounds_(std::move(rounds)) {
   device_rows_ = MakeRowSet(section_.columns);  // all there is if this rank has no tablet
   if (device_ != nullptr || !status_.ok()) return;
   status_ = Caught([&] {
-    if (pieces_ != nullptr) TESSERA_TRY(pieces_->Begin());
+    if (rounds_ != nullptr) TESSERA_TRY(rounds_->Begin());
     return PrepareScan(state, number, &scan_);
   });
 }
 
-RankPortion::~RankPortion() = default;
-
-Status RankPortion::Renew(bool* last) {
-  if (pieces_ != nullptr) return pieces_->Next(last);
-  RowSet& source = state_.result(section_.source);
-  source = RowSet{};
-  TESSERA_ASSIGN(source, feed_->Next(last));
-  feed_rows_ += source.rows;
-  if (!*last) return Status::Ok();
-  feed_stats_.rows_out = feed_rows_;
-  state_.finished.push_back(feed_stats_);
-  return Status::Ok();
-}
-
-Status RankPortion::Recut() {
-  if (pieces_ == nullptr) return RenewSource(&state_, &scan_);
-  RenewJoin(&state_, &scan_);
-  return Status::Ok();
-}
-
-Status RankPortion::Fail(const Status& status) {
-  return pieces_ != nullptr ? pieces_->Fail(status) : feed_->Fail(status);
-}
-
 Result<Shipment> RankPortion::NextOfRound() {
   bool last = false;
-  TESSERA_TRY(Renew(&last));
+  TESSERA_TRY(rounds_->Next(&last));
   Result<Shipment> out = Caught([&]() -> Result<Shipment> {
-    TESSERA_TRY(Recut());
+    TESSERA_TRY(rounds_->Cut(&scan_));
     next_ = 0;
     return NextOfHost(SIZE_MAX);
   });
-  if (!out.ok()) return last ? out.status() : Fail(out.status());
-  if (pieces_ != nullptr) {
-    // The source's units come again in each round: what they make of a piece is one unit, the first pieces' first.
+  if (!out.ok()) return last ? out.status() : rounds_->Fail(out.status());
+  if (rounds_->RepeatsSource()) {
+    // What the source's units make of a piece is one unit, the first pieces' first.
     const Exchange& exchange = *state_.options.exchange;
     const auto ranks = static_cast<uint64_t>(exchange.ranks());
     out->units.clear();
@@ -83,7 +56,7 @@ Result<Shipment> RankPortion::NextOfRound() {
 }
 
 Result<Shipment> RankPortion::Next(size_t window) {
-  if (in_rounds()) return status_.ok() ? NextOfRound() : Fail(status_);
+  if (in_rounds()) return status_.ok() ? NextOfRound() : rounds_->Fail(status_);
   TESSERA_TRY(status_);
   TESSERA_ASSIGN(Shipment out, Caught([&] { return on_device() ? NextOfDevice(window) : NextOfHost(window); }));
   stats_->rows_out += out.rows.rows;
@@ -166,7 +139,7 @@ Status RankPortion::Fetch(Shipment* all) {
 }
 
 Status RankPortion::FindGroups() {
-  if (!status_.ok()) return in_rounds() ? Fail(status_) : status_;
+  if (!status_.ok()) return in_rounds() ? rounds_->Fail(status_) : status_;
   if (on_device()) {
     if (section_.keys > 0) {
       TESSERA_ASSIGN(device_groups_, device_->FindGroups(number_, stats_));
@@ -219,12 +192,12 @@ Result<RowSet> RankPortion::OwnGroups() {
 
 Status RankPortion::GroupRounds() {
   for (bool last = false; !last;) {
-    TESSERA_TRY(Renew(&last));
+    TESSERA_TRY(rounds_->Next(&last));
     const Status status = Caught([&] {
-      TESSERA_TRY(Recut());
+      TESSERA_TRY(rounds_->Cut(&scan_));
       return RunAllUnits(&state_, &scan_, nullptr);
     });
-    if (!status.ok()) return last ? status : Fail(status);
+    if (!status.ok()) return last ? status : rounds_->Fail(status);
   }
   return Status::Ok();
 }

@@ -6,22 +6,20 @@
 #include <memory>
 
 #include "base/status.h"
+#include "vm/ranks/source_rounds.h"
 #include "vm/run/device_sections.h"
 #include "vm/run/run_state.h"
 #include "vm/run/scan.h"
 
 namespace tessera::vm {
 
-class BuildPieces;
-class ExchangedRows;
-
 class RankPortion {
  public:
   /// `device`: nullptr if the section runs on the host. An error during preparation is returned only when rows are
   /// asked for, because the rank must take part in the exchange in any case.
-  /// `ready`: an error that this rank has met before.
-  RankPortion(RunState* state, DeviceSections* device, const Status& ready, int number, SectionStatistics* stats);
-  ~RankPortion();
+  /// `ready`: an error that this rank has met before. `rounds`: what it reads in rounds, or nullptr.
+  RankPortion(RunState* state, DeviceSections* device, const Status& ready, int number, SectionStatistics* stats,
+              std::unique_ptr<SourceRounds> rounds);
 
   bool on_device() const { return device_ != nullptr; }
   /// Whether the rows are on the device: then a shipment has their number and no columns.
@@ -29,7 +27,7 @@ class RankPortion {
   /// Brings such rows to the host.
   Status Fetch(Shipment* all);
   /// Whether what it reads comes in rounds, in which all ranks take part.
-  bool in_rounds() const { return feed_ != nullptr || pieces_ != nullptr; }
+  bool in_rounds() const { return rounds_ != nullptr; }
   /// The next rows of the portion. Not to be called after an error or the last shipment. If in_rounds(): those of the
   /// next round, and so all ranks make as many calls.
   Result<Shipment> Next(size_t window);
@@ -56,12 +54,6 @@ class RankPortion {
   void AddStatistics();
 
  private:
-  /// Brings the rows of the next round. `last`: no round follows.
-  Status Renew(bool* last);
-  /// Cuts them.
-  Status Recut();
-  /// In place of Renew, if this rank has failed.
-  Status Fail(const Status& status);
   Result<Shipment> NextOfRound();
   Status GroupRounds();
   bool HasSource() const;
@@ -73,13 +65,10 @@ class RankPortion {
   const int number_;
   const Section& section_;
   SectionStatistics* const stats_;
-  Status status_;                        ///< the error, if there are no rows
-  Scan scan_;                            ///< host
-  std::unique_ptr<ExchangedRows> feed_;  ///< of its source, or nullptr
-  std::unique_ptr<BuildPieces> pieces_;  ///< of a join table, or nullptr
-  uint64_t round_ = 0;                   ///< of pieces_
-  SectionStatistics feed_stats_;
-  uint64_t feed_rows_ = 0;  ///< that have come
+  Status status_;  ///< the error, if there are no rows
+  Scan scan_;      ///< host
+  const std::unique_ptr<SourceRounds> rounds_;
+  uint64_t round_ = 0;  ///< the next one
   RowSet device_rows_;
   bool has_device_groups_ = false;  ///< the device has found groups, which are to be taken
   uint64_t device_groups_ = 0;

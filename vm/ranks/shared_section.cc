@@ -63,7 +63,8 @@ SharedSection::SharedSection(RunState* state, DeviceSections* device, const Stat
       portion_device_(device),
       on_devices_(on_devices),
       exchanger_(exchanger) {
-  if (!section_.by_key || exchanger_ != nullptr) portion_.emplace(state, device, ready, number, stats);
+  if (!section_.by_key || exchanger_ != nullptr)
+    portion_.emplace(state, device, ready, number, stats, RoundsOf(state, device, number));
 }
 
 Result<RowSet> SharedSection::Run(const RowConsumer& consume) {
