@@ -13,6 +13,7 @@
 #include "tablet/catalog/table_info.h"
 #include "tablet/values/types.h"
 #include "vm/encode/section_encoder.h"
+#include "vm/machine/entry_machine.h"
 #include "vm/program/distribution.h"
 #include "vm/program/program.h"
 #include "vm/rows/string_pool.h"
@@ -125,7 +126,8 @@ class Assignment {
     if (program_.sections[number].predicates.empty()) return true;
     vm::StringPool strings;
     const std::vector<vm::KeyRange> unknown(program_.joins.size());
-    const vm::SectionEncoder encoder(program_, static_cast<int>(number), traits_.sections[number], &strings, unknown);
+    const vm::SectionEncoder encoder(program_, static_cast<int>(number), traits_.sections[number], &strings,
+                                     &vm::MakeEntryMachine, unknown);
     double all = 0, most = 0;
     for (const TabletSpan& span : spans) {
       double live = 0;

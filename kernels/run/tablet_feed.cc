@@ -9,6 +9,7 @@
 #include "base/shared_loops.h"
 #include "base/thread_pool.h"
 #include "tablet/files/file_mapping.h"
+#include "vm/machine/entry_machine.h"
 #include "vm/program/section_traits.h"
 
 namespace tessera::kernels {
@@ -78,7 +79,7 @@ int Threads(const vm::SectionContext& context) { return context.pool == nullptr 
 TabletsAhead EncodeAhead(GpuDevice* gpu, const vm::SectionContext& context,
                          const std::vector<vm::KeyRange>& key_ranges) {
   vm::SectionEncoder encoder(*context.program, context.section, context.traits->section(context.section),
-                             context.strings, key_ranges);
+                             context.strings, &vm::MakeEntryMachine, key_ranges);
   const vm::Section& section = context.program->sections[static_cast<size_t>(context.section)];
   if (!FileMapping::any_lost()) encoder.LeavePacked();
   encoder.LeaveToDevice(TextTests(*context.program, section).predicates(), MostTextBytes(*gpu));
@@ -117,7 +118,7 @@ TabletFeed::TabletFeed(GpuDevice* gpu, const vm::SectionContext& context, const 
       section_(context.program->sections[static_cast<size_t>(context.section)]),
       lowered_(lowered),
       encoder_(*context.program, context.section, context.traits->section(context.section), context.strings,
-               key_ranges),
+               &vm::MakeEntryMachine, key_ranges),
       rows_(rows) {
   if (!FileMapping::any_lost()) encoder_.LeavePacked();
   encoder_.LeaveToDevice(lowered.text_tests.predicates(), MostTextBytes(*gpu));

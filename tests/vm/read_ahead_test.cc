@@ -26,6 +26,7 @@
 #include "tablet/schemes/compression_goal.h"
 #include "tablet/values/row_batch.h"
 #include "tablet/values/types.h"
+#include "vm/machine/entry_machine.h"
 #include "vm/program/section_traits.h"
 #include "vm/rows/string_pool.h"
 #include "vm/run/statistics.h"
@@ -295,8 +296,9 @@ struct Walk {
     Snapshot snapshot;
     snapshot.tables.push_back(info);
     compiled = std::move(*Compile(sql, snapshot, PlanOptions()));
-    encoder = std::make_unique<vm::SectionEncoder>(
-        *compiled.program, 0, vm::TraitsOf(*compiled.program, compiled.program->sections[0]), &strings, ranges);
+    encoder = std::make_unique<vm::SectionEncoder>(*compiled.program, 0,
+                                                   vm::TraitsOf(*compiled.program, compiled.program->sections[0]),
+                                                   &strings, &vm::MakeEntryMachine, ranges);
   }
   vm::ReadAhead Read(std::vector<size_t> order) { return {encoder.get(), info.get(), std::move(order), true}; }
 

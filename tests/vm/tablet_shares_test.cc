@@ -8,7 +8,7 @@
 #include <random>
 #include <set>
 
-#include "vm/machine/tile_machine.h"
+#include "vm/program/tile_rows.h"
 
 namespace tessera::vm {
 namespace {

@@ -12,7 +12,7 @@
 #include "base/thread_pool.h"
 #include "compiler/compiler.h"
 #include "tests/vm/memory_tablet.h"
-#include "vm/machine/dictionary.h"
+#include "vm/encode/dictionary_map.h"
 #include "vm/rows/string_pool.h"
 
 namespace tessera {

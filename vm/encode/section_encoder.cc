@@ -13,7 +13,6 @@
 #include "tablet/chunk/packed_chunk.h"
 #include "tablet/files/io_error.h"
 #include "tablet/values/ordered_float.h"
-#include "vm/machine/dictionary.h"
 #include "vm/program/section_traits.h"
 
 namespace tessera::vm {
@@ -85,9 +84,15 @@ Interval NumberInterval(const Program& program, const Predicate& p, const SqlTyp
 
 class PredicateEncoder {
  public:
-  PredicateEncoder(const Program& program, const Chunk& chunk, StringPool* strings,
+  PredicateEncoder(const Program& program, const Chunk& chunk, StringPool* strings, EntryInterpreterMaker interpreter,
                    const std::vector<KeyRange>& key_ranges, const LoopRunner& loop, TabletEncoding* out)
-      : program_(program), chunk_(chunk), strings_(strings), key_ranges_(key_ranges), loop_(loop), out_(out) {}
+      : program_(program),
+        chunk_(chunk),
+        strings_(strings),
+        interpreter_(interpreter),
+        key_ranges_(key_ranges),
+        loop_(loop),
+        out_(out) {}
 
   Result<PredicateEncoding> Encode(const Predicate& p) {
     PredicateEncoding b;
@@ -137,7 +142,7 @@ class PredicateEncoder {
     }
     Chunk sample = chunk_;
     sample.entries = std::min(sample.entries, kSampledEntries);
-    TESSERA_ASSIGN(const DictionaryMap map, MapDictionary(program_, p.map, sample, strings_, {}));
+    TESSERA_ASSIGN(const DictionaryMap map, MapDictionary(program_, p.map, sample, strings_, interpreter_, {}));
     const auto kept = std::count(map.kept.begin(), map.kept.end(), p.negated ? 0 : 1);
     b.share = static_cast<float>(kept) / static_cast<float>(sample.entries);
     return b;
@@ -329,7 +334,7 @@ class PredicateEncoder {
     const uint32_t entries = chunk_.entries;
     std::vector<uint8_t> passes(entries);
     if (p.kind == Predicate::Kind::kMapped) {
-      TESSERA_ASSIGN(DictionaryMap map, MapDictionary(program_, p.map, chunk_, strings_, loop_));
+      TESSERA_ASSIGN(DictionaryMap map, MapDictionary(program_, p.map, chunk_, strings_, interpreter_, loop_));
       for (uint32_t i = 0; i < entries; ++i) passes[i] = (map.kept[i] != 0) != p.negated ? 1 : 0;
     } else if (p.kind == Predicate::Kind::kIn && chunk_.encoding == Encoding::kDictionary) {
       if (p.negated) std::fill(passes.begin(), passes.end(), uint8_t{1});
@@ -382,6 +387,7 @@ class PredicateEncoder {
   const Program& program_;
   const Chunk& chunk_;
   StringPool* strings_;
+  EntryInterpreterMaker interpreter_;
   const std::vector<KeyRange>& key_ranges_;
   const LoopRunner& loop_;
   TabletEncoding* out_;
@@ -428,10 +434,11 @@ bool SameDictionary(const Chunk& a, const Chunk& b) {
 }
 
 SectionEncoder::SectionEncoder(const Program& program, int section, const SectionTraits& traits, StringPool* strings,
-                               const std::vector<KeyRange>& key_ranges, bool lazy)
+                               EntryInterpreterMaker interpreter, const std::vector<KeyRange>& key_ranges, bool lazy)
     : program_(program),
       section_(program.sections[static_cast<size_t>(section)]),
       strings_(strings),
+      interpreter_(interpreter),
       key_ranges_(key_ranges),
       lazy_(lazy) {
   if (lazy) uses_ = FindTextUses(section_, traits);
@@ -587,7 +594,7 @@ Status SectionEncoder::EncodeSlot(size_t number, const TabletEncoding* like, con
     return Status::Ok();
   }
   if (slot.map >= 0) {
-    TESSERA_ASSIGN(DictionaryMap made, MapDictionary(program_, slot.map, chunk, strings_, loop));
+    TESSERA_ASSIGN(DictionaryMap made, MapDictionary(program_, slot.map, chunk, strings_, interpreter_, loop));
     made.values.push_back(0);
     b->map = Keep(std::move(made.values), out);
     if (std::find(made.null.begin(), made.null.end(), uint8_t{1}) != made.null.end()) {
@@ -623,7 +630,7 @@ Status SectionEncoder::EncodePredicates(const TabletEncoding* like, const LoopRu
       if (out->predicates[i].set != nullptr) ShareStorage(out->predicates[i].set, *like, out);
       continue;
     }
-    PredicateEncoder encoder(program_, chunk, strings_, key_ranges_, loop, out);
+    PredicateEncoder encoder(program_, chunk, strings_, interpreter_, key_ranges_, loop, out);
     if (IsLeftToDevice(chunk) && chunk.text_bytes <= most_text_bytes_ &&
         std::find(on_device_.begin(), on_device_.end(), i) != on_device_.end()) {
       const bool known = like != nullptr && like->predicates[i].on_device;
@@ -646,7 +653,7 @@ Status SectionEncoder::EncodeKeyRanges(TabletEncoding* encoded) const {
     if (p.kind != Predicate::Kind::kKeyRange) continue;
     const Chunk& chunk = *encoded->chunks[static_cast<size_t>(p.slot)];
     TESSERA_ASSIGN(encoded->predicates[i],
-                   PredicateEncoder(program_, chunk, strings_, key_ranges_, {}, encoded).Encode(p));
+                   PredicateEncoder(program_, chunk, strings_, interpreter_, key_ranges_, {}, encoded).Encode(p));
   }
   encoded->skip = LeavesNone(*encoded);
   return Status::Ok();
@@ -658,7 +665,7 @@ Result<bool> SectionEncoder::RangesLeaveNone(const Tablet& tablet) const {
     const size_t slot = static_cast<size_t>(p.slot);
     TESSERA_ASSIGN(const ChunkPointer chunk, tablet.Describe(section_.slots[slot].column));
     if (chunk->type.storage() != slots_[slot].storage) return false;  // an error, of Encode
-    PredicateEncoder encoder(program_, *chunk, strings_, key_ranges_, {}, nullptr);
+    PredicateEncoder encoder(program_, *chunk, strings_, interpreter_, key_ranges_, {}, nullptr);
     TESSERA_ASSIGN(const bool none, encoder.RangeLeavesNone(p));
     if (none) return true;
   }

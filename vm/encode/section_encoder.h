@@ -14,6 +14,7 @@
 #include "tablet/chunk/chunk.h"
 #include "tablet/files/tablet.h"
 #include "tablet/schemes/packed_reader.h"
+#include "vm/encode/dictionary_map.h"
 #include "vm/encode/tablet_encoding.h"
 #include "vm/program/program.h"
 #include "vm/program/text_uses.h"
@@ -65,12 +66,12 @@ inline constexpr uint64_t kLongestOnDevice = 4096;
 bool SameDictionary(const Chunk& a, const Chunk& b);
 
 /// Encodes the tablets of a table for section `section` of `program`, in any order and from any thread. All arguments
-/// but the section's traits must outlive it. `key_ranges` has one entry per join table (may be empty). `lazy`: for the host, which finds the
+/// but the section's traits must outlive it. `interpreter`: of its dictionary sections. `key_ranges` has one entry per join table (may be empty). `lazy`: for the host, which finds the
 /// values of large dictionaries when a row needs them, see TextForm.
 class SectionEncoder {
  public:
   SectionEncoder(const Program& program, int section, const SectionTraits& traits, StringPool* strings,
-                 const std::vector<KeyRange>& key_ranges, bool lazy = false);
+                 EntryInterpreterMaker interpreter, const std::vector<KeyRange>& key_ranges, bool lazy = false);
 
   /// Predicates on texts that the device decides from the entries of a chunk: numbers of Section::predicates, of kind
   /// kMapped. Chunks qualify if they are plain, have many entries, none longer than kLongestOnDevice bytes, and all
@@ -127,6 +128,7 @@ class SectionEncoder {
   const Program& program_;
   const Section& section_;
   StringPool* const strings_;
+  const EntryInterpreterMaker interpreter_;
   const std::vector<KeyRange>& key_ranges_;
   const bool lazy_;
   TextUses uses_;            ///< if lazy_

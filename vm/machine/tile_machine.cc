@@ -8,7 +8,6 @@
 #include <cstring>
 #include <type_traits>
 
-#include "vm/machine/dictionary.h"
 #include "vm/meaning/lane_error.h"
 #include "vm/meaning/math_meaning.h"
 #include "vm/meaning/text_meaning.h"

@@ -23,14 +23,15 @@
 
 #include "base/int128.h"
 #include "base/status.h"
+#include "vm/encode/dictionary_map.h"
 #include "vm/encode/section_encoder.h"
-#include "vm/machine/dictionary.h"
 #include "vm/meaning/format.h"
 #include "vm/meaning/meaning.h"
 #include "vm/meaning/regex.h"
 #include "vm/program/program.h"
 #include "vm/program/section_traits.h"
 #include "vm/program/text_uses.h"
+#include "vm/program/tile_rows.h"
 #include "vm/rows/string_pool.h"
 #include "vm/sinks/direct_groups.h"
 #include "vm/sinks/group_table.h"
@@ -38,8 +39,6 @@
 #include "vm/sinks/top_rows.h"
 
 namespace tessera::vm {
-
-inline constexpr int kTileRows = 2048;
 
 /// Where a section's rows go; each worker has its own.
 struct TileSinks {
@@ -417,7 +416,7 @@ class TileMachine {
   bool reads_texts_ = false;            ///< a value of class TEXT may be none of the pool
   std::vector<std::string_view> made_;  ///< the texts that this tile has made
   std::pmr::monotonic_buffer_resource made_bytes_;
-  std::map<int, std::unique_ptr<EntryMachine>> computed_;  ///< by slot
+  std::map<int, std::unique_ptr<EntryInterpreter>> computed_;  ///< by slot
   // Rows whose texts get identifiers together, and those.
   struct Asked {
     size_t row;

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "vm/machine/entry_machine.h"
 #include "vm/machine/tile_machine.h"
 #include "vm/machine/tile_machine_text.h"
 #include "vm/meaning/math_meaning.h"
@@ -70,9 +71,9 @@ TileMachine::Source<int64_t> TileMachine::ComputeSlot(int slot, int scratch) {
   const auto number = static_cast<size_t>(slot);
   const SlotEncoding& b = tablet_->slots[number];
   const Chunk& chunk = *tablet_->chunks[number];
-  std::unique_ptr<EntryMachine>& machine = computed_[slot];
+  std::unique_ptr<EntryInterpreter>& machine = computed_[slot];
   const int map = section_.slots[number].map;
-  if (machine == nullptr) machine = std::make_unique<EntryMachine>(program_, map, strings_);
+  if (machine == nullptr) machine = MakeEntryMachine(program_, map, strings_);
   Scratch& s = scratch_[scratch];
   std::array<uint32_t, kTileRows> entries;
   std::array<uint16_t, kTileRows> rows;

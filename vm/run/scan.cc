@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "vm/machine/entry_machine.h"
 #include "vm/shares/portion.h"
 
 namespace tessera::vm {
@@ -162,7 +163,7 @@ Status PrepareScan(RunState* state, int number, Scan* scan) {
   CutGrid(*state, &units);
   if (s.source_kind == Section::Source::kTable) {
     scan->table = state->SourceTable(s);
-    scan->encoder = std::make_unique<SectionEncoder>(state->program, number, traits, &state->strings,
+    scan->encoder = std::make_unique<SectionEncoder>(state->program, number, traits, &state->strings, &MakeEntryMachine,
                                                      state->joins.key_ranges(), true);
     if (state->options.decompression == Decompression::kPartial) scan->encoder->ReadByTiles();
     std::vector<uint32_t> rows;

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "tablet/catalog/table_info.h"
-#include "vm/machine/tile_machine.h"
 #include "vm/program/program.h"
+#include "vm/program/tile_rows.h"
 #include "vm/shares/exchange.h"
 #include "vm/shares/tablet_shares.h"
 

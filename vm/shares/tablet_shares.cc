@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "base/int128.h"
-#include "vm/machine/tile_machine.h"
+#include "vm/program/tile_rows.h"
 
 namespace tessera::vm {
 namespace {

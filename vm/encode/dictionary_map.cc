@@ -1,6 +1,4 @@
-// A host interpreter over the entries of a chunk, part by part.
-
-#include "vm/machine/dictionary.h"
+#include "vm/encode/dictionary_map.h"
 
 #include <algorithm>
 #include <array>
@@ -17,8 +15,8 @@
 #include <utility>
 
 #include "tablet/chunk/tablet_format.h"
-#include "vm/machine/tile_machine.h"
-#include "vm/meaning/text_meaning.h"
+#include "vm/meaning/characters.h"
+#include "vm/program/tile_rows.h"
 
 namespace tessera::vm {
 namespace {
@@ -132,47 +130,6 @@ class PartCodes {
 
 }  // namespace
 
-EntryMachine::EntryMachine(const Program& program, int section, StringPool* strings)
-    : strings_(*strings),
-      columns_(program.sections[static_cast<size_t>(section)].columns),
-      traits_(std::make_unique<SectionTraits>(TraitsOf(program, program.sections[static_cast<size_t>(section)]))),
-      by_place_(FindTextUses(program.sections[static_cast<size_t>(section)], *traits_).slots[0]),
-      no_joins_(program.joins.size()),
-      encoded_(std::make_unique<TabletEncoding>()),
-      machine_(std::make_unique<TileMachine>(program, section, *traits_, no_joins_, strings)) {
-  encoded_->slots.resize(1);
-  encoded_->chunks.resize(1);
-  encoded_->slots[0].decode = Decode::kRaw;
-  encoded_->slots[0].width = 8;
-}
-EntryMachine::~EntryMachine() = default;
-
-Status EntryMachine::Run(const Chunk& chunk, std::span<const uint32_t> entries) {
-  const size_t n = entries.size();
-  values_.kept.assign(n, 0);
-  if (!columns_.empty()) {
-    values_.values.assign(n, 0);
-    values_.null.assign(n, 1);
-  }
-  if (n == 0) return Status::Ok();
-  inputs_.resize(n);
-  if (by_place_) {
-    for (size_t i = 0; i < n; ++i) inputs_[i] = TileMachine::EntryValue(0, entries[i]);
-  } else {
-    std::vector<std::string_view> texts(n);
-    for (size_t i = 0; i < n; ++i) texts[i] = chunk.Entry(entries[i]);
-    strings_.Intern(texts, inputs_.data());
-  }
-  encoded_->rows = static_cast<uint32_t>(n);
-  encoded_->chunks[0] = ChunkPointer(ChunkPointer(), &chunk);
-  encoded_->slots[0].codes = reinterpret_cast<const uint8_t*>(inputs_.data());
-  TileSinks sinks;
-  sinks.map = &values_;
-  return machine_->RunTile(*encoded_, 0, static_cast<int>(n), sinks);
-}
-
-std::string_view EntryMachine::Text(size_t i) const { return machine_->Text(values_.values[i]); }
-
 void InternEntries(const Chunk& chunk, uint32_t first, uint32_t end, StringPool* strings, int64_t* ids) {
   std::vector<std::string_view> texts;
   texts.reserve(end - first);
@@ -235,7 +192,7 @@ Result<std::optional<CodedParts>> CodeParts(const Program& program, int section,
 }
 
 Result<DictionaryMap> MapDictionary(const Program& program, int section, const Chunk& chunk, StringPool* strings,
-                                    const LoopRunner& loop) {
+                                    EntryInterpreterMaker interpreter, const LoopRunner& loop) {
   const Section& s = program.sections[static_cast<size_t>(section)];
   DictionaryMap map;
   map.kept.resize(chunk.entries);
@@ -258,9 +215,9 @@ Result<DictionaryMap> MapDictionary(const Program& program, int section, const C
   }
   const bool gives_text = !s.columns.empty() && s.columns[0].storage() == StorageClass::kText;
   std::mutex mutex;
-  std::vector<std::unique_ptr<EntryMachine>> idle;
-  const auto take_machine = [&] {
-    std::unique_ptr<EntryMachine> machine;
+  std::vector<std::unique_ptr<EntryInterpreter>> idle;
+  const auto take_idle = [&] {
+    std::unique_ptr<EntryInterpreter> machine;
     const std::lock_guard<std::mutex> lock(mutex);
     if (!idle.empty()) {
       machine = std::move(idle.back());
@@ -269,8 +226,8 @@ Result<DictionaryMap> MapDictionary(const Program& program, int section, const C
     return machine;
   };
   const Status status = ForEntries(chunk.entries, loop, [&](uint32_t first, uint32_t end) {
-    std::unique_ptr<EntryMachine> machine = take_machine();
-    if (machine == nullptr) machine = std::make_unique<EntryMachine>(program, section, strings);
+    std::unique_ptr<EntryInterpreter> machine = take_idle();
+    if (machine == nullptr) machine = interpreter(program, section, strings);
     std::vector<uint32_t> entries;
     std::vector<std::string_view> texts;
     for (uint32_t at = first; at < end; at += kTileRows) {

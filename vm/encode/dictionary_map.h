@@ -1,5 +1,7 @@
 // Functions of a TEXT column are evaluated once per dictionary entry, not per row: a dictionary section runs over the
 // entries of a chunk when a tablet is encoded. Private to vm/.
+//
+// Start at: MapDictionary, EntryInterpreter.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +19,6 @@
 #include "tablet/values/types.h"
 #include "vm/program/program.h"
 #include "vm/rows/string_pool.h"
-#include "vm/sinks/join_index.h"
 
 namespace tessera::vm {
 
@@ -28,36 +29,25 @@ struct DictionaryMap {
   std::vector<uint8_t> kept;            ///< 1 where the entry reached Emit
 };
 
-class TileMachine;
-struct TabletEncoding;
-
-/// A host interpreter of a dictionary section, for entries of any chunk. One thread at a time.
-class EntryMachine {
+/// Interprets a dictionary section, for entries of any chunk. One thread at a time. (The machine, in a room above, is one:
+/// vm/machine/entry_machine.h.)
+class EntryInterpreter {
  public:
-  EntryMachine(const Program& program, int section, StringPool* strings);
-  ~EntryMachine();
+  virtual ~EntryInterpreter() = default;
 
   /// Makes the values of these entries of the chunk. REQUIRES: at most kTileRows. Errors: those of its opcodes.
-  Status Run(const Chunk& chunk, std::span<const uint32_t> entries);
+  virtual Status Run(const Chunk& chunk, std::span<const uint32_t> entries) = 0;
   /// One item per entry of the last run; Text(i) is what a value of class TEXT stands for, until the next one.
-  const DictionaryMap& values() const { return values_; }
-  std::string_view Text(size_t i) const;
-
- private:
-  StringPool& strings_;
-  const std::vector<SqlType>& columns_;
-  const std::unique_ptr<const SectionTraits> traits_;
-  const bool by_place_;  ///< its entries need no identifiers, which take longer than most functions of an entry
-  const std::vector<std::unique_ptr<JoinIndex>> no_joins_;
-  std::vector<int64_t> inputs_;
-  DictionaryMap values_;
-  std::unique_ptr<TabletEncoding> encoded_;
-  std::unique_ptr<TileMachine> machine_;
+  virtual const DictionaryMap& values() const = 0;
+  virtual std::string_view Text(size_t i) const = 0;
 };
+/// Makes one for section `section`. Program and pool must outlive it.
+using EntryInterpreterMaker = std::unique_ptr<EntryInterpreter> (*)(const Program& program, int section,
+                                                                    StringPool* strings);
 
-/// `loop`: as in ForEntries.
+/// `interpreter`: asked for one for each thread that needs it. `loop`: as in ForEntries.
 Result<DictionaryMap> MapDictionary(const Program& program, int section, const Chunk& chunk, StringPool* strings,
-                                    const LoopRunner& loop);
+                                    EntryInterpreterMaker interpreter, const LoopRunner& loop);
 
 /// Parts of texts, few different ones.
 struct CodedParts {
