@@ -344,7 +344,7 @@ $(B)/precompiled/%.h.gch: base/standard_headers.h $(B)/cxx_flags | requirements
 	@$(CXX) $(CPPFLAGS) $(LIBRARY_FLAGS) -x c++-header $(HEADER) -o $@
 
 # The host interpreter's loops are short: where the linker happens to put them decided between 226 and 242 ms for the SSB.
-$(B)/obj/vm/machine/tile_machine.cc.o: private CXXFLAGS += -falign-functions=64 -falign-loops=32
+$(B)/obj/vm/machine/interpreter.cc.o $(B)/obj/vm/machine/tile_mask.cc.o: private CXXFLAGS += -falign-functions=64 -falign-loops=32
 # What tests do is not timed.
 $(B)/obj/tests/%.cc.o: private CXXFLAGS := $(subst -O3,-O1,$(CXXFLAGS))
 

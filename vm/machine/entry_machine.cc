@@ -55,7 +55,7 @@ Status EntryMachine::Run(const Chunk& chunk, std::span<const uint32_t> entries) 
   if (n == 0) return Status::Ok();
   inputs_.resize(n);
   if (by_place_) {
-    for (size_t i = 0; i < n; ++i) inputs_[i] = TileMachine::EntryValue(0, entries[i]);
+    for (size_t i = 0; i < n; ++i) inputs_[i] = EntryValue(0, entries[i]);
   } else {
     std::vector<std::string_view> texts(n);
     for (size_t i = 0; i < n; ++i) texts[i] = chunk.Entry(entries[i]);

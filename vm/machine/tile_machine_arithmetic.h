@@ -1,4 +1,4 @@
-// Arithmetic of the host interpreter. Included by tile_machine.cc only, which keeps all loops in one translation unit,
+// Arithmetic of the host interpreter. Included by interpreter.cc only, which keeps all loops in one translation unit,
 // so that they are inlined into its switch.
 #pragma once
 
@@ -12,9 +12,9 @@ void TileMachine::DoBinary(const Instruction& in) {
   constexpr bool kWide = std::is_same_v<T, int128_t>;
   using Stored = std::conditional_t<kWide, int128_t, int64_t>;
   const Source<Stored> s = Fetch<Stored>(in.p2, 0);
-  Stored* acc = Accumulator<Stored>();
-  uint8_t* acc_null = AccumulatorNulls<Stored>();
-  bool& may_be_null = AccumulatorMayBeNull<Stored>();
+  Stored* acc = acc_.Values<Stored>();
+  uint8_t* acc_null = acc_.Nulls<Stored>();
+  bool& may_be_null = acc_.MayBeNull<Stored>();
   auto as = [](Stored v) {
     if constexpr (kWide) {
       return v;
@@ -31,15 +31,15 @@ void TileMachine::DoBinary(const Instruction& in) {
   };
   // NULL bytes are computed only if an operand can be NULL or the operation can produce NULL.
   if (s.one && s.one_null) {
-    memset(acc_null, 1, static_cast<size_t>(n_));
+    memset(acc_null, 1, static_cast<size_t>(mask_.rows()));
     may_be_null = true;
     return;
   }
   if (s.nulls != nullptr) {
     if (!may_be_null) {
-      ForLive([&](int i) { acc_null[i] = s.nulls[i]; });
+      mask_.ForLive([&](int i) { acc_null[i] = s.nulls[i]; });
     } else {
-      ForLive([&](int i) { acc_null[i] |= s.nulls[i]; });
+      mask_.ForLive([&](int i) { acc_null[i] |= s.nulls[i]; });
     }
     may_be_null = true;
   }
@@ -50,18 +50,18 @@ void TileMachine::DoBinary(const Instruction& in) {
     const T r = M::Apply(as(acc[i]), b, lane);
     acc[i] = back(r);
     if (lane.null) {
-      if (!may_be_null) memset(acc_null, 0, static_cast<size_t>(n_));
+      if (!may_be_null) memset(acc_null, 0, static_cast<size_t>(mask_.rows()));
       may_be_null = true;
       acc_null[i] = 1;
       made_null = 1;
     }
-    if (lane.error != LaneError::kNone && mask_[i] != 0 && !(was_null && acc_null[i] != 0)) NoteError(lane.error);
+    if (lane.error != LaneError::kNone && mask_[i] != 0 && !(was_null && acc_null[i] != 0)) error_.Note(lane.error);
   };
   if (s.one) {
     const T b = as(s.values[0]);
-    ForLive([&](int i) { apply(i, b); });
+    mask_.ForLive([&](int i) { apply(i, b); });
   } else {
-    ForLive([&](int i) { apply(i, as(s.values[i])); });
+    mask_.ForLive([&](int i) { apply(i, as(s.values[i])); });
   }
 }
 
@@ -70,18 +70,18 @@ void TileMachine::DoTernary(const Instruction& in) {
   if constexpr (kApart<M>) return DoApart(in);
   using T = typename M::Type;
   const Source<int64_t> b = Fetch<int64_t>(in.p2, 0), c = Fetch<int64_t>(in.p3, 1);
-  uint8_t* null = b.one_null || c.one_null || b.nulls != nullptr || c.nulls != nullptr ? NullsA() : nullptr;
+  uint8_t* null = b.one_null || c.one_null || b.nulls != nullptr || c.nulls != nullptr ? NullsOfA() : nullptr;
   const auto is_null = [](const Source<int64_t>& s, int i) {
     return s.one ? s.one_null : s.nulls != nullptr && s.nulls[i] != 0;
   };
-  ForOnlyLive([&](int i) {
+  mask_.ForOnlyLive([&](int i) {
     if (null != nullptr && (is_null(b, i) || is_null(c, i))) null[i] = 1;
-    if (a_may_be_null_ && a_null_[i] != 0) return;
+    if (acc_.a_may_be_null && acc_.a_null[i] != 0) return;
     Lane lane;
-    a_[i] = ToBits<T>(
-        M::Apply(FromBits<T>(a_[i]), FromBits<T>(b.values[b.one ? 0 : i]), FromBits<T>(c.values[c.one ? 0 : i]), lane));
-    if (lane.null) NullsA()[i] = 1;
-    if (lane.error != LaneError::kNone) NoteError(lane.error);
+    acc_.a[i] = ToBits<T>(M::Apply(FromBits<T>(acc_.a[i]), FromBits<T>(b.values[b.one ? 0 : i]),
+                                   FromBits<T>(c.values[c.one ? 0 : i]), lane));
+    if (lane.null) NullsOfA()[i] = 1;
+    if (lane.error != LaneError::kNone) error_.Note(lane.error);
   });
 }
 
@@ -91,27 +91,30 @@ void TileMachine::DoUnary(const Instruction&) {
   using Out = typename M::Out;
   constexpr bool kWideIn = std::is_same_v<In, int128_t>, kWideOut = std::is_same_v<Out, int128_t>;
   if constexpr (kWideIn != kWideOut) {
-    bool& to = kWideOut ? w_may_be_null_ : a_may_be_null_;
-    to = kWideIn ? w_may_be_null_ : a_may_be_null_;
-    if (to) memcpy(kWideOut ? w_null_.data() : a_null_, kWideIn ? w_null_.data() : a_null_, static_cast<size_t>(n_));
+    bool& to = kWideOut ? acc_.w_may_be_null : acc_.a_may_be_null;
+    to = kWideIn ? acc_.w_may_be_null : acc_.a_may_be_null;
+    if (to)
+      memcpy(kWideOut ? acc_.w_null.data() : acc_.a_null, kWideIn ? acc_.w_null.data() : acc_.a_null,
+             static_cast<size_t>(mask_.rows()));
   }
-  const uint8_t* nulls = (kWideIn ? w_may_be_null_ : a_may_be_null_) ? (kWideIn ? w_null_.data() : a_null_) : nullptr;
-  int128_t* w = w_.data();
-  ForLive([&](int i) {
+  const uint8_t* nulls =
+      (kWideIn ? acc_.w_may_be_null : acc_.a_may_be_null) ? (kWideIn ? acc_.w_null.data() : acc_.a_null) : nullptr;
+  int128_t* w = acc_.w.data();
+  mask_.ForLive([&](int i) {
     Lane lane;
     In v;
     if constexpr (kWideIn) {
       v = w[i];
     } else {
-      v = FromBits<In>(a_[i]);
+      v = FromBits<In>(acc_.a[i]);
     }
     const Out r = M::Apply(v, lane);
     if constexpr (kWideOut) {
       w[i] = r;
     } else {
-      a_[i] = ToBits<Out>(r);
+      acc_.a[i] = ToBits<Out>(r);
     }
-    if (lane.error != LaneError::kNone && mask_[i] != 0 && (nulls == nullptr || nulls[i] == 0)) NoteError(lane.error);
+    if (lane.error != LaneError::kNone && mask_[i] != 0 && (nulls == nullptr || nulls[i] == 0)) error_.Note(lane.error);
   });
 }
 
@@ -119,9 +122,9 @@ template <class M>
 void TileMachine::DoUnaryField(const Instruction& in) {
   using T = typename M::Type;
   if constexpr (kApart<M>) return DoApart(in);
-  ForLive([&](int i) {
+  mask_.ForLive([&](int i) {
     Lane lane;
-    a_[i] = ToBits<T>(M::Apply(FromBits<T>(a_[i]), in.p3, lane));
+    acc_.a[i] = ToBits<T>(M::Apply(FromBits<T>(acc_.a[i]), in.p3, lane));
   });
 }
 
@@ -138,12 +141,12 @@ void TileMachine::DoCheck(const Instruction& in) {
     low = low_value.i64;
     high = high_value.i64;
   }
-  const T* acc = Accumulator<T>();
-  const uint8_t* nulls = AccumulatorMayBeNull<T>() ? AccumulatorNulls<T>() : nullptr;
-  ForLive([&](int i) {
+  const T* acc = acc_.Values<T>();
+  const uint8_t* nulls = acc_.MayBeNull<T>() ? acc_.Nulls<T>() : nullptr;
+  mask_.ForLive([&](int i) {
     Lane lane;
     M::Apply(acc[i], low, high, lane);
-    if (lane.error != LaneError::kNone && mask_[i] != 0 && (nulls == nullptr || nulls[i] == 0)) NoteError(lane.error);
+    if (lane.error != LaneError::kNone && mask_[i] != 0 && (nulls == nullptr || nulls[i] == 0)) error_.Note(lane.error);
   });
 }
 

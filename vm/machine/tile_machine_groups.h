@@ -1,4 +1,4 @@
-// Groups and aggregates of the host interpreter. Included by tile_machine.cc only, which keeps all loops in one
+// Groups and aggregates of the host interpreter. Included by interpreter.cc only, which keeps all loops in one
 // translation unit, so that they are inlined into its switch.
 #pragma once
 
@@ -15,50 +15,38 @@ static bool NoGroups(const Section& section, const GroupTable& table) {
 template <class M>
 void TileMachine::DoGroup(const Instruction& in) {
   if (in.p3 == 0) return;  // group 0, see DoFold
-  GroupTable& table = *sinks_.groups;
+  GroupTable& table = *tile_.sinks.groups;
   const int words = table.words();
   int64_t last[2 * kMaxKeys + 1];
   uint32_t last_group = 0;
   bool any = false;
   const bool remembers = words <= 3;  // one or two words of keys, and the NULL bits
-  if (recent_of_ != &table || recent_generation_ != table.generation()) {
-    if (remembers) recent_.assign(kRecentGroups, {});
-    // (A table that was put aside had too many groups that hardly come back.)
-    if (recent_of_ == &table) {
-      direct_.Close();
-    } else {
-      direct_ = DirectGroups(in.p3);
-    }
-    std::fill(group_.begin(), group_.end(), 0u);  // stale groups may be no more
-    recent_of_ = &table;
-    recent_generation_ = table.generation();
-  }
+  groups_.Begin(table, in.p3, remembers);
   if (in.p3 > kMaxKeys) return FindGroupsOfManyKeys(in, &table);
   if (FindGroupsDirectly(in, &table)) return table.MakeStates();
-  if (table.groups() >= kManyGroups) return FindManyGroups(in, &table);
+  if (table.groups() >= GroupSearch::kManyGroups) return FindManyGroups(in, &table);
   // (Always inlined: as a call for each row, TPC-H q1 took 6 % longer.)
   const auto find = [&](int i, int64_t* key, uint64_t nulls) __attribute__((always_inline)) {
     key[words - 1] = static_cast<int64_t>(nulls);
     if (remembers && nulls == 0) {
       const int64_t second = words == 3 ? key[1] : 0;
-      const uint64_t mixed = (static_cast<uint64_t>(key[0]) + static_cast<uint64_t>(second) * 31) * 0x9E3779B97F4A7C15u;
-      RecentGroup& recent = recent_[mixed >> (64 - kRecentBits)];
+      GroupSearch::Recent& recent = groups_.RecentOf(key[0], second);
       if (recent.number == 0 || recent.first != key[0] || recent.second != second) {
         uint64_t hash = kHashSeed;
         for (int w = 0; w < words; ++w) hash = HashWord(hash, key[w]);
         recent = {key[0], second, table.FindOrMake(key, hash) + 1};
       }
-      group_[static_cast<size_t>(i)] = recent.number - 1;
+      groups_.of_row[static_cast<size_t>(i)] = recent.number - 1;
       return;
     }
     // Sorted data gives runs of one group.
     if (any && SameWords(key, last, words)) {
-      group_[static_cast<size_t>(i)] = last_group;
+      groups_.of_row[static_cast<size_t>(i)] = last_group;
       return;
     }
     uint64_t hash = kHashSeed;
     for (int w = 0; w < words; ++w) hash = HashWord(hash, key[w]);
-    last_group = group_[static_cast<size_t>(i)] = table.FindOrMake(key, hash);
+    last_group = groups_.of_row[static_cast<size_t>(i)] = table.FindOrMake(key, hash);
     for (int w = 0; w < words; ++w) last[w] = key[w];
     any = true;
   };
@@ -67,7 +55,7 @@ void TileMachine::DoGroup(const Instruction& in) {
 }
 
 bool TileMachine::FindGroupsDirectly(const Instruction& in, GroupTable* table) {
-  if (!direct_.is_open()) return false;
+  if (!groups_.direct.is_open()) return false;
   const int keys = in.p3;
   const int64_t* values[DirectGroups::kMostKeys];
   const uint8_t* nulls[DirectGroups::kMostKeys];
@@ -88,44 +76,44 @@ bool TileMachine::FindGroupsDirectly(const Instruction& in, GroupTable* table) {
   // A place for each row, and whether it is none: column by column, dead rows included, in loops that vectorise.
   uint64_t places[kTileRows], outside[kTileRows];
   for (int k = 0; k < keys; ++k) {
-    const DirectGroups::Range range = direct_.range(k);
+    const DirectGroups::Range range = groups_.direct.range(k);
     const int bits = std::max(range.bits, 0);
     const uint64_t least = static_cast<uint64_t>(range.least);
     const int64_t* const from = values[k];
     const uint8_t* const null = nulls[k];
-    ForLive([&, first = k == 0](int i) {
+    mask_.ForLive([&, first = k == 0](int i) {
       const uint64_t place = static_cast<uint64_t>(from[i]) - least;
       places[i] = first ? place : places[i] << bits | place;
       outside[i] = first ? place >> bits : outside[i] | place >> bits;
     });
-    if (null != nullptr) ForLive([&](int i) { outside[i] |= null[i]; });
+    if (null != nullptr) mask_.ForLive([&](int i) { outside[i] |= null[i]; });
   }
-  const uint32_t* const numbers = direct_.numbers();
-  uint32_t* const group = group_.data();
+  const uint32_t* const numbers = groups_.direct.numbers();
+  uint32_t* const group = groups_.of_row.data();
   uint16_t missed[kTileRows];
   int misses = 0;
-  if (direct_.any()) {
-    ForOnlyLive([&](int i) {
+  if (groups_.direct.any()) {
+    mask_.ForOnlyLive([&](int i) {
       const uint32_t number = outside[i] == 0 ? numbers[places[i]] : 0;
       missed[misses] = static_cast<uint16_t>(i);
       misses += number == 0 ? 1 : 0;
       group[i] = number == 0 ? 0 : number - 1;
     });
   } else {
-    ForOnlyLive([&](int i) { missed[misses++] = static_cast<uint16_t>(i); });
+    mask_.ForOnlyLive([&](int i) { missed[misses++] = static_cast<uint16_t>(i); });
   }
-  table->NoteFound(static_cast<uint64_t>(live_ - misses));
+  table->NoteFound(static_cast<uint64_t>(mask_.live() - misses));
   FindGroupsOf(missed, misses, keys, values, nulls, table);
   return true;
 }
 
-/// The groups of rows that direct_ does not know, which learns of them. (Rows with NULLs among them: those with the same
-/// key are often neighbours.)
+/// The groups of rows that groups_.direct does not know, which learns of them. (Rows with NULLs among them: those with
+/// the same key are often neighbours.)
 void TileMachine::FindGroupsOf(const uint16_t* missed, int misses, int keys, const int64_t* const* values,
                                const uint8_t* const* nulls, GroupTable* table) {
   const size_t words = static_cast<size_t>(table->words());
-  many_keys_.resize(std::max(many_keys_.size(), kTileRows * words));
-  ManyRows rows;
+  keys_.MakeRoom(words);
+  BatchedRows rows;
   for (int m = 0; m < misses; ++m) {
     const size_t i = missed[m];
     int64_t key[DirectGroups::kMostKeys + 1];
@@ -140,15 +128,15 @@ void TileMachine::FindGroupsOf(const uint16_t* missed, int misses, int keys, con
   FindGroupsOf(rows, table);
   table->NoteFound(rows.repeats);
   for (size_t k = 0; k < rows.keys; ++k) {
-    const int64_t* const key = many_keys_.data() + k * words;
-    if (key[keys] == 0) direct_.Note(key, group_[many_rows_[k]]);
+    const int64_t* const key = keys_.words.data() + k * words;
+    if (key[keys] == 0) groups_.direct.Note(key, groups_.of_row[keys_.rows[k]]);
   }
 }
 
 void TileMachine::FindManyGroups(const Instruction& in, GroupTable* table) {
   const size_t words = static_cast<size_t>(table->words());
-  many_keys_.resize(std::max(many_keys_.size(), kTileRows * words));
-  ManyRows rows;
+  keys_.MakeRoom(words);
+  BatchedRows rows;
   WithKeyWords(in, section_.columns, [&](int i, int64_t* key, uint64_t nulls) {
     key[words - 1] = static_cast<int64_t>(nulls);
     AddTo(&rows, i, key, words);
@@ -163,7 +151,7 @@ void TileMachine::FindGroupsOfManyKeys(const Instruction& in, GroupTable* table)
   const auto nulls = static_cast<size_t>(table->value_words());
   const size_t base = Operand::Unpack(in.p2).index;
   std::vector<int64_t> key(words);
-  ForOnlyLive([&](int i) {
+  mask_.ForOnlyLive([&](int i) {
     const auto row = static_cast<size_t>(i);
     std::fill(key.begin(), key.end(), 0);
     size_t w = 0;
@@ -182,79 +170,81 @@ void TileMachine::FindGroupsOfManyKeys(const Instruction& in, GroupTable* table)
     }
     uint64_t hash = kHashSeed;
     for (const int64_t word : key) hash = HashWord(hash, word);
-    group_[row] = table->FindOrMake(key.data(), hash);
+    groups_.of_row[row] = table->FindOrMake(key.data(), hash);
   });
   table->MakeStates();
 }
 
-inline void TileMachine::AddTo(ManyRows* rows, int i, const int64_t* key, size_t words) {
-  int64_t* const to = many_keys_.data() + rows->keys * words;
+inline void TileMachine::AddTo(BatchedRows* rows, int i, const int64_t* key, size_t words) {
+  int64_t* const to = keys_.words.data() + rows->keys * words;
   // Sorted data gives runs of one group.
   if (rows->keys > 0 && SameWords(key, to - words, static_cast<int>(words))) {
-    group_[static_cast<size_t>(i)] = many_rows_[rows->keys - 1];
+    groups_.of_row[static_cast<size_t>(i)] = keys_.rows[rows->keys - 1];
     rows->repeated[rows->repeats++] = static_cast<uint16_t>(i);
     return;
   }
   uint64_t hash = kHashSeed;
   for (size_t w = 0; w < words; ++w) hash = HashWord(hash, to[w] = key[w]);
-  many_hashes_[rows->keys] = hash;
-  many_rows_[rows->keys++] = static_cast<uint16_t>(i);
+  keys_.hashes[rows->keys] = hash;
+  keys_.rows[rows->keys++] = static_cast<uint16_t>(i);
 }
 
-void TileMachine::FindGroupsOf(const ManyRows& rows, GroupTable* table) {
-  table->FindOrMakeMany(many_keys_.data(), many_hashes_, rows.keys,
-                        [&](size_t k, uint32_t g) { group_[many_rows_[k]] = g; });
-  for (size_t k = 0; k < rows.repeats; ++k) group_[rows.repeated[k]] = group_[group_[rows.repeated[k]]];
+void TileMachine::FindGroupsOf(const BatchedRows& rows, GroupTable* table) {
+  table->FindOrMakeMany(keys_.words.data(), keys_.hashes, rows.keys,
+                        [&](size_t k, uint32_t g) { groups_.of_row[keys_.rows[k]] = g; });
+  for (size_t k = 0; k < rows.repeats; ++k)
+    groups_.of_row[rows.repeated[k]] = groups_.of_row[groups_.of_row[rows.repeated[k]]];
 }
 
 template <class M>
 void TileMachine::DoCountRows(const Instruction& in) {
-  if (NoGroups(section_, *sinks_.groups)) return;
-  int64_t* counts = sinks_.groups->aggregates()[in.p1].narrow.data();
+  if (NoGroups(section_, *tile_.sinks.groups)) return;
+  int64_t* counts = tile_.sinks.groups->aggregates()[in.p1].narrow.data();
   if (section_.keys == 0) {
-    counts[0] += live_;
+    counts[0] += mask_.live();
   } else {
-    ForOnlyLive([&](int i) { ++counts[group_[static_cast<size_t>(i)]]; });
+    mask_.ForOnlyLive([&](int i) { ++counts[groups_.of_row[static_cast<size_t>(i)]]; });
   }
 }
 
 template <class M>
 void TileMachine::DoCountValues(const Instruction& in) {
-  if (NoGroups(section_, *sinks_.groups)) return;
-  int64_t* counts = sinks_.groups->aggregates()[in.p1].narrow.data();
-  const bool may = M::kWide ? w_may_be_null_ : a_may_be_null_;
-  const uint8_t* nulls = M::kWide ? w_null_.data() : a_null_;
-  ForOnlyLive(
-      [&](int i) { counts[section_.keys == 0 ? 0 : group_[static_cast<size_t>(i)]] += may && nulls[i] != 0 ? 0 : 1; });
+  if (NoGroups(section_, *tile_.sinks.groups)) return;
+  int64_t* counts = tile_.sinks.groups->aggregates()[in.p1].narrow.data();
+  const bool may = M::kWide ? acc_.w_may_be_null : acc_.a_may_be_null;
+  const uint8_t* nulls = M::kWide ? acc_.w_null.data() : acc_.a_null;
+  mask_.ForOnlyLive([&](int i) {
+    counts[section_.keys == 0 ? 0 : groups_.of_row[static_cast<size_t>(i)]] += may && nulls[i] != 0 ? 0 : 1;
+  });
 }
 
 template <class M>
 void TileMachine::DoFold(const Instruction& in) {
-  if (NoGroups(section_, *sinks_.groups)) return;
+  if (NoGroups(section_, *tile_.sinks.groups)) return;
   using T = typename M::Type;
   using State = typename M::State;
   constexpr bool kWide = std::is_same_v<T, int128_t>;
-  AggregateStates& states = sinks_.groups->aggregates()[in.p1];
-  const bool may = kWide ? w_may_be_null_ : a_may_be_null_;
-  const uint8_t* nulls = kWide ? w_null_.data() : a_null_;
+  AggregateStates& states = tile_.sinks.groups->aggregates()[in.p1];
+  const bool may = kWide ? acc_.w_may_be_null : acc_.a_may_be_null;
+  const uint8_t* nulls = kWide ? acc_.w_null.data() : acc_.a_null;
   Lane lane;
   auto value = [&](int i) {
     if constexpr (kWide) {
-      return w_[static_cast<size_t>(i)];
+      return acc_.w[static_cast<size_t>(i)];
     } else {
-      return FromBits<T>(a_[i]);
+      return FromBits<T>(acc_.a[i]);
     }
   };
   if (section_.keys == 0) {
     State s = states.Get<State>(0);
     bool seen = false;
     if constexpr (std::is_same_v<M, meaning::SumI>) {
-      if (!may && live_ == n_) {
+      if (!may && mask_.live() == mask_.rows()) {
         // Halves of 32 bits cannot overflow 64 over a tile, and the loop vectorises.
         int64_t low = 0, high = 0;
-        for (int i = 0; i < n_; ++i) {
-          low += static_cast<int64_t>(static_cast<uint32_t>(a_[i]));
-          high += a_[i] >> 32;
+        for (int i = 0; i < mask_.rows(); ++i) {
+          low += static_cast<int64_t>(static_cast<uint32_t>(acc_.a[i]));
+          high += acc_.a[i] >> 32;
         }
         s += (static_cast<int128_t>(high) * (int64_t{1} << 32)) + low;
         states.Set(0, s);
@@ -262,7 +252,7 @@ void TileMachine::DoFold(const Instruction& in) {
         return;
       }
     }
-    ForOnlyLive([&](int i) {
+    mask_.ForOnlyLive([&](int i) {
       if (may && nulls[i] != 0) return;
       M::Apply(s, value(i), lane);
       seen = true;
@@ -271,28 +261,29 @@ void TileMachine::DoFold(const Instruction& in) {
     if (seen) states.seen[0] = 1;
   } else {
     uint8_t* seen = states.seen.data();
-    ForOnlyLive([&](int i) {
+    mask_.ForOnlyLive([&](int i) {
       if (may && nulls[i] != 0) return;
-      const size_t g = group_[static_cast<size_t>(i)];
+      const size_t g = groups_.of_row[static_cast<size_t>(i)];
       State s = states.Get<State>(g);
       M::Apply(s, value(i), lane);
       states.Set(g, s);
       seen[g] = 1;
     });
   }
-  if (lane.error != LaneError::kNone) NoteError(lane.error);
+  if (lane.error != LaneError::kNone) error_.Note(lane.error);
 }
 
 template <class M>
 void TileMachine::DoFoldText(const Instruction& in) {
-  if (NoGroups(section_, *sinks_.groups)) return;
-  AggregateStates& states = sinks_.groups->aggregates()[in.p1];
-  ForOnlyLive([&](int i) {
-    if (a_may_be_null_ && a_null_[i] != 0) return;
-    const size_t g = section_.keys == 0 ? 0 : group_[static_cast<size_t>(i)];
-    if (states.seen[g] != 0 && (states.narrow[g] == a_[i] || !M::Better(Text(a_[i]), strings_->Get(states.narrow[g]))))
+  if (NoGroups(section_, *tile_.sinks.groups)) return;
+  AggregateStates& states = tile_.sinks.groups->aggregates()[in.p1];
+  mask_.ForOnlyLive([&](int i) {
+    if (acc_.a_may_be_null && acc_.a_null[i] != 0) return;
+    const size_t g = section_.keys == 0 ? 0 : groups_.of_row[static_cast<size_t>(i)];
+    if (states.seen[g] != 0 &&
+        (states.narrow[g] == acc_.a[i] || !M::Better(Text(acc_.a[i]), strings_->Get(states.narrow[g]))))
       return;
-    states.narrow[g] = a_[i] < kFirstMade ? a_[i] : strings_->Intern(Text(a_[i]));
+    states.narrow[g] = acc_.a[i] < kFirstMade ? acc_.a[i] : strings_->Intern(Text(acc_.a[i]));
     states.seen[g] = 1;
   });
 }

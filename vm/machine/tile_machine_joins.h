@@ -1,4 +1,4 @@
-// Joins of the host interpreter: probes, further matches, rows of a join table. Included by tile_machine.cc only, which
+// Joins of the host interpreter: probes, further matches, rows of a join table. Included by interpreter.cc only, which
 // keeps all loops in one translation unit, so that they are inlined into its switch.
 #pragma once
 
@@ -13,7 +13,7 @@ void TileMachine::WithKeyWords(const Instruction& in, const std::vector<SqlType>
   int64_t words[2 * kMaxKeys + 1] = {};
   if (in.p3 == 1 && !IsWide(types[0])) {
     const Source<int64_t> s = Fetch<int64_t>(in.p2, 0);
-    ForOnlyLive([&](int i) {
+    mask_.ForOnlyLive([&](int i) {
       const bool null = s.one ? s.one_null : s.nulls != nullptr && s.nulls[i] != 0;
       words[0] = null ? 0 : s.values[s.one ? 0 : i];
       f(i, words, uint64_t{null});
@@ -22,7 +22,7 @@ void TileMachine::WithKeyWords(const Instruction& in, const std::vector<SqlType>
   }
   if (in.p3 == 1) {
     const Source<int128_t> s = Fetch<int128_t>(in.p2, 0);
-    ForOnlyLive([&](int i) {
+    mask_.ForOnlyLive([&](int i) {
       const bool null = s.one ? s.one_null : s.nulls != nullptr && s.nulls[i] != 0;
       const int128_t v = null ? 0 : s.values[s.one ? 0 : i];
       words[0] = Low64(v);
@@ -32,7 +32,7 @@ void TileMachine::WithKeyWords(const Instruction& in, const std::vector<SqlType>
     return;
   }
   const size_t base = in.p3 == 0 ? 0 : Operand::Unpack(in.p2).index;
-  ForOnlyLive([&](int i) {
+  mask_.ForOnlyLive([&](int i) {
     uint64_t nulls = 0;
     int w = 0;
     for (size_t k = 0; k < static_cast<size_t>(in.p3); ++k) {
@@ -60,7 +60,7 @@ void TileMachine::KeepPresent(const Source<int64_t>& s, const JoinIndex& join) {
   const uint64_t* const present = join.present();
   const auto low = static_cast<uint64_t>(join.key_range().low);
   const uint64_t size = static_cast<uint64_t>(join.key_range().high) - low + 1;
-  Keep([=, this](int i) {
+  mask_.Keep([=, this](int i) {
     const uint64_t at = static_cast<uint64_t>(values[i]) - low;
     const bool in_range = (at < size) & (mask_[i] != 0) & (nulls == nullptr || nulls[i] == 0);
     const uint64_t where = in_range ? at : 0;
@@ -73,8 +73,8 @@ void TileMachine::FindDirect(const Source<int64_t>& s, const JoinIndex& join, ui
   const uint64_t size = join.direct_size();
   if (s.one || size == 0) {
     const uint32_t row = s.one && !s.one_null ? join.FirstDirect(s.values[0]) : kNoRow;
-    ForLive([&](int i) { cursor[i] = row; });
-    if (row == kNoRow) Keep([](int) { return false; });
+    mask_.ForLive([&](int i) { cursor[i] = row; });
+    if (row == kNoRow) mask_.Keep([](int) { return false; });
     return;
   }
   const int64_t* const values = s.values;
@@ -82,12 +82,12 @@ void TileMachine::FindDirect(const Source<int64_t>& s, const JoinIndex& join, ui
   const uint32_t* const heads = join.direct_heads();
   const auto base = static_cast<uint64_t>(join.direct_base());
   if (!join.has_rows()) {
-    std::fill_n(cursor, n_, 0);
+    std::fill_n(cursor, mask_.rows(), 0);
   } else if (join.present() != nullptr) {
-    ForOnlyLive([=](int i) { cursor[i] = heads[static_cast<uint64_t>(values[i]) - base]; });
+    mask_.ForOnlyLive([=](int i) { cursor[i] = heads[static_cast<uint64_t>(values[i]) - base]; });
   } else {
     // Without a branch: a dead row or a key out of range reads entry 0 and is masked off.
-    Keep([=, this](int i) {
+    mask_.Keep([=, this](int i) {
       const uint64_t at = static_cast<uint64_t>(values[i]) - base;
       const bool in_table = (at < size) & (mask_[i] != 0) & (nulls == nullptr || nulls[i] == 0);
       const uint32_t row = heads[in_table ? at : 0];
@@ -100,11 +100,11 @@ void TileMachine::FindDirect(const Source<int64_t>& s, const JoinIndex& join, ui
 template <class M>
 void TileMachine::DoProbe(const Instruction& in) {
   const JoinIndex& join = *joins_[in.p1];
-  uint32_t* cursor = cursors_[in.p1].data();
+  uint32_t* cursor = probes_[in.p1].cursor.data();
   if (in.p3 == 0) {  // no key: every row matches every row
-    CrossedRows& rows = crossed_[in.p1];
+    CrossedRows& rows = probes_[in.p1].crossed;
     rows.at = rows.first < rows.end ? rows.first : kNoRow;
-    if (rows.at == kNoRow) Keep([](int) { return false; });
+    if (rows.at == kNoRow) mask_.Keep([](int) { return false; });
     return;
   }
   if (join.direct() || join.present() != nullptr) {
@@ -115,14 +115,14 @@ void TileMachine::DoProbe(const Instruction& in) {
   const Section& builder = program_.sections[static_cast<size_t>(program_.joins[in.p1].section)];
   const auto words = static_cast<size_t>(join.words());
   size_t n = 0, tested = 0;
-  many_keys_.resize(std::max(many_keys_.size(), kTileRows * words));
+  keys_.MakeRoom(words);
   const auto collect = [&]<bool kFiltered>() {
     WithKeyWords(in, builder.columns, [&](int i, const int64_t* key, uint64_t nulls) {
       cursor[i] = kNoRow;
       uint64_t hash = kHashSeed;
-      for (size_t w = 0; w < words; ++w) hash = HashWord(hash, many_keys_[n * words + w] = key[w]);
-      many_hashes_[n] = hash;
-      many_rows_[n] = static_cast<uint16_t>(i);
+      for (size_t w = 0; w < words; ++w) hash = HashWord(hash, keys_.words[n * words + w] = key[w]);
+      keys_.hashes[n] = hash;
+      keys_.rows[n] = static_cast<uint16_t>(i);
       const size_t valued = nulls == 0 ? 1 : 0;
       if constexpr (kFiltered) {
         tested += valued;
@@ -132,7 +132,7 @@ void TileMachine::DoProbe(const Instruction& in) {
       }
     });
   };
-  BloomUse& use = bloom_uses_[in.p1];
+  BloomUse& use = probes_[in.p1].bloom;
   if (join.has_bloom() && use.Helps()) {
     collect.template operator()<true>();
     use.tested += tested;
@@ -140,83 +140,70 @@ void TileMachine::DoProbe(const Instruction& in) {
   } else {
     collect.template operator()<false>();
   }
-  join.FindHashed(many_keys_.data(), many_hashes_, n, [&](size_t k, uint32_t row) { cursor[many_rows_[k]] = row; });
-  Keep([&](int i) { return (mask_[i] != 0) & (cursor[i] != kNoRow); });
+  join.FindHashed(keys_.words.data(), keys_.hashes, n, [&](size_t k, uint32_t row) { cursor[keys_.rows[k]] = row; });
+  mask_.Keep([&](int i) { return (mask_[i] != 0) & (cursor[i] != kNoRow); });
 }
 
 /// A probe that keeps all live rows: those without a match point at no row.
 template <class M>
 void TileMachine::DoProbeOuter(const Instruction& in) {
   uint8_t before[kTileRows];
-  memcpy(before, mask_, static_cast<size_t>(n_));
-  const int live = live_;
+  mask_.SaveTo(before);
+  const int live = mask_.live();
   DoProbe<meaning::Probe>(in);
-  if (live_ == live) return;
-  uint32_t* cursor = cursors_[in.p1].data();
-  for (int i = 0; in.p3 > 0 && i < n_; ++i) cursor[i] = mask_[i] != 0 ? cursor[i] : kNoRow;
-  memcpy(mask_, before, static_cast<size_t>(n_));
-  MaskChanged();
+  if (mask_.live() == live) return;
+  uint32_t* cursor = probes_[in.p1].cursor.data();
+  for (int i = 0; in.p3 > 0 && i < mask_.rows(); ++i) cursor[i] = mask_[i] != 0 ? cursor[i] : kNoRow;
+  mask_.Restore(before);
 }
 
 template <class M>
 void TileMachine::DoTestMatch(const Instruction& in) {
-  const uint32_t* cursor = cursors_[in.p1].data();
-  if (cursors_[in.p1].empty()) {
-    if (crossed_[in.p1].at == kNoRow) Keep([](int) { return false; });
+  const uint32_t* cursor = probes_[in.p1].cursor.data();
+  if (probes_[in.p1].cursor.empty()) {
+    if (probes_[in.p1].crossed.at == kNoRow) mask_.Keep([](int) { return false; });
     return;
   }
-  Keep([&](int i) { return (mask_[i] != 0) & (cursor[i] != kNoRow); });
+  mask_.Keep([&](int i) { return (mask_[i] != 0) & (cursor[i] != kNoRow); });
 }
 
 template <class M>
 void TileMachine::DoRefuse(const Instruction&) {
-  if (live_ > 0) NoteError(LaneError::kSeveralRows);
+  if (mask_.live() > 0) error_.Note(LaneError::kSeveralRows);
 }
 
 /// Ends Next and NextOuter: the mask has the rows of the next turn.
 void TileMachine::Jump(const Instruction& next, uint8_t* saved) {
-  memcpy(saved, mask_, static_cast<size_t>(n_));
-  if (live_ == 0) return;
-  cancelled_ = cancel_ != nullptr && cancel_->load(std::memory_order_relaxed);
-  suspended_ = sinks_.rows != nullptr && sinks_.rows->rows >= suspend_at_;
+  mask_.SaveTo(saved);
+  if (mask_.live() == 0) return;
+  stops_.Ask(tile_.sinks.rows);
   next_ = next.p2;
-}
-
-void TileMachine::MeetRows(int join, uint32_t first, uint32_t end, int all_from) {
-  crossed_[static_cast<size_t>(join)] = {first, end, kNoRow};
-  go_on_at_ = all_from;
-  leave_at_ = -1;
-  if (all_from < 0) return;
-  const ProbeTrait& probe = *traits_.Probe(join);
-  if (probe.HasLoop()) leave_at_ = section_.code[probe.next].p2;
 }
 
 /// Next and NextOuter over a table without keys: all rows that are still in the loop advance together.
 template <bool kOuter>
 void TileMachine::NextCrossed(const Instruction& in) {
-  CrossedRows& rows = crossed_[in.p1];
+  CrossedRows& rows = probes_[in.p1].crossed;
   uint8_t* saved = masks_[static_cast<size_t>(in.p3)].rows.data();
   const bool had_row = rows.at != kNoRow;
   rows.at = had_row && rows.at + 1 < rows.end ? rows.at + 1 : kNoRow;
   const bool another_turn = kOuter ? had_row : rows.at != kNoRow;
   if (another_turn) {
-    memcpy(mask_, saved, static_cast<size_t>(n_));
+    mask_.Restore(saved);
   } else {
-    memset(mask_, 0, static_cast<size_t>(n_));
+    mask_.SetToNone();
   }
-  MaskChanged();
   Jump(in, saved);
 }
 
 template <class M>
 void TileMachine::DoNextOuter(const Instruction& in) {
-  if (cursors_[in.p1].empty()) return NextCrossed<true>(in);
+  if (probes_[in.p1].cursor.empty()) return NextCrossed<true>(in);
   const JoinIndex& join = *joins_[in.p1];
-  uint32_t* cursor = cursors_[in.p1].data();
+  uint32_t* cursor = probes_[in.p1].cursor.data();
   uint8_t* saved = masks_[static_cast<size_t>(in.p3)].rows.data();
-  memcpy(mask_, saved, static_cast<size_t>(n_));
-  MaskChanged();
-  Keep([&](int i) {
+  mask_.Restore(saved);
+  mask_.Keep([&](int i) {
     if (mask_[i] == 0 || cursor[i] == kNoRow) return false;
     cursor[i] = join.After(cursor[i]);
     return true;
@@ -226,13 +213,12 @@ void TileMachine::DoNextOuter(const Instruction& in) {
 
 template <class M>
 void TileMachine::DoNext(const Instruction& in) {
-  if (cursors_[in.p1].empty()) return NextCrossed<false>(in);
+  if (probes_[in.p1].cursor.empty()) return NextCrossed<false>(in);
   const JoinIndex& join = *joins_[in.p1];
-  uint32_t* cursor = cursors_[in.p1].data();
+  uint32_t* cursor = probes_[in.p1].cursor.data();
   uint8_t* saved = masks_[static_cast<size_t>(in.p3)].rows.data();
-  memcpy(mask_, saved, static_cast<size_t>(n_));
-  MaskChanged();
-  Keep([&](int i) {
+  mask_.Restore(saved);
+  mask_.Keep([&](int i) {
     if (mask_[i] == 0) return false;
     cursor[i] = join.After(cursor[i]);
     return cursor[i] != kNoRow;
@@ -242,7 +228,7 @@ void TileMachine::DoNext(const Instruction& in) {
 
 /// Appends the live rows of registers r0 .. to `rows`.
 void TileMachine::AppendLiveRegisters(RowSet* rows, size_t columns) {
-  const size_t before = rows->rows, after = before + static_cast<size_t>(live_);
+  const size_t before = rows->rows, after = before + static_cast<size_t>(mask_.live());
   for (size_t c = 0; c < columns; ++c) {
     RowColumn& to = rows->columns[c];
     const Register& r = registers_[c];
@@ -251,18 +237,18 @@ void TileMachine::AppendLiveRegisters(RowSet* rows, size_t columns) {
     if (wide) to.high.resize(after);
     size_t at = before;
     if (wide) {
-      ForOnlyLive([&](int i) {
+      mask_.ForOnlyLive([&](int i) {
         to.low[at] = Low64(r.wide[static_cast<size_t>(i)]);
         to.high[at++] = High64(r.wide[static_cast<size_t>(i)]);
       });
     } else {
       int64_t* out = to.low.data();
-      ForOnlyLive([&](int i) { out[at++] = r.narrow[static_cast<size_t>(i)]; });
+      mask_.ForOnlyLive([&](int i) { out[at++] = r.narrow[static_cast<size_t>(i)]; });
     }
     if (r.may_be_null || !to.null.empty()) {
       to.null.resize(after);
       at = before;
-      if (r.may_be_null) ForOnlyLive([&](int i) { to.null[at++] = r.null[static_cast<size_t>(i)]; });
+      if (r.may_be_null) mask_.ForOnlyLive([&](int i) { to.null[at++] = r.null[static_cast<size_t>(i)]; });
     }
     if (reads_texts_ && to.type.storage() == StorageClass::kText) SettleTexts(before, &to);
   }
@@ -271,8 +257,7 @@ void TileMachine::AppendLiveRegisters(RowSet* rows, size_t columns) {
 
 /// Gives identifiers to the texts of a column that have none yet, from row `first` on.
 void TileMachine::SettleTexts(size_t first, RowColumn* column) {
-  asked_.clear();
-  texts_.clear();
+  asked_.Clear();
   for (size_t i = first; i < column->low.size(); ++i) {
     if (column->low[i] < kFirstMade) continue;
     // (What a NULL has in the place of a value may stand for nothing.)
@@ -280,19 +265,18 @@ void TileMachine::SettleTexts(size_t first, RowColumn* column) {
       column->low[i] = 0;
       continue;
     }
-    asked_.push_back({.row = i});
-    texts_.push_back(TextHere(column->low[i]));
+    asked_.Add({.row = i}, texts_.Here(column->low[i]));
   }
-  InternAsked([&](const Asked& asked, int64_t id) { column->low[asked.row] = id; });
+  asked_.Intern(strings_, [&](const AskedTexts::Asked& asked, int64_t id) { column->low[asked.row] = id; });
 }
 
 template <class M>
 void TileMachine::DoBuild(const Instruction&) {
   for (size_t k = 0; k < static_cast<size_t>(section_.keys); ++k) {
     const Register& r = registers_[k];
-    if (r.may_be_null) Keep([&](int i) { return r.null[static_cast<size_t>(i)] == 0; });
+    if (r.may_be_null) mask_.Keep([&](int i) { return r.null[static_cast<size_t>(i)] == 0; });
   }
-  AppendLiveRegisters(sinks_.rows, section_.columns.size());
+  AppendLiveRegisters(tile_.sinks.rows, section_.columns.size());
 }
 
 }  // namespace tessera::vm

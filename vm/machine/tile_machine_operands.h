@@ -1,5 +1,5 @@
 // Operands of the host interpreter: columns in any encoding, registers, constants, payloads; loads and stores.
-// Included by tile_machine.cc only, which keeps all loops in one translation unit, so that they are inlined into its
+// Included by interpreter.cc only, which keeps all loops in one translation unit, so that they are inlined into its
 // switch.
 #pragma once
 
@@ -10,40 +10,30 @@ namespace tessera::vm {
 // ---- Operands -------------------------------------------------------------------------------------------------------
 
 const uint8_t* TileMachine::CodesOf(int slot) {
-  const SlotEncoding& b = tablet_->slots[static_cast<size_t>(slot)];
-  return b.codes == nullptr ? ReadCodes(slot) : b.codes + size_t{b.width} * first_;
+  const SlotEncoding& b = tile_.tablet->slots[static_cast<size_t>(slot)];
+  return b.codes == nullptr ? ReadCodes(slot) : b.codes + size_t{b.width} * tile_.first;
 }
 
 template <class Code, class Convert>
 void TileMachine::DecodeSlot(const uint8_t* stream, int64_t* out, Convert convert) {
   const Code* codes = reinterpret_cast<const Code*>(stream);
-  ForLive([&](int i) { out[i] = convert(static_cast<uint64_t>(codes[i])); });
-}
-
-template <class F>
-void TileMachine::InternAsked(F f) {
-  if (asked_.empty()) return;
-  ids_.resize(asked_.size());
-  strings_->Intern(texts_, ids_.data());
-  for (size_t k = 0; k < asked_.size(); ++k) f(asked_[k], ids_[k]);
+  mask_.ForLive([&](int i) { out[i] = convert(static_cast<uint64_t>(codes[i])); });
 }
 
 template <class EntryOf>
 void TileMachine::AskMap(int slot, int64_t* out, EntryOf entry_of) {
-  const SlotEncoding& b = tablet_->slots[static_cast<size_t>(slot)];
-  const Chunk& chunk = *tablet_->chunks[static_cast<size_t>(slot)];
+  const SlotEncoding& b = tile_.tablet->slots[static_cast<size_t>(slot)];
+  const Chunk& chunk = *tile_.tablet->chunks[static_cast<size_t>(slot)];
   // Threads that do this at the same time get the same identifiers.
   const auto known = [&](uint64_t entry) { return std::atomic_ref<int64_t>(const_cast<int64_t*>(b.map)[entry]); };
-  asked_.clear();
-  texts_.clear();
-  ForOnlyLive([&](int i) {
+  asked_.Clear();
+  mask_.ForOnlyLive([&](int i) {
     const std::optional<uint64_t> entry = entry_of(i);
     out[i] = entry ? known(*entry).load(std::memory_order_relaxed) - 1 : 0;
     if (out[i] >= 0) return;
-    asked_.push_back({static_cast<size_t>(i), *entry});
-    texts_.push_back(chunk.Entry(static_cast<uint32_t>(*entry)));
+    asked_.Add({static_cast<size_t>(i), *entry}, chunk.Entry(static_cast<uint32_t>(*entry)));
   });
-  InternAsked([&](const Asked& asked, int64_t id) {
+  asked_.Intern(strings_, [&](const AskedTexts::Asked& asked, int64_t id) {
     out[asked.row] = id;
     known(asked.entry).store(id + 1, std::memory_order_relaxed);
   });
@@ -51,28 +41,28 @@ void TileMachine::AskMap(int slot, int64_t* out, EntryOf entry_of) {
 
 /// What stands for the text of a row, of which the next ones follow: kMapRow, kEntries or kLate.
 inline int64_t ValueOfRow(const SlotEncoding& b, size_t slot, uint32_t row) {
-  return b.texts == TextForm::kLate ? static_cast<int64_t>(b.base + row) : TileMachine::EntryValue(slot, row);
+  return b.texts == TextForm::kLate ? static_cast<int64_t>(b.base + row) : EntryValue(slot, row);
 }
 
-TileMachine::Source<int64_t> TileMachine::FetchSlot(int slot, int scratch) {
-  const SlotEncoding& b = tablet_->slots[static_cast<size_t>(slot)];
-  Scratch& s = scratch_[scratch];
+Source<int64_t> TileMachine::FetchSlot(int slot, int scratch) {
+  const SlotEncoding& b = tile_.tablet->slots[static_cast<size_t>(slot)];
+  Scratch::Narrow& s = scratch_.narrow[scratch];
   if (b.decode == Decode::kConstant || b.all_null) {
-    s.narrow[0] = static_cast<int64_t>(b.base);
-    return {s.narrow, nullptr, true, b.all_null};
+    s.values[0] = static_cast<int64_t>(b.base);
+    return {s.values, nullptr, true, b.all_null};
   }
   if (b.texts == TextForm::kComputed) return ComputeSlot(slot, scratch);
   const uint8_t* const stream = b.width == 0 ? nullptr : CodesOf(slot);
   auto by_width = [&](auto convert) {
     switch (b.width) {
       case 1:
-        return DecodeSlot<uint8_t>(stream, s.narrow, convert);
+        return DecodeSlot<uint8_t>(stream, s.values, convert);
       case 2:
-        return DecodeSlot<uint16_t>(stream, s.narrow, convert);
+        return DecodeSlot<uint16_t>(stream, s.values, convert);
       case 4:
-        return DecodeSlot<uint32_t>(stream, s.narrow, convert);
+        return DecodeSlot<uint32_t>(stream, s.values, convert);
       default:
-        return DecodeSlot<uint64_t>(stream, s.narrow, convert);
+        return DecodeSlot<uint64_t>(stream, s.values, convert);
     }
   };
   const uint64_t base = b.base;
@@ -97,7 +87,7 @@ TileMachine::Source<int64_t> TileMachine::FetchSlot(int slot, int scratch) {
       if (b.texts == TextForm::kLazyMap) {
         const auto ask = [&](auto code) {
           const auto* const codes = reinterpret_cast<const decltype(code)*>(stream);
-          AskMap(slot, s.narrow, [&](int i) {
+          AskMap(slot, s.values, [&](int i) {
             const uint64_t c = codes[i];
             return b.has_null_code && c == b.null_code ? std::nullopt : std::optional(c);
           });
@@ -119,32 +109,32 @@ TileMachine::Source<int64_t> TileMachine::FetchSlot(int slot, int scratch) {
     }
     case Decode::kMapRow:
       if (b.texts == TextForm::kEntries || b.texts == TextForm::kLate) {
-        const int64_t first = ValueOfRow(b, static_cast<size_t>(slot), first_);
-        ForLive([&](int i) { s.narrow[i] = first + i; });
+        const int64_t first = ValueOfRow(b, static_cast<size_t>(slot), tile_.first);
+        mask_.ForLive([&](int i) { s.values[i] = first + i; });
         break;
       }
       if (b.texts == TextForm::kLazyMap) {
-        AskMap(slot, s.narrow, [&](int i) {
-          const uint64_t row = first_ + static_cast<uint32_t>(i);
+        AskMap(slot, s.values, [&](int i) {
+          const uint64_t row = tile_.first + static_cast<uint32_t>(i);
           return b.null_bytes != nullptr && b.null_bytes[row] != 0 ? std::nullopt : std::optional(row);
         });
         break;
       }
-      ForLive([&](int i) { s.narrow[i] = b.map[first_ + static_cast<uint32_t>(i)]; });
+      mask_.ForLive([&](int i) { s.values[i] = b.map[tile_.first + static_cast<uint32_t>(i)]; });
       break;
     case Decode::kRaw:
-      memcpy(s.narrow, stream, size_t{8} * static_cast<size_t>(n_));
+      memcpy(s.values, stream, size_t{8} * static_cast<size_t>(mask_.rows()));
       break;
     case Decode::kConstant:
       break;
   }
-  if (!b.MayBeNull()) return {s.narrow, nullptr, false, false};
+  if (!b.MayBeNull()) return {s.values, nullptr, false, false};
   if (b.has_null_code) {
     auto nulls = [&](auto code) {
       using Code = decltype(code);
       const Code* codes = reinterpret_cast<const Code*>(stream);
       const Code null_code = static_cast<Code>(b.null_code);
-      ForLive([&](int i) { s.null[i] = codes[i] == null_code ? 1 : 0; });
+      mask_.ForLive([&](int i) { s.null[i] = codes[i] == null_code ? 1 : 0; });
     };
     switch (b.width) {
       case 1:
@@ -161,18 +151,18 @@ TileMachine::Source<int64_t> TileMachine::FetchSlot(int slot, int scratch) {
         break;
     }
   } else if (b.null_bytes != nullptr) {
-    memcpy(s.null, b.null_bytes + first_, static_cast<size_t>(n_));
+    memcpy(s.null, b.null_bytes + tile_.first, static_cast<size_t>(mask_.rows()));
   } else {
-    memset(s.null, 0, static_cast<size_t>(n_));
+    memset(s.null, 0, static_cast<size_t>(mask_.rows()));
   }
   if (b.map_null != nullptr) {
     auto nulls = [&](auto code_of) {
-      ForLive([&](int i) {
+      mask_.ForLive([&](int i) {
         if (s.null[i] == 0) s.null[i] = b.map_null[code_of(i)];
       });
     };
     if (b.decode == Decode::kMapRow) {
-      nulls([&](int i) { return uint64_t{first_} + static_cast<uint64_t>(i); });
+      nulls([&](int i) { return uint64_t{tile_.first} + static_cast<uint64_t>(i); });
     } else {
       switch (b.width) {
         case 1:
@@ -187,36 +177,36 @@ TileMachine::Source<int64_t> TileMachine::FetchSlot(int slot, int scratch) {
       }
     }
   }
-  return {s.narrow, s.null, false, false};
+  return {s.values, s.null, false, false};
 }
 
-TileMachine::Source<int128_t> TileMachine::FetchWideSlot(int slot) {
-  const SlotEncoding& b = tablet_->slots[static_cast<size_t>(slot)];
-  WideScratch& s = *wide_scratch_;
+Source<int128_t> TileMachine::FetchWideSlot(int slot) {
+  const SlotEncoding& b = tile_.tablet->slots[static_cast<size_t>(slot)];
+  Scratch::Wide& s = *scratch_.wide;
   const int128_t base = Make128(b.base_high, static_cast<int64_t>(b.base));
   if (b.decode == Decode::kConstant || b.all_null) {
-    s.wide[0] = base;
-    return {s.wide, nullptr, true, b.all_null};
+    s.values[0] = base;
+    return {s.values, nullptr, true, b.all_null};
   }
   if (b.decode == Decode::kRaw) {
     // An intermediate result: low halves in codes, high halves in map.
-    const int64_t* low = reinterpret_cast<const int64_t*>(b.codes) + first_;
-    const int64_t* high = b.map + first_;
-    ForLive([&](int i) { s.wide[i] = Make128(high[i], low[i]); });
-    return {s.wide, b.null_bytes == nullptr ? nullptr : b.null_bytes + first_, false, false};
+    const int64_t* low = reinterpret_cast<const int64_t*>(b.codes) + tile_.first;
+    const int64_t* high = b.map + tile_.first;
+    mask_.ForLive([&](int i) { s.values[i] = Make128(high[i], low[i]); });
+    return {s.values, b.null_bytes == nullptr ? nullptr : b.null_bytes + tile_.first, false, false};
   }
   const uint8_t* const stream = CodesOf(slot);
   auto decode = [&](auto code) {
     using Code = decltype(code);
     const Code* codes = reinterpret_cast<const Code*>(stream);
-    ForLive([&](int i) {
-      s.wide[i] = static_cast<int128_t>(static_cast<uint128_t>(base) + static_cast<uint128_t>(codes[i]));
+    mask_.ForLive([&](int i) {
+      s.values[i] = static_cast<int128_t>(static_cast<uint128_t>(base) + static_cast<uint128_t>(codes[i]));
     });
     if (!b.has_null_code) return;
     const Code null_code = sizeof(Code) == 16
                                ? static_cast<Code>(Make128(b.null_code_high, static_cast<int64_t>(b.null_code)))
                                : static_cast<Code>(b.null_code);
-    ForLive([&](int i) { s.null[i] = codes[i] == null_code ? 1 : 0; });
+    mask_.ForLive([&](int i) { s.null[i] = codes[i] == null_code ? 1 : 0; });
   };
   switch (b.width) {
     case 1:
@@ -235,11 +225,11 @@ TileMachine::Source<int128_t> TileMachine::FetchWideSlot(int slot) {
       decode(uint128_t{});
       break;
   }
-  return {s.wide, b.has_null_code ? s.null : nullptr, false, false};
+  return {s.values, b.has_null_code ? s.null : nullptr, false, false};
 }
 
 template <class T>
-TileMachine::Source<T> TileMachine::Fetch(int32_t packed, int scratch) {
+Source<T> TileMachine::Fetch(int32_t packed, int scratch) {
   const Operand o = Operand::Unpack(packed);
   constexpr bool kWide = std::is_same_v<T, int128_t>;
   switch (o.kind) {
@@ -260,51 +250,52 @@ TileMachine::Source<T> TileMachine::Fetch(int32_t packed, int scratch) {
     }
     case OperandKind::kConstant:
       if constexpr (kWide) {
-        wide_scratch_->wide[0] = program_.constants[o.index].wide;
-        return {wide_scratch_->wide, nullptr, true, constant_null_[o.index] != 0};
+        scratch_.wide->values[0] = program_.constants[o.index].wide;
+        return {scratch_.wide->values, nullptr, true, constants_.IsNull(o.index)};
       } else {
-        return {&constants_[o.index], nullptr, true, constant_null_[o.index] != 0};
+        return {&constants_[o.index], nullptr, true, constants_.IsNull(o.index)};
       }
     case OperandKind::kPayload: {
       const JoinIndex& join = *joins_[o.table];
       const Section& builder = program_.sections[static_cast<size_t>(program_.joins[o.table].section)];
       const RowColumn& c = join.rows().columns[static_cast<size_t>(builder.keys) + o.index];
       if (builder.keys == 0) {
-        const uint32_t row = crossed_[o.table].at;
+        const uint32_t row = probes_[o.table].crossed.at;
         const bool null = row == kNoRow || (!c.null.empty() && c.null[row] != 0);
         if constexpr (kWide) {
-          wide_scratch_->wide[0] = row == kNoRow ? 0 : Make128(c.high[row], c.low[row]);
-          return {wide_scratch_->wide, nullptr, true, null};
+          scratch_.wide->values[0] = row == kNoRow ? 0 : Make128(c.high[row], c.low[row]);
+          return {scratch_.wide->values, nullptr, true, null};
         } else {
-          scratch_[scratch].narrow[0] = row == kNoRow ? 0 : c.low[row];
-          return {scratch_[scratch].narrow, nullptr, true, null};
+          scratch_.narrow[scratch].values[0] = row == kNoRow ? 0 : c.low[row];
+          return {scratch_.narrow[scratch].values, nullptr, true, null};
         }
       }
-      const uint32_t* cursor = cursors_[o.table].data();
+      const uint32_t* cursor = probes_[o.table].cursor.data();
       const uint32_t rows = static_cast<uint32_t>(join.rows().rows);
       // Dead rows may point at no row; they read row 0.
       auto at = [&](int i) { return cursor[i] < rows ? cursor[i] : 0; };
-      const bool outer = outer_[o.table] != 0;
+      const bool outer = probes_[o.table].outer;
       const bool nulls = outer || !c.null.empty();
-      uint8_t* null_out = kWide ? (wide_scratch_ ? wide_scratch_->null : nullptr) : scratch_[scratch].null;
+      uint8_t* null_out = kWide ? (scratch_.wide ? scratch_.wide->null : nullptr) : scratch_.narrow[scratch].null;
       if (outer) {
-        ForLive([&](int i) { null_out[i] = cursor[i] >= rows || (!c.null.empty() && c.null[cursor[i]] != 0) ? 1 : 0; });
+        mask_.ForLive(
+            [&](int i) { null_out[i] = cursor[i] >= rows || (!c.null.empty() && c.null[cursor[i]] != 0) ? 1 : 0; });
       } else if (nulls) {
-        ForLive([&](int i) { null_out[i] = c.null[at(i)]; });
+        mask_.ForLive([&](int i) { null_out[i] = c.null[at(i)]; });
       }
       if constexpr (kWide) {
         if (rows > 0) {
-          ForLive([&](int i) { wide_scratch_->wide[i] = Make128(c.high[at(i)], c.low[at(i)]); });
+          mask_.ForLive([&](int i) { scratch_.wide->values[i] = Make128(c.high[at(i)], c.low[at(i)]); });
         } else if (outer) {
-          std::fill_n(wide_scratch_->wide, n_, int128_t{0});
+          std::fill_n(scratch_.wide->values, mask_.rows(), int128_t{0});
         }
-        return {wide_scratch_->wide, nulls ? null_out : nullptr, false, false};
+        return {scratch_.wide->values, nulls ? null_out : nullptr, false, false};
       } else {
-        int64_t* out = scratch_[scratch].narrow;
+        int64_t* out = scratch_.narrow[scratch].values;
         if (rows > 0) {
-          ForLive([&](int i) { out[i] = c.low[at(i)]; });
+          mask_.ForLive([&](int i) { out[i] = c.low[at(i)]; });
         } else if (outer) {
-          memset(out, 0, static_cast<size_t>(n_) * sizeof *out);  // NULLs need a value, too
+          memset(out, 0, static_cast<size_t>(mask_.rows()) * sizeof *out);  // NULLs need a value, too
         }
         return {out, nulls ? null_out : nullptr, false, false};
       }
@@ -313,44 +304,19 @@ TileMachine::Source<T> TileMachine::Fetch(int32_t packed, int scratch) {
   __builtin_unreachable();
 }
 
-template <class T>
-T* TileMachine::Accumulator() {
-  if constexpr (std::is_same_v<T, int128_t>) {
-    return w_.data();
-  } else {
-    static_assert(std::is_same_v<T, int64_t>);
-    return a_;
-  }
-}
-template <class T>
-uint8_t* TileMachine::AccumulatorNulls() {
-  return std::is_same_v<T, int128_t> ? w_null_.data() : a_null_;
-}
-template <class T>
-bool& TileMachine::AccumulatorMayBeNull() {
-  return std::is_same_v<T, int128_t> ? w_may_be_null_ : a_may_be_null_;
-}
-
-/// The NULL bytes of A. They are made valid first if no row could be NULL so far.
-uint8_t* TileMachine::NullsA() {
-  if (!a_may_be_null_) memset(a_null_, 0, static_cast<size_t>(n_));
-  a_may_be_null_ = true;
-  return a_null_;
-}
-
 // ---- Loads and stores -----------------------------------------------------------------------------------------------
 
 void TileMachine::CopyToA(const Source<int64_t>& s) {
   if (s.one) {
     const int64_t v = s.values[0];
-    ForLive([&](int i) { a_[i] = v; });
-    a_may_be_null_ = s.one_null;
-    if (s.one_null) memset(a_null_, 1, static_cast<size_t>(n_));
+    mask_.ForLive([&](int i) { acc_.a[i] = v; });
+    acc_.a_may_be_null = s.one_null;
+    if (s.one_null) memset(acc_.a_null, 1, static_cast<size_t>(mask_.rows()));
     return;
   }
-  ForLive([&](int i) { a_[i] = s.values[i]; });
-  a_may_be_null_ = s.nulls != nullptr;
-  if (s.nulls != nullptr) ForLive([&](int i) { a_null_[i] = s.nulls[i]; });
+  mask_.ForLive([&](int i) { acc_.a[i] = s.values[i]; });
+  acc_.a_may_be_null = s.nulls != nullptr;
+  if (s.nulls != nullptr) mask_.ForLive([&](int i) { acc_.a_null[i] = s.nulls[i]; });
 }
 
 template <class M>
@@ -361,28 +327,29 @@ void TileMachine::DoLoad(const Instruction& in) {
 template <class M>
 void TileMachine::DoLoadWide(const Instruction& in) {
   const Source<int128_t> s = Fetch<int128_t>(in.p2, 0);
-  w_may_be_null_ = s.one ? s.one_null : s.nulls != nullptr;
-  ForLive([&](int i) { w_[static_cast<size_t>(i)] = s.values[s.one ? 0 : i]; });
-  if (w_may_be_null_) ForLive([&](int i) { w_null_[static_cast<size_t>(i)] = s.one ? 1 : s.nulls[i]; });
+  acc_.w_may_be_null = s.one ? s.one_null : s.nulls != nullptr;
+  mask_.ForLive([&](int i) { acc_.w[static_cast<size_t>(i)] = s.values[s.one ? 0 : i]; });
+  if (acc_.w_may_be_null) mask_.ForLive([&](int i) { acc_.w_null[static_cast<size_t>(i)] = s.one ? 1 : s.nulls[i]; });
 }
 
 template <class M>
 void TileMachine::DoStore(const Instruction& in) {
   Register& r = registers_[static_cast<size_t>(in.p2)];
-  ForOnlyLive([&](int i) { r.narrow[static_cast<size_t>(i)] = a_[i]; });
-  if (!a_may_be_null_ && !r.may_be_null) return;
-  MayBecomeNull(&r);
-  ForOnlyLive([&](int i) { r.null[static_cast<size_t>(i)] = a_may_be_null_ ? a_null_[i] : uint8_t{0}; });
+  mask_.ForOnlyLive([&](int i) { r.narrow[static_cast<size_t>(i)] = acc_.a[i]; });
+  if (!acc_.a_may_be_null && !r.may_be_null) return;
+  r.MayBecomeNull();
+  mask_.ForOnlyLive([&](int i) { r.null[static_cast<size_t>(i)] = acc_.a_may_be_null ? acc_.a_null[i] : uint8_t{0}; });
 }
 
 template <class M>
 void TileMachine::DoStoreWide(const Instruction& in) {
   Register& r = registers_[static_cast<size_t>(in.p2)];
-  ForOnlyLive([&](int i) { r.wide[static_cast<size_t>(i)] = w_[static_cast<size_t>(i)]; });
-  if (!w_may_be_null_ && !r.may_be_null) return;
-  MayBecomeNull(&r);
-  ForOnlyLive(
-      [&](int i) { r.null[static_cast<size_t>(i)] = w_may_be_null_ ? w_null_[static_cast<size_t>(i)] : uint8_t{0}; });
+  mask_.ForOnlyLive([&](int i) { r.wide[static_cast<size_t>(i)] = acc_.w[static_cast<size_t>(i)]; });
+  if (!acc_.w_may_be_null && !r.may_be_null) return;
+  r.MayBecomeNull();
+  mask_.ForOnlyLive([&](int i) {
+    r.null[static_cast<size_t>(i)] = acc_.w_may_be_null ? acc_.w_null[static_cast<size_t>(i)] : uint8_t{0};
+  });
 }
 
 }  // namespace tessera::vm

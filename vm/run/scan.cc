@@ -154,7 +154,7 @@ Status PrepareScan(RunState* state, int number, Scan* scan) {
   const SectionTraits& traits = state->traits.section(number);
   scan->number = number;
   scan->place = state->turns << 40;
-  scan->counts.joined = std::make_unique<TileMachine::JoinCounter[]>(state->program.joins.size());
+  scan->counts.joined = std::make_unique<JoinCounter[]>(state->program.joins.size());
   scan->top = std::make_unique<TopRows>(s, traits);
   scan->first_of_keys = std::make_unique<FirstOfKeys>(s);
   scan->enough_groups = EnoughGroups(*state, number);
@@ -251,7 +251,7 @@ void AddScan(const Scan& scan, RunState* state, SectionStatistics* stats) {
   stats->joined.clear();
   for (const ProbeTrait& p : state->traits.section(scan.number).probes) {
     if (p.counted == kNoInstruction || counts.joined == nullptr) continue;
-    const TileMachine::JoinCounter& counter = counts.joined[static_cast<size_t>(p.join)];
+    const JoinCounter& counter = counts.joined[static_cast<size_t>(p.join)];
     const double fraction =
         counts.cycles == 0 ? 0 : static_cast<double>(counter.cycles) / static_cast<double>(counts.cycles);
     stats->joined.push_back(

@@ -99,11 +99,11 @@ struct LazyTablet {
 struct ScanCounts {
   std::atomic<uint64_t> rows_in{0}, rows_out{0};
   std::atomic<uint64_t> pairs{0}, pruned_pairs{0};
-  std::unique_ptr<TileMachine::JoinCounter[]> joined;  ///< by number of the join table
-  std::atomic<uint64_t> cycles{0};                     ///< of all tiles, if joins are timed
-  std::atomic<uint64_t> decoded_bytes{0};              ///< of codes that tiles have unpacked
-  std::atomic<uint64_t> read_nanoseconds{0};           ///< opening, checking and encoding tablets
-  double milliseconds = 0;                             ///< time that units ran; set while none runs
+  std::unique_ptr<JoinCounter[]> joined;      ///< by number of the join table
+  std::atomic<uint64_t> cycles{0};            ///< of all tiles, if joins are timed
+  std::atomic<uint64_t> decoded_bytes{0};     ///< of codes that tiles have unpacked
+  std::atomic<uint64_t> read_nanoseconds{0};  ///< opening, checking and encoding tablets
+  double milliseconds = 0;                    ///< time that units ran; set while none runs
 };
 
 struct Scan {
