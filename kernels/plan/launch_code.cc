@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "kernels/plan/launch_plan.h"
-
 namespace tessera::kernels {
 
 using vm::OpcodeInfo;
@@ -113,12 +111,12 @@ std::vector<int> AddMarks(std::vector<DeviceInstruction>* code) {
     mark.low = static_cast<int64_t>(marks.size());
     out.push_back(mark);
   };
-  add(LaunchPlan::kBegin, 0);
+  add(kSliceBegin, 0);
   int join = -1;
   for (const DeviceInstruction& d : *code) {
     if (Probes(d)) join = d.head.p1;
     if (d.head.op == Op::SkipIfNone && join >= 0) add(std::exchange(join, -1), d.address);
-    if (d.head.op == Op::End) add(LaunchPlan::kEnd, d.address);
+    if (d.head.op == Op::End) add(kSliceEnd, d.address);
     out.push_back(d);
   }
   if (marks.size() == 2) return {};

@@ -40,8 +40,11 @@ void ReadKeysDirectly(const LoweredProgram& lowered, std::vector<DeviceInstructi
 /// distances.
 void Compact(int keys, const LoweredProgram& lowered, std::vector<DeviceInstruction>* code);
 
-/// Puts marks before the SkipIfNone after the probes of each join table, and at both ends of the program. Returns
-/// their meanings, see LaunchPlan::marks; none without joins.
+/// What a mark measures if it does not stand after the probes of a join table: the begin, or the end, of a slice.
+inline constexpr int kSliceBegin = -1, kSliceEnd = -2;
+/// Puts marks before the SkipIfNone after the probes of each join table, and at both ends of the program. Returns what
+/// each of them measures: rows and time after the probes of this join table, kSliceBegin or kSliceEnd; none without
+/// joins.
 std::vector<int> AddMarks(std::vector<DeviceInstruction>* code);
 
 /// Sets where a payload operand is found.

@@ -45,10 +45,7 @@ struct LaunchPlan {
   std::vector<uint32_t> carried_from, carried_to[kQueues];
   std::vector<Probe> probes;  ///< with a slot as key, in the order of their ProbeRecords
   DirectKey direct_keys[kMaxDirectKeys];
-  /// What each mark measures: rows and time after the probes of this join table, or kBegin, kEnd: the begin and end of
-  /// a slice. Empty: nothing is measured.
-  static constexpr int kBegin = -1, kEnd = -2;
-  std::vector<int> marks;
+  std::vector<int> marks;  ///< what each mark measures, see AddMarks; empty: nothing is measured
 };
 /// `joins` has an entry for each join table of the program, nullptr if it is not on the device. `measure`: add marks,
 /// if there are joins.
