@@ -5,7 +5,7 @@
 #include <type_traits>
 
 #include "base/int128.h"
-#include "kernels/window/window_kernels.h"
+#include "kernels/window/window_columns.h"
 #include "vm/meaning/meaning.h"
 
 namespace tessera::kernels {

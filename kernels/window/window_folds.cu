@@ -1,5 +1,6 @@
 // Aggregates of frames that no difference of running sums gives: trees of states.
 #include "kernels/window/frame.cuh"
+#include "kernels/window/window_kernels.h"
 
 namespace tessera::kernels {
 namespace {

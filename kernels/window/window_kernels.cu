@@ -2,6 +2,7 @@
 #include <cub/device/device_scan.cuh>
 
 #include "kernels/window/frame.cuh"
+#include "kernels/window/window_kernels.h"
 
 namespace tessera::kernels {
 namespace {
