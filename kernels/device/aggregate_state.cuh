@@ -105,30 +105,31 @@ __device__ __forceinline__ void SetUpBlock(const Launch& launch, uint8_t* shared
   const Layout& layout = launch.layout;
   const uint32_t threads = blockDim.x;
   if (layout.code != kNowhere) {
-    const uint4* from = reinterpret_cast<const uint4*>(launch.code);
+    const uint4* from = reinterpret_cast<const uint4*>(launch.code.instructions);
     uint4* to = reinterpret_cast<uint4*>(shared + layout.code);
-    for (uint32_t i = threadIdx.x; i < launch.code_length * sizeof(DeviceInstruction) / 16; i += threads)
+    for (uint32_t i = threadIdx.x; i < launch.code.length * sizeof(DeviceInstruction) / 16; i += threads)
       to[i] = from[i];
   }
-  for (uint32_t i = threadIdx.x; i < launch.joins * sizeof(JoinRecord) / 16; i += threads) {
-    reinterpret_cast<uint4*>(shared + layout.joins)[i] = reinterpret_cast<const uint4*>(launch.join_records)[i];
+  for (uint32_t i = threadIdx.x; i < launch.joins.count * sizeof(JoinRecord) / 16; i += threads) {
+    reinterpret_cast<uint4*>(shared + layout.joins)[i] = reinterpret_cast<const uint4*>(launch.joins.records)[i];
   }
-  for (uint32_t j = 0; j < launch.joins; ++j) {
-    const JoinRecord& join = launch.join_records[j];
+  for (uint32_t j = 0; j < launch.joins.count; ++j) {
+    const JoinRecord& join = launch.joins.records[j];
     if (join.shared_bits == kNowhere) continue;
     const uint4* from = reinterpret_cast<const uint4*>(join.bits);
     uint4* to = reinterpret_cast<uint4*>(shared + join.shared_bits);
     for (uint32_t i = threadIdx.x; i < join.bits_bytes / 16; i += threads) to[i] = __ldg(from + i);
   }
-  for (uint32_t i = threadIdx.x; launch.marks != nullptr && i < kWarps * launch.mark_count; i += threads)
+  for (uint32_t i = threadIdx.x; launch.joins.marks != nullptr && i < kWarps * launch.joins.mark_count; i += threads)
     reinterpret_cast<Mark*>(shared + layout.marks)[i] = Mark();
-  if (launch.keys == 0) {
+  if (launch.keys.of_groups == 0) {
     Partial* states = reinterpret_cast<Partial*>(shared + layout.warp_states);
-    for (uint32_t i = threadIdx.x; i < kWarps * launch.aggregates; i += threads) {
-      const DeviceInstruction& fold = launch.folds[i % launch.aggregates];
+    for (uint32_t i = threadIdx.x; i < kWarps * launch.aggregates.count; i += threads) {
+      const DeviceInstruction& fold = launch.folds[i % launch.aggregates.count];
       states[i] = Partial{fold.low, fold.high, 0, 0};
     }
-    for (uint32_t i = threadIdx.x; layout.thread_states != kNowhere && i < kThreads * launch.aggregates; i += threads) {
+    for (uint32_t i = threadIdx.x; layout.thread_states != kNowhere && i < kThreads * launch.aggregates.count;
+         i += threads) {
       const DeviceInstruction& fold = launch.folds[i / kThreads];
       reinterpret_cast<ThreadState*>(shared + layout.thread_states)[i] = {static_cast<uint64_t>(fold.low), 0};
       reinterpret_cast<uint32_t*>(shared + layout.thread_counts)[i] = 0;
@@ -141,7 +142,7 @@ __device__ __forceinline__ void SetUpBlock(const Launch& launch, uint8_t* shared
       *reinterpret_cast<uint32_t*>(shared + at) = 0;
     }
     __syncthreads();
-    for (uint32_t k = 0; k < launch.aggregates; ++k) {
+    for (uint32_t k = 0; k < launch.aggregates.count; ++k) {
       const DeviceInstruction& fold = launch.folds[k];
       if (fold.private_state == kNowhere || !IsExtreme(fold.head.op)) continue;
       for (uint32_t g = threadIdx.x; g < launch.private_groups; g += threads) {
@@ -161,10 +162,10 @@ struct NumberKey {
   __device__ __forceinline__ uint64_t Words(F f) const {
     uint64_t nulls = 0;
 #pragma unroll 1
-    for (uint32_t k = 0; k < launch.keys; ++k) {
+    for (uint32_t k = 0; k < launch.keys.of_groups; ++k) {
       // The next key's stride bounds this key's part.
-      const DirectKey key = launch.direct_keys[k];
-      const uint32_t end = k + 1 < launch.keys ? launch.direct_keys[k + 1].stride : launch.direct_groups;
+      const DirectKey key = launch.direct.keys[k];
+      const uint32_t end = k + 1 < launch.keys.of_groups ? launch.direct.keys[k + 1].stride : launch.direct.groups;
       const uint32_t part = number % end / key.stride;
       const bool is_null = key.nullable != 0 && part == 0;
       nulls |= static_cast<uint64_t>(is_null) << k;
@@ -202,19 +203,19 @@ inline constexpr bool kIsForeignState = std::is_class_v<State> && !HasAll(kVaria
 template <Variant kVariant>
 __device__ __forceinline__ void TearDownBlock(const Launch& launch, uint8_t* shared) {
   const Layout& layout = launch.layout;
-  for (uint32_t i = threadIdx.x; launch.marks != nullptr && i < kWarps * launch.mark_count; i += kThreads) {
+  for (uint32_t i = threadIdx.x; launch.joins.marks != nullptr && i < kWarps * launch.joins.mark_count; i += kThreads) {
     const Mark& mine = reinterpret_cast<const Mark*>(shared + layout.marks)[i];
-    Mark* all = launch.marks + i % launch.mark_count;
+    Mark* all = launch.joins.marks + i % launch.joins.mark_count;
     atomicAdd(&all->rows, mine.rows);
     atomicAdd(&all->cycles, mine.cycles);
   }
-  if (launch.keys == 0) {
+  if (launch.keys.of_groups == 0) {
     const Partial* states = reinterpret_cast<const Partial*>(shared + layout.warp_states);
-    for (uint32_t k = threadIdx.x; k < launch.aggregates; k += kThreads) {
+    for (uint32_t k = threadIdx.x; k < launch.aggregates.count; k += kThreads) {
       Partial all = states[k];
 #pragma unroll 1
       for (uint32_t w = 1; w < kWarps; ++w) {
-        const Partial& p = states[w * launch.aggregates + k];
+        const Partial& p = states[w * launch.aggregates.count + k];
         WithFold(launch.folds[k].head.op, [&]<class M>() {
           using State = typename M::State;
           if constexpr (!kIsForeignState<State, kVariant>) {
@@ -222,34 +223,34 @@ __device__ __forceinline__ void TearDownBlock(const Launch& launch, uint8_t* sha
             Lane lane;
             M::Merge(s, StateOf<State>(p), lane);
             SetState(&all, s);
-            if (lane.error != LaneError::kNone && atomicCAS(&launch.control->error_claimed, 0u, 1u) == 0) {
-              launch.control->error_address = launch.folds[k].address;
-              launch.control->error_code = static_cast<uint32_t>(lane.error);
-              atomicOr(&launch.control->reasons, kFailed);
+            if (lane.error != LaneError::kNone && atomicCAS(&launch.state.control->error_claimed, 0u, 1u) == 0) {
+              launch.state.control->error_address = launch.folds[k].address;
+              launch.state.control->error_code = static_cast<uint32_t>(lane.error);
+              atomicOr(&launch.state.control->reasons, kFailed);
             }
           }
         });
         all.count += p.count;
       }
-      launch.partials[blockIdx.x * launch.aggregates + k] = all;
+      launch.aggregates.partials[blockIdx.x * launch.aggregates.count + k] = all;
     }
     return;
   }
   const uint32_t n = launch.private_groups;
-  const uint32_t groups = launch.direct ? n : min(n, LoadRelaxed(&launch.control->groups));
+  const uint32_t groups = launch.direct.active ? n : min(n, LoadRelaxed(&launch.state.control->groups));
   for (uint32_t g = threadIdx.x; g < groups; g += kThreads) {
     uint32_t ordinal = g;
-    if (launch.direct) {
+    if (launch.direct.active) {
       if (shared[layout.private_slots + g] == 0) continue;
       const NumberKey key{launch, g};
-      ordinal = FindOrMakeGroup(launch.groups, launch.control, key, key.Hash());
+      ordinal = FindOrMakeGroup(launch.groups, launch.state.control, key, key.Hash());
       if (ordinal == kTableFull) {  // the host has made room
-        atomicOr(&launch.control->reasons, kFailed);
+        atomicOr(&launch.state.control->reasons, kFailed);
         continue;
       }
     }
     uint64_t* group = launch.groups.states + static_cast<uint64_t>(ordinal) * launch.groups.state_words;
-    for (uint32_t k = 0; k < launch.aggregates; ++k) {
+    for (uint32_t k = 0; k < launch.aggregates.count; ++k) {
       const DeviceInstruction& fold = launch.folds[k];
       if (fold.private_state == kNowhere) continue;
       uint64_t* to = group + fold.state;

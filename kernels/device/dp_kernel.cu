@@ -41,11 +41,11 @@ __host__ __device__ uint32_t LaunchBlocks(const BucketLaunch& b, uint32_t first)
 
 __device__ cudaError_t LaunchGrid(const BucketLaunch& b, uint32_t bucket, const ChildGrid& grid) {
   Launch launch = b.launch;
-  launch.units = b.search.units + static_cast<uint64_t>(bucket) * b.bucket_units;
-  launch.tiles = grid.units;
-  launch.cursors += uint64_t{grid.first_block} * kWarps;
-  launch.partials += uint64_t{grid.first_block} * launch.aggregates;
-  launch.scratch += grid.first_block * launch.scratch_bytes;
+  launch.grid.units = b.search.units + static_cast<uint64_t>(bucket) * b.bucket_units;
+  launch.input.tiles = grid.units;
+  launch.state.cursors += uint64_t{grid.first_block} * kWarps;
+  launch.aggregates.partials += uint64_t{grid.first_block} * launch.aggregates.count;
+  launch.state.scratch += grid.first_block * launch.state.scratch_bytes;
   launch.running = &b.progress->running;
   atomicAdd(launch.running, grid.blocks);
   if (b.variant == Variant::kDpPairs) {
@@ -62,7 +62,7 @@ __device__ cudaError_t LaunchGrid(const BucketLaunch& b, uint32_t bucket, const 
 __global__ void __launch_bounds__(kBucketThreads) NextGeneration(const __grid_constant__ BucketLaunch buckets) {
   BucketProgress& p = *buckets.progress;
   if (threadIdx.x == 0) p.ready = 0;
-  if (__ldcg(&buckets.launch.control->stop) != 0) return;  // the host decides how it goes on
+  if (__ldcg(&buckets.launch.state.control->stop) != 0) return;  // the host decides how it goes on
   for (uint32_t i = threadIdx.x; i < buckets.generation; i += kBucketThreads) buckets.counts[i] = 0;
   if (threadIdx.x != 0) return;
   p.first += GenerationOf(buckets, p.first);

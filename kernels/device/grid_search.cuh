@@ -12,7 +12,7 @@ namespace tessera::kernels {
 /// Threads per block of a search, and the most blocks that a search has.
 inline constexpr uint32_t kSearchThreads = 128, kSearchBlocks = 4096;
 
-/// Whether the unit of `tile` and range `part` has to be run. If so, `found` is what Launch::units holds for it, and
+/// Whether the unit of `tile` and range `part` has to be run. If so, `found` is what LaunchGrid::units holds for it, and
 /// `pairs` the pairs of rows in it.
 __device__ __forceinline__ bool TryUnit(const UnitSearch& search, uint32_t tile, uint32_t part, uint32_t* found,
                                         unsigned long long* pairs) {

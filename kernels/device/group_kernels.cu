@@ -43,28 +43,28 @@ __global__ void Normalise(DeviceGroups table, uint32_t groups, const uint32_t* s
 
 /// A block clears kBlock groups. Adjacent threads write adjacent words: a thread for each state takes three times as long.
 __global__ void ClearDirectGroups(const __grid_constant__ Launch launch) {
-  const uint32_t groups = launch.direct_groups * launch.direct_copies, first = blockIdx.x * kBlock;
+  const uint32_t groups = launch.direct.groups * launch.direct.copies, first = blockIdx.x * kBlock;
   const uint32_t words = min(kBlock, groups - first) * launch.groups.state_words;
   uint64_t* const states = launch.groups.states + static_cast<uint64_t>(first) * launch.groups.state_words;
   for (uint32_t w = threadIdx.x; w < words; w += kBlock)
     states[w] = launch.groups.initial_state[w % launch.groups.state_words];
-  if (first + threadIdx.x < groups) launch.touched[first + threadIdx.x] = 0;
+  if (first + threadIdx.x < groups) launch.direct.touched[first + threadIdx.x] = 0;
 }
 
 __device__ __forceinline__ bool IsTouched(const Launch& launch, uint32_t g) {
   bool touched = false;
-  for (uint32_t c = 0; c < launch.direct_copies && !touched; ++c)
-    touched = launch.touched[c * launch.direct_groups + g] != 0;
+  for (uint32_t c = 0; c < launch.direct.copies && !touched; ++c)
+    touched = launch.direct.touched[c * launch.direct.groups + g] != 0;
   return touched;
 }
 
 /// Adds the states of a group that a launch has numbered by its key to those at `to`.
 __device__ __forceinline__ void AddCopies(const Launch& launch, uint32_t g, uint64_t* to) {
-  for (uint32_t c = 0; c < launch.direct_copies; ++c) {
-    const uint32_t copy = c * launch.direct_groups + g;
-    if (launch.touched[copy] == 0) continue;
+  for (uint32_t c = 0; c < launch.direct.copies; ++c) {
+    const uint32_t copy = c * launch.direct.groups + g;
+    if (launch.direct.touched[copy] == 0) continue;
     AddStates(
-        launch.aggregates,
+        launch.aggregates.count,
         [&](uint32_t k) {
           return StateAt{launch.folds[k].head.op, launch.folds[k].state};
         },
@@ -75,11 +75,11 @@ __device__ __forceinline__ void AddCopies(const Launch& launch, uint32_t g, uint
 /// Enters the groups that a launch has numbered by their keys into the table, which may have groups already.
 __global__ void EnterDirectGroups(const __grid_constant__ Launch launch, const DeviceGroups table) {
   const uint32_t g = blockIdx.x * kBlock + threadIdx.x;
-  if (g >= launch.direct_groups || !IsTouched(launch, g)) return;
+  if (g >= launch.direct.groups || !IsTouched(launch, g)) return;
   const NumberKey key{launch, g};
-  const uint32_t ordinal = FindOrMakeGroup(table, launch.control, key, key.Hash());
+  const uint32_t ordinal = FindOrMakeGroup(table, launch.state.control, key, key.Hash());
   if (ordinal == kTableFull) {  // the host has made room
-    atomicOr(&launch.control->reasons, kFailed);
+    atomicOr(&launch.state.control->reasons, kFailed);
     return;
   }
   AddCopies(launch, g, table.states + static_cast<uint64_t>(ordinal) * table.state_words);
@@ -116,7 +116,7 @@ __global__ void ListDirectGroups(const __grid_constant__ Launch launch, const De
       all += of_warp;
     }
     block_groups = all;
-    block_first = all == 0 ? 0 : atomicAdd(&launch.control->groups, all);
+    block_first = all == 0 ? 0 : atomicAdd(&launch.state.control->groups, all);
   }
   __syncthreads();
   uint32_t* at = numbers + warps[warp] + through - mine;
@@ -125,14 +125,14 @@ __global__ void ListDirectGroups(const __grid_constant__ Launch launch, const De
   __syncthreads();
   const uint32_t groups = block_groups, state_words = table.state_words;
   if (block_first + groups > table.max_groups) {  // the host has made room
-    if (threadIdx.x == 0) atomicOr(&launch.control->reasons, kFailed);
+    if (threadIdx.x == 0) atomicOr(&launch.state.control->reasons, kFailed);
     return;
   }
   uint64_t* const records = table.records + static_cast<uint64_t>(block_first) * table.record_words;
   uint64_t* const states = table.states + static_cast<uint64_t>(block_first) * state_words;
   for (uint32_t g = threadIdx.x; g < groups; g += kBlock)
     NumberKey{launch, numbers[g]}.Write(records + g * table.record_words);
-  if (launch.direct_copies == 1) {
+  if (launch.direct.copies == 1) {
     for (uint32_t w = threadIdx.x; w < groups * state_words; w += kBlock) {
       const uint32_t g = w / state_words;
       states[w] = launch.groups.states[static_cast<uint64_t>(numbers[g]) * state_words + (w - g * state_words)];
@@ -148,7 +148,7 @@ __global__ void ListDirectGroups(const __grid_constant__ Launch launch, const De
 
 __global__ void CountDirectGroups(const __grid_constant__ Launch launch, uint32_t* count) {
   uint32_t mine = 0;
-  for (uint64_t g = uint64_t{blockIdx.x} * kBlock + threadIdx.x; g < launch.direct_groups; g += gridDim.x * kBlock)
+  for (uint64_t g = uint64_t{blockIdx.x} * kBlock + threadIdx.x; g < launch.direct.groups; g += gridDim.x * kBlock)
     mine += IsTouched(launch, static_cast<uint32_t>(g));
   mine = __reduce_add_sync(0xFFFFFFFFu, mine);
   if (threadIdx.x % 32 == 0 && mine != 0) atomicAdd(count, mine);
@@ -213,12 +213,12 @@ __global__ void WriteGroups(const DeviceGroups table, uint32_t groups, const __g
 }  // namespace
 
 cudaError_t StartClearDirectGroups(const Launch& launch, cudaStream_t stream) {
-  ClearDirectGroups<<<Blocks(launch.direct_groups * launch.direct_copies), kBlock, 0, stream>>>(launch);
+  ClearDirectGroups<<<Blocks(launch.direct.groups * launch.direct.copies), kBlock, 0, stream>>>(launch);
   return cudaGetLastError();
 }
 
 cudaError_t StartEnterDirectGroups(const Launch& launch, const DeviceGroups& table, cudaStream_t stream) {
-  EnterDirectGroups<<<Blocks(launch.direct_groups), kBlock, 0, stream>>>(launch, table);
+  EnterDirectGroups<<<Blocks(launch.direct.groups), kBlock, 0, stream>>>(launch, table);
   return cudaGetLastError();
 }
 
@@ -231,7 +231,7 @@ cudaError_t StartListDirectGroups(const Launch& launch, const DeviceGroups& tabl
 
 cudaError_t StartCountDirectGroups(const Launch& launch, uint32_t* count, cudaStream_t stream) {
   constexpr uint32_t kMostBlocks = 1 << 14;
-  CountDirectGroups<<<std::min(Blocks(launch.direct_groups), kMostBlocks), kBlock, 0, stream>>>(launch, count);
+  CountDirectGroups<<<std::min(Blocks(launch.direct.groups), kMostBlocks), kBlock, 0, stream>>>(launch, count);
   return cudaGetLastError();
 }
 

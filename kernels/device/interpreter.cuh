@@ -29,7 +29,7 @@ namespace tessera::kernels {
 template <Variant kVariant, uint32_t R>
 __device__ __forceinline__ void Machine<kVariant, R>::Run() {
 #pragma unroll 1
-  for (uint32_t pass = kFull && launch.two_passes ? 0 : 1; pass < 2; ++pass) {
+  for (uint32_t pass = kFull && launch.input.two_passes ? 0 : 1; pass < 2; ++pass) {
     reserve = pass == 0;
     AllRowsLive();
     null = null_w = 0;
@@ -51,7 +51,8 @@ __device__ __forceinline__ void Machine<kVariant, R>::Run() {
   if constexpr (kNestedLoops) {
     if (KeepsThreadStates()) AddThreadsToWarp();
     if (launch.repeats && Lane32() == 0 && Warp()->fed != 0) {
-      const unsigned long long before = atomicAdd(&launch.control->fed, static_cast<unsigned long long>(Warp()->fed));
+      const unsigned long long before =
+          atomicAdd(&launch.state.control->fed, static_cast<unsigned long long>(Warp()->fed));
       if (before + Warp()->fed >= kMostFed) Stop(kManyFed);
       Warp()->fed = 0;
     }
@@ -136,7 +137,7 @@ __device__ __forceinline__ void Machine<kVariant, R>::AllRowsLive() {
 
 template <Variant kVariant, uint32_t R>
 __device__ __forceinline__ void Machine<kVariant, R>::ReportFailure(const DeviceInstruction& in) const {
-  Control* c = launch.control;
+  Control* c = launch.state.control;
   if (atomicCAS(&c->error_claimed, 0u, 1u) == 0) {
     c->error_address = in.address;
     c->error_code = static_cast<uint32_t>(failure);
@@ -172,7 +173,7 @@ __device__ __forceinline__ void Machine<kVariant, R>::MeasureAt(uint32_t mark) c
   if (Lane32() != 0) return;
   WarpState* warp = Warp();
   const unsigned long long now = clock64();
-  Mark* m = reinterpret_cast<Mark*>(shared + launch.layout.marks) + (thread >> 5) * launch.mark_count + mark;
+  Mark* m = reinterpret_cast<Mark*>(shared + launch.layout.marks) + (thread >> 5) * launch.joins.mark_count + mark;
   m->cycles += now - warp->marked_at;
   warp->marked_at = now;
   if (!IsReserving()) m->rows += rows;

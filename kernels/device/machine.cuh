@@ -90,7 +90,7 @@ struct Machine {
     return reinterpret_cast<const SlotRecord*>(Record())[i];
   }
   __device__ __forceinline__ const PredicateRecord& Predicate(uint32_t i) const {
-    return reinterpret_cast<const PredicateRecord*>(Record() + launch.slots * sizeof(SlotRecord))[i];
+    return reinterpret_cast<const PredicateRecord*>(Record() + launch.code.slots * sizeof(SlotRecord))[i];
   }
   __device__ __forceinline__ uint32_t* MaskRegister(uint32_t i) const {
     return reinterpret_cast<uint32_t*>(shared + launch.layout.masks) + i * kThreads + thread;
@@ -98,7 +98,7 @@ struct Machine {
   __device__ __forceinline__ uint8_t* Register(uint32_t register_at) const {
     uint8_t* base = shared;
     if constexpr (kFull) {
-      if ((register_at & kInScratch) != 0) base = launch.scratch + blockIdx.x * launch.scratch_bytes;
+      if ((register_at & kInScratch) != 0) base = launch.state.scratch + blockIdx.x * launch.state.scratch_bytes;
     }
     return base + (register_at & kRegisterOffset);
   }
@@ -128,7 +128,7 @@ struct Machine {
   __device__ __forceinline__ const DeviceInstruction& Code(uint32_t offset) const {
     const uint8_t* code = shared + launch.layout.code;
     if constexpr (kFull) {
-      if (launch.layout.code == kNowhere) code = reinterpret_cast<const uint8_t*>(launch.code);
+      if (launch.layout.code == kNowhere) code = reinterpret_cast<const uint8_t*>(launch.code.instructions);
     }
     return *reinterpret_cast<const DeviceInstruction*>(code + offset);
   }
@@ -136,7 +136,7 @@ struct Machine {
     return reinterpret_cast<WarpState*>(shared + launch.layout.warps) + (thread >> 5);
   }
   __device__ __forceinline__ Partial* Aggregate(uint32_t aggregate) const {
-    return reinterpret_cast<Partial*>(shared + launch.layout.warp_states) + (thread >> 5) * launch.aggregates +
+    return reinterpret_cast<Partial*>(shared + launch.layout.warp_states) + (thread >> 5) * launch.aggregates.count +
            aggregate;
   }
   __device__ __forceinline__ bool KeepsThreadStates() const {
@@ -193,8 +193,8 @@ struct Machine {
     }
   }
   __device__ __forceinline__ void Stop(uint32_t reason) const {
-    atomicOr(&launch.control->reasons, reason);
-    atomicExch(&launch.control->stop, 1u);
+    atomicOr(&launch.state.control->reasons, reason);
+    atomicExch(&launch.state.control->stop, 1u);
   }
 
   // ---- Operands: machine_operands.cuh -------------------------------------------------------------------------------

@@ -221,7 +221,7 @@ __device__ __forceinline__ void Machine<kVariant, R>::CountGroups(const DeviceIn
 
 template <Variant kVariant, uint32_t R>
 __device__ __forceinline__ void Machine<kVariant, R>::CountAll(const DeviceInstruction& in, uint32_t count) const {
-  if (launch.keys != 0) return CountGroups(in, count);
+  if (launch.keys.of_groups != 0) return CountGroups(in, count);
   if (KeepsThreadStates()) {
     *CountOfThread(in.head.p1) += static_cast<uint32_t>(__popc(count));
     return;
@@ -287,7 +287,7 @@ template <Variant kVariant, uint32_t R>
 __device__ __forceinline__ void Machine<kVariant, R>::AddThreadsToWarp() {
   __syncwarp();
 #pragma unroll 1
-  for (uint32_t k = 0; k < launch.aggregates; ++k) {
+  for (uint32_t k = 0; k < launch.aggregates.count; ++k) {
     const DeviceInstruction& fold = launch.folds[k];
     if (Lane32() == 0) {
       Partial* to = Aggregate(k);
@@ -314,7 +314,7 @@ __device__ __forceinline__ void Machine<kVariant, R>::DoFold(const DeviceInstruc
   if (IsReserving()) return;
   const uint32_t take = live & ~(kIsWide<T> ? null_w : null);
   if (!__any_sync(kAllLanes, take != 0)) return;
-  if (launch.keys != 0) {
+  if (launch.keys.of_groups != 0) {
     if constexpr (kIsWide<T>) {
 #pragma unroll 1
       for (uint32_t i = 0; i < R; ++i) {

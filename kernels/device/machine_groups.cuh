@@ -50,10 +50,10 @@ struct Machine<kVariant, R>::RowKey {
   template <class F>
   __device__ __forceinline__ void Words(F f, uint64_t* null_bits) const {
     uint64_t bits = 0;
-    const uint32_t keys = machine.launch.keys;
+    const uint32_t keys = machine.launch.keys.of_groups;
 #pragma unroll 1
     for (uint32_t k = 0; k < keys; ++k) {
-      const uint32_t register_at = machine.launch.key_registers[k];
+      const uint32_t register_at = machine.launch.keys.registers[k];
       uint8_t* r = machine.Register(register_at);
       const bool is_null = (*RegisterNulls(r, thread) >> i & 1) != 0;
       bits |= static_cast<uint64_t>(is_null) << k;
@@ -156,13 +156,13 @@ template <Variant kVariant, uint32_t R>
 __device__ __forceinline__ void Machine<kVariant, R>::GroupDirectly(const DeviceInstruction& in, OperandRows<R>& b) {
   uint32_t* numbers = Ordinals();
   const uint32_t k = static_cast<uint32_t>(in.p3);
-  const DirectKey key = launch.direct_keys[k];
-  const bool last = k + 1 == launch.keys;
+  const DirectKey key = launch.direct.keys[k];
+  const bool last = k + 1 == launch.keys.of_groups;
   uint8_t* touched = shared + launch.layout.private_slots;
-  if (!kPrivateGroups && launch.private_groups == 0) touched = launch.touched;
-  const uint32_t most = launch.direct_groups - 1;
-  const uint32_t copy = !kPrivateGroups && last && launch.direct_copies > 1
-                            ? blockIdx.x % launch.direct_copies * launch.direct_groups
+  if (!kPrivateGroups && launch.private_groups == 0) touched = launch.direct.touched;
+  const uint32_t most = launch.direct.groups - 1;
+  const uint32_t copy = !kPrivateGroups && last && launch.direct.copies > 1
+                            ? blockIdx.x % launch.direct.copies * launch.direct.groups
                             : 0;
 #pragma unroll
   for (uint32_t i = 0; i < R; ++i) {
@@ -188,7 +188,7 @@ __device__ __forceinline__ void Machine<kVariant, R>::DoGroup(const DeviceInstru
   if constexpr (!kFull) {
     GroupDirectly(in, b);
   } else {
-    if (launch.direct) {
+    if (launch.direct.active) {
       GroupDirectly(in, b);
     } else {
       GroupByHash(in, b);
@@ -268,7 +268,7 @@ __device__ __forceinline__ void Machine<kVariant, R>::GroupByHash(const DeviceIn
     if (wanted && launch.private_groups != 0) ordinal = FindPrivate(key, key.hash);
     __syncwarp();
     if (wanted && ordinal == kNowhere) {
-      ordinal = FindOrMakeGroup(launch.groups, launch.control, key, key.hash);
+      ordinal = FindOrMakeGroup(launch.groups, launch.state.control, key, key.hash);
       if (ordinal == kTableFull) {
         no_room = true;
       } else if (ordinal < launch.private_groups) {

@@ -256,9 +256,9 @@ __device__ __forceinline__ void Machine<kVariant, R>::DoProbe(const DeviceInstru
   if constexpr (kNestedLoops) {
     if (!kFull || join.probe == ProbeKind::kNestedLoop) {
       NestedLoopCursor all{0, join.rows};
-      if (in.head.p1 == launch.grid_join) {
-        all.row = Unit().part * launch.part_rows;
-        all.end = min(join.rows, all.row + Unit().count * launch.part_rows);
+      if (in.head.p1 == launch.grid.join) {
+        all.row = Unit().part * launch.grid.part_rows;
+        all.end = min(join.rows, all.row + Unit().count * launch.grid.part_rows);
       }
       if (all.row >= all.end) live = 0;
       if (join.cursors != kNowhere) *LoopCursor(join) = all;
@@ -348,7 +348,7 @@ __device__ __forceinline__ void Machine<kVariant, R>::DoNext(const DeviceInstruc
     } else {
       at->row = kNowhere;
     }
-    if (in.head.p1 == launch.grid_join && Unit().all != 0) back = static_cast<uint32_t>(in.low);
+    if (in.head.p1 == launch.grid.join && Unit().all != 0) back = static_cast<uint32_t>(in.low);
   } else {
     uint32_t* cursors = Cursors(join);
 #pragma unroll 1
@@ -368,7 +368,8 @@ __device__ __forceinline__ void Machine<kVariant, R>::DoNext(const DeviceInstruc
     // A long chain of matches must not delay a cancellation. The host's flag is in device memory, so one step in 32
     // looks at it.
     const uint32_t now = __shfl_sync(kAllLanes, static_cast<uint32_t>(clock()), 0);
-    if ((now >> 4 & 31) == 0 && LoadRelaxed(&launch.control->stop) != 0 && LoadRelaxed(&launch.control->reasons) == 0) {
+    if ((now >> 4 & 31) == 0 && LoadRelaxed(&launch.state.control->stop) != 0 &&
+        LoadRelaxed(&launch.state.control->reasons) == 0) {
       full = true;
       return;
     }

@@ -38,12 +38,12 @@ __device__ __forceinline__ void Machine<kVariant, R>::RunQueues(bool end, uint32
       count = min(queued1, kBatchRows);
       queued1 -= count;
       few.entry = kFirstQueue + queued1;
-      resume = launch.resume[1];
+      resume = launch.queues.resume[1];
     } else if (queued0 >= kBatchRows || (flush && queued0 != 0)) {
       count = min(queued0, kBatchRows);
       queued0 -= count;
       few.entry = queued0;
-      resume = launch.resume[0];
+      resume = launch.queues.resume[0];
       is_first = true;
     } else {
       if (!__any_sync(kAllLanes, live != 0)) return;
@@ -56,7 +56,7 @@ __device__ __forceinline__ void Machine<kVariant, R>::RunQueues(bool end, uint32
     few.entry += Lane32();
     const uint32_t mine = count > Lane32() ? (count - Lane32() + 31) / 32 : 0;
     few.live = (1u << mine) - 1;
-    few.record = launch.records + static_cast<uint64_t>(warp->tablet) * launch.record_bytes;
+    few.record = launch.input.records + static_cast<uint64_t>(warp->tablet) * launch.input.record_bytes;
     few.RunFrom(resume);
     if (is_first && few.paused) AddBatch(few);
   }
@@ -83,9 +83,9 @@ __device__ __forceinline__ void Machine<kVariant, R>::AddSlice(uint32_t first) {
   for (uint32_t left = adding; left != 0; left &= left - 1)
     *to++ = first + RowOf(static_cast<uint32_t>(__ffs(static_cast<int>(left))) - 1);
 #pragma unroll 1
-  for (uint32_t j = 0; j < launch.carried[0]; ++j) {
-    const uint32_t* from = reinterpret_cast<const uint32_t*>(shared + launch.carried_from[j]);
-    to = QueueArray(launch.carried_to[0][j]) + position;
+  for (uint32_t j = 0; j < launch.queues.carried[0]; ++j) {
+    const uint32_t* from = reinterpret_cast<const uint32_t*>(shared + launch.queues.carried_from[j]);
+    to = QueueArray(launch.queues.carried_to[0][j]) + position;
 #pragma unroll 1
     for (uint32_t left = adding; left != 0; left &= left - 1)
       *to++ = from[RowOf(static_cast<uint32_t>(__ffs(static_cast<int>(left))) - 1)];
@@ -106,8 +106,8 @@ __device__ __forceinline__ void Machine<kVariant, R>::AddBatch(const Machine<kVa
     if (keep) {
       QueuedRows()[to] = QueuedRows()[from];
 #pragma unroll 1
-      for (uint32_t j = 0; j < launch.carried[1]; ++j) {
-        uint32_t* cursors = QueueArray(launch.carried_to[1][j]);
+      for (uint32_t j = 0; j < launch.queues.carried[1]; ++j) {
+        uint32_t* cursors = QueueArray(launch.queues.carried_to[1][j]);
         cursors[to] = cursors[from];
       }
     }

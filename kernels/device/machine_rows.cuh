@@ -18,12 +18,12 @@ template <Variant kVariant, uint32_t R>
 __device__ __forceinline__ bool Machine<kVariant, R>::ReserveRows(unsigned long long n, unsigned long long* at) {
   unsigned long long base = 0;
   if (Lane32() == 0) {
-    base = atomicAdd(&launch.control->rows, n);
+    base = atomicAdd(&launch.state.control->rows, n);
     if (base + n > launch.output.capacity) {
       // The counter only grows, so later ones are refused as well: rows below the least refused base are
       // written.
-      atomicMin(&launch.control->rows_valid, base);
-      atomicMax(&launch.control->rows_wanted, n);
+      atomicMin(&launch.state.control->rows_valid, base);
+      atomicMax(&launch.state.control->rows_wanted, n);
       Stop(kQueued ? kFailed : kOutputFull);  // (rows that are queued have room: launch.spare)
     } else if (base + n >= launch.enough) {
       Stop(kEnough);
@@ -45,7 +45,7 @@ __device__ __forceinline__ void Machine<kVariant, R>::DoEmit(const DeviceInstruc
   }
   if (n == 0) return;
   unsigned long long at;
-  if (launch.two_passes) {
+  if (launch.input.two_passes) {
     at = Warp()->rows_at;
     __syncwarp();
     if (Lane32() == 0) Warp()->rows_at = at + n;
@@ -87,7 +87,8 @@ template <Variant kVariant, uint32_t R>
 template <class M>
 __device__ __forceinline__ void Machine<kVariant, R>::DoBuild(const DeviceInstruction& in, OperandRows<R>& b) {
 #pragma unroll 1
-  for (uint32_t k = 0; k < launch.build_keys; ++k) live &= ~*RegisterNulls(Register(launch.key_registers[k]), thread);
+  for (uint32_t k = 0; k < launch.keys.of_build; ++k)
+    live &= ~*RegisterNulls(Register(launch.keys.registers[k]), thread);
   DoEmit<M>(in, b);
 }
 

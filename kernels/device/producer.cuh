@@ -14,9 +14,9 @@ namespace tessera::kernels {
 template <Variant kVariant>
 __device__ __forceinline__ uint32_t TilesOf(const Launch& launch) {
   if constexpr (HasNestedLoops(kVariant)) {
-    if (launch.unit_count != nullptr) return __ldcg(launch.unit_count);
+    if (launch.grid.unit_count != nullptr) return __ldcg(launch.grid.unit_count);
   }
-  return launch.tiles;
+  return launch.input.tiles;
 }
 
 /// What a lane of the producer has looked up for a tile: the tile, and its own staged column.
@@ -46,15 +46,15 @@ class Producer {
     uint64_t* filled = reinterpret_cast<uint64_t*>(shared_ + layout.barriers);
     uint64_t* emptied = filled + layout.stages;
     // The warps may have been suspended in different tiles; the earliest one decides.
-    const uint32_t cursor = lane_ < kWarps ? launch_.cursors[blockIdx.x * kWarps + lane_] : kNowhere;
+    const uint32_t cursor = lane_ < kWarps ? launch_.state.cursors[blockIdx.x * kWarps + lane_] : kNowhere;
     const uint32_t tiles = TilesOf<kVariant>(launch_);
     first_ = max(__reduce_min_sync(kAllLanes, cursor), FirstTileOf(blockIdx.x, gridDim.x, tiles));
     end_ = FirstTileOf(blockIdx.x + 1, gridDim.x, tiles);
-    if (lane_ < launch_.staged_count) my_slot_ = launch_.staged[lane_];
+    if (lane_ < launch_.input.staged_count) my_slot_ = launch_.input.staged[lane_];
     FoundColumns now = FindColumns(0);
     for (uint32_t count = 0, stage = 0, parity = 1;; ++count) {
       if constexpr (kVariant == Variant::kQueue) StopIfFull();
-      const uint32_t stop = LoadRelaxed(&launch_.control->stop);
+      const uint32_t stop = LoadRelaxed(&launch_.state.control->stop);
       const FoundColumns next = FindColumns(count + 1);
       BarrierWait(emptied + stage, parity);
       if (__any_sync(kAllLanes, stop != 0)) now.header.rows = 0;
@@ -72,8 +72,8 @@ class Producer {
   /// Before rows that are queued have no room.
   __device__ __forceinline__ void StopIfFull() const {
     if (launch_.spare == 0) return;
-    Control* const control = launch_.control;
-    const bool groups = launch_.keys != 0;
+    Control* const control = launch_.state.control;
+    const bool groups = launch_.keys.of_groups != 0;
     const uint64_t used =
         groups ? LoadRelaxed(&control->groups) : LoadRelaxed(reinterpret_cast<const uint64_t*>(&control->rows));
     if (used + launch_.spare <= (groups ? launch_.groups.max_groups : launch_.output.capacity) || lane_ != 0) return;
@@ -102,11 +102,11 @@ class Producer {
     to.header.rows = __shfl_sync(kAllLanes, my_tile_.rows, at);
     if constexpr (kNestedLoops) {
       const uint32_t unit = __shfl_sync(kAllLanes, my_unit_, at);
-      to.unit = {(unit & ~kAllPairs) % launch_.parts, units, unit / kAllPairs};
+      to.unit = {(unit & ~kAllPairs) % launch_.grid.parts, units, unit / kAllPairs};
     }
     to.codes = nullptr;
     to.width = 0;
-    if (lane_ < launch_.staged_count && to.header.rows != 0) {
+    if (lane_ < launch_.input.staged_count && to.header.rows != 0) {
       const SlotHead head = LoadHead(Records(to.header)[my_slot_.slot].head);
       to.codes = head.codes;
       to.width = head.width;
@@ -121,7 +121,7 @@ class Producer {
     FindTile(first_ + lane_, end);
     const uint32_t before = __shfl_up_sync(kAllLanes, my_unit_, 1);
     const bool goes_on = launch_.most_units > 1 && lane_ > 0 && my_unit_ == before + 1 &&
-                         (my_unit_ & ~kAllPairs) % launch_.parts != 0 && my_tile_.index % launch_.most_units != 0;
+                         (my_unit_ & ~kAllPairs) % launch_.grid.parts != 0 && my_tile_.index % launch_.most_units != 0;
     starts_ = __ballot_sync(kAllLanes, my_tile_.rows != 0 && !goes_on) | 1;  // at the end: a header without rows
     found_ = end - first_;
     first_ = end;
@@ -133,29 +133,29 @@ class Producer {
     if (index >= end) return;
     uint32_t tile = index;
     if constexpr (kNestedLoops) {
-      if (launch_.grid_join != kNowhere) {
-        my_unit_ = launch_.units != nullptr ? __ldcg(launch_.units + index) : index;
-        tile = (my_unit_ & ~kAllPairs) / launch_.parts;
+      if (launch_.grid.join != kNowhere) {
+        my_unit_ = launch_.grid.units != nullptr ? __ldcg(launch_.grid.units + index) : index;
+        tile = (my_unit_ & ~kAllPairs) / launch_.grid.parts;
       }
     }
     // The last tablet that does not start after the tile.
-    uint32_t low = 0, high = launch_.tablets;
+    uint32_t low = 0, high = launch_.input.tablets;
     while (high - low > 1) {
       const uint32_t middle = (low + high) / 2;
-      if (__ldg(launch_.first_tile + middle) <= tile) {
+      if (__ldg(launch_.input.first_tile + middle) <= tile) {
         low = middle;
       } else {
         high = middle;
       }
     }
     my_tile_.tablet = low;
-    my_tile_.first = (tile - __ldg(launch_.first_tile + low)) * kTileRows;
-    my_tile_.rows = min(kTileRows, __ldg(launch_.tablet_rows + low) - my_tile_.first);
+    my_tile_.first = (tile - __ldg(launch_.input.first_tile + low)) * kTileRows;
+    my_tile_.rows = min(kTileRows, __ldg(launch_.input.tablet_rows + low) - my_tile_.first);
   }
 
   __device__ __forceinline__ const SlotRecord* Records(const TileHeader& tile) const {
-    return reinterpret_cast<const SlotRecord*>(launch_.records +
-                                               static_cast<uint64_t>(tile.tablet) * launch_.record_bytes);
+    return reinterpret_cast<const SlotRecord*>(launch_.input.records +
+                                               static_cast<uint64_t>(tile.tablet) * launch_.input.record_bytes);
   }
   static __device__ __forceinline__ uint32_t CopyBytes(const TileHeader& tile, uint32_t width) {
     return (tile.rows * width + 15) / 16 * 16;
@@ -165,16 +165,16 @@ class Producer {
   __device__ __forceinline__ void Fill(const FoundColumns& now, uint8_t* to, TileHeader* header,
                                        uint64_t* filled) const {
     const SlotRecord* records = Records(now.header);
-    const uint32_t staged = now.header.rows != 0 ? launch_.staged_count : 0;
+    const uint32_t staged = now.header.rows != 0 ? launch_.input.staged_count : 0;
     uint32_t bytes = now.header.rows != 0 ? CopyBytes(now.header, now.width) : 0;
     for (uint32_t k = lane_ + 32; k < staged; k += 32)
-      bytes += CopyBytes(now.header, records[launch_.staged[k].slot].head.width);
-    if (lane_ == 0 && launch_.record_staged && now.header.rows != 0) bytes += launch_.record_bytes;
+      bytes += CopyBytes(now.header, records[launch_.input.staged[k].slot].head.width);
+    if (lane_ == 0 && launch_.input.record_staged && now.header.rows != 0) bytes += launch_.input.record_bytes;
     bytes = __reduce_add_sync(kAllLanes, bytes);
     if (lane_ == 0) {
       *header = now.header;
       if constexpr (kNestedLoops) {
-        if (launch_.grid_join != kNowhere)
+        if (launch_.grid.join != kNowhere)
           reinterpret_cast<UnitHeader*>(shared_ + launch_.layout.units)[header - Headers()] = now.unit;
       }
       if (bytes != 0) {
@@ -186,23 +186,23 @@ class Producer {
     __syncwarp();
     if (now.header.rows != 0) {
 #if TESSERA_BULK_COPY
-      if (lane_ == 31 && launch_.record_staged) CopyBulk(to, records, launch_.record_bytes, filled);
+      if (lane_ == 31 && launch_.input.record_staged) CopyBulk(to, records, launch_.input.record_bytes, filled);
       if (now.width != 0) {
         CopyBulk(to + my_slot_.offset, now.codes + static_cast<uint64_t>(now.header.first) * now.width,
                  CopyBytes(now.header, now.width), filled);
       }
       for (uint32_t k = lane_ + 32; k < staged; k += 32) {
-        const SlotHead& s = records[launch_.staged[k].slot].head;
+        const SlotHead& s = records[launch_.input.staged[k].slot].head;
         if (s.width == 0) continue;
-        CopyBulk(to + launch_.staged[k].offset, s.codes + static_cast<uint64_t>(now.header.first) * s.width,
+        CopyBulk(to + launch_.input.staged[k].offset, s.codes + static_cast<uint64_t>(now.header.first) * s.width,
                  CopyBytes(now.header, s.width), filled);
       }
 #else
-      if (launch_.record_staged)
-        CopyByLanes(to, reinterpret_cast<const uint8_t*>(records), launch_.record_bytes, lane_);
+      if (launch_.input.record_staged)
+        CopyByLanes(to, reinterpret_cast<const uint8_t*>(records), launch_.input.record_bytes, lane_);
       for (uint32_t k = 0; k < staged; ++k) {
-        const SlotHead& s = records[launch_.staged[k].slot].head;
-        CopyByLanes(to + launch_.staged[k].offset, s.codes + static_cast<uint64_t>(now.header.first) * s.width,
+        const SlotHead& s = records[launch_.input.staged[k].slot].head;
+        CopyByLanes(to + launch_.input.staged[k].offset, s.codes + static_cast<uint64_t>(now.header.first) * s.width,
                     CopyBytes(now.header, s.width), lane_);
       }
 #endif

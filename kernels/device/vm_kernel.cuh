@@ -51,11 +51,11 @@ __global__ void __launch_bounds__(kThreads + 32, kBlocks<kVariant>) VmKernel(con
   machine.queued0 = machine.queued1 = 0;
 #pragma unroll
   for (uint32_t i = 0; i < kRows; ++i) machine.a[i] = 0;
-  uint32_t* cursor = launch.cursors + blockIdx.x * kWarps + threadIdx.x / 32;
+  uint32_t* cursor = launch.state.cursors + blockIdx.x * kWarps + threadIdx.x / 32;
   WarpState* warp = machine.Warp();
   if ((threadIdx.x & 31) == 0) {
     *warp = WarpState();
-    if (launch.marks != nullptr) warp->marked_at = clock64();
+    if (launch.joins.marks != nullptr) warp->marked_at = clock64();
     warp->next = max(*cursor, FirstTileOf(blockIdx.x, gridDim.x, TilesOf<kVariant>(launch)));
   }
   __syncwarp();
@@ -68,16 +68,16 @@ __global__ void __launch_bounds__(kThreads + 32, kBlocks<kVariant>) VmKernel(con
     if (applies) {
       machine.stage = shared + layout.ring + stage * layout.stage_bytes;
       if constexpr (kFull) {
-        machine.record = launch.record_staged
+        machine.record = launch.input.record_staged
                              ? machine.stage
-                             : launch.records + static_cast<uint64_t>(machine.tile->tablet) * launch.record_bytes;
+                             : launch.input.records + uint64_t{machine.tile->tablet} * launch.input.record_bytes;
       }
       machine.Run();
       __syncwarp();
       if ((threadIdx.x & 31) == 0) {
         uint32_t applied = 1;
         if constexpr (HasNestedLoops(kVariant)) {
-          if (launch.grid_join != kNowhere) applied = machine.Unit().count;
+          if (launch.grid.join != kNowhere) applied = machine.Unit().count;
         }
         warp->next = machine.tile->index + (machine.IsFull() ? 0 : applied);
       }

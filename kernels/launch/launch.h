@@ -50,11 +50,16 @@ TESSERA_HD uint32_t FirstTileOf(uint32_t block, uint32_t blocks, uint32_t tiles)
   return static_cast<uint32_t>(uint64_t{tiles} * block / blocks);
 }
 
-struct Launch {
-  const DeviceInstruction* code = nullptr;
-  uint32_t code_length = 0;
+/// The instructions, and what they read of a tablet.
+struct LaunchCode {
+  const DeviceInstruction* instructions = nullptr;
+  uint32_t length = 0;
   uint32_t slots = 0;  ///< SlotRecords, PredicateRecords, then ProbeRecords make a tablet's record
-  const uint8_t* records = nullptr;
+};
+
+/// The tablets, and how blocks go over their tiles.
+struct LaunchInput {
+  const uint8_t* records = nullptr;  ///< per tablet
   uint32_t record_bytes = 0;
   bool record_staged = false;  ///< the record travels at the head of each stage
   bool two_passes = false;     ///< sinks are fed more than once a tile: a first pass reserves, a second applies
@@ -64,57 +69,89 @@ struct Launch {
   uint32_t tiles = 0;
   uint32_t staged_count = 0;
   const StagedSlot* staged = nullptr;
-  Layout layout;
+};
 
+/// What blocks write in device memory while they run, beside what they make.
+struct LaunchState {
   uint32_t* cursors = nullptr;  ///< per block and warp: the next tile that it has to apply
   Control* control = nullptr;
   uint8_t* scratch = nullptr;  ///< registers that shared memory has no room for
   uint64_t scratch_bytes = 0;  ///< per block
+};
 
-  uint32_t aggregates = 0;
+/// The aggregates, with keys or without; how each is computed is in Launch::folds.
+struct LaunchAggregates {
+  uint32_t count = 0;
   Partial* partials = nullptr;  ///< [block][aggregate], without keys
+};
 
-  uint32_t joins = 0;
+/// The join tables, and the marks that measure what each of them costs.
+struct LaunchJoins {
+  uint32_t count = 0;
   uint32_t mark_count = 0;
   Mark* marks = nullptr;  ///< nullptr: nothing is measured
-  const JoinRecord* join_records = nullptr;
+  const JoinRecord* records = nullptr;
+};
 
-  // A grid: `tiles` counts units, each a tile and a range of the rows of join table `grid_join`.
-  uint32_t grid_join = kNowhere;
-  uint32_t part_rows = 0;  ///< of the join table, in a part
+/// A grid: LaunchInput::tiles counts units, each a tile and a range of the rows of join table `join`.
+struct LaunchGrid {
+  uint32_t join = kNowhere;  ///< kNowhere: the launch is no grid
+  uint32_t part_rows = 0;    ///< of the join table, in a part
   uint32_t parts = 1;
   const uint32_t* units = nullptr;       ///< tile * parts + part, and kAllPairs; nullptr: all there are, in this order
-  const uint32_t* unit_count = nullptr;  ///< how many; nullptr: `tiles`
-  bool repeats = false;                  ///< a row can reach the sink more than once
+  const uint32_t* unit_count = nullptr;  ///< how many; nullptr: LaunchInput::tiles
+};
 
-  // Queues: where in the program their rows go on, and the cursors that the rows take along, as offsets in shared
-  // memory, by row of the tile or by entry.
+/// Queues: where in the program their rows go on, and the cursors that the rows take along, as offsets in shared
+/// memory, by row of the tile or by entry.
+struct LaunchQueues {
   uint32_t resume[kQueues] = {};
   uint32_t carried[kQueues] = {};  ///< how many
   uint32_t carried_from[kMaxCarried] = {};
   uint32_t carried_to[kQueues][kMaxCarried] = {};
+};
 
-  uint32_t build_keys = 0;  ///< output columns at the front that are keys of a join table: no row has a NULL in them
-  uint32_t keys = 0;        ///< of groups
-  uint32_t key_registers[kMaxGroupKeys + 1] = {};
-  /// Groups that a block aggregates in shared memory before it adds them to the table. Without `direct` a power of two
-  /// (or 0): the groups with ordinals below it. With `direct` all groups there can be, or none.
-  uint32_t private_groups = 0;
-  /// The keys themselves give a group's number, below direct_groups. Without private groups `groups.states` and
-  /// `touched` are arrays by that number, which EnterDirectGroups adds to the table after the launch.
-  bool direct = false;
-  uint32_t direct_groups = 0;
+/// The keys of the sink, groups or a join table, and the register that each is in.
+struct LaunchKeys {
+  uint32_t of_build = 0;  ///< output columns at the front that are keys of a join table: no row has a NULL in them
+  uint32_t of_groups = 0;
+  uint32_t registers[kMaxGroupKeys + 1] = {};
+};
+
+/// Groups by number. Without private groups DeviceGroups::states and `touched` are arrays by that number, which
+/// EnterDirectGroups adds to the table after the launch.
+struct DirectGroups {
+  bool active = false;         ///< the keys themselves give a group's number, below `groups`
+  uint32_t groups = 0;         ///< size of the keys' joint domain
   uint8_t* touched = nullptr;  ///< 1: the group has a row
   /// Copies of the two arrays, one after the other. Blocks are spread over them, because additions to one address wait
   /// for each other.
-  uint32_t direct_copies = 1;
-  DirectKey direct_keys[kMaxDirectKeys] = {};
+  uint32_t copies = 1;
+  DirectKey keys[kMaxDirectKeys] = {};
+};
+
+/// All that the VM kernel gets. The order of the parts leaves no gaps between them. (What is of the sink is no part: nvcc
+/// then loads some of it anew for each group.)
+struct Launch {
+  LaunchCode code;
+  LaunchInput input;
+  Layout layout;
+  LaunchState state;
+  LaunchAggregates aggregates;
+  LaunchJoins joins;
+  LaunchGrid grid;
+  bool repeats = false;  ///< a row can reach the sink more than once
+  LaunchQueues queues;
+  LaunchKeys keys;
+  /// Groups that a block aggregates in shared memory before it adds them to the table. Without `direct` a power of two
+  /// (or 0): the groups with ordinals below it. With `direct` all groups there can be, or none.
+  uint32_t private_groups = 0;
+  DirectGroups direct;
   /// Not 0: no more tiles are begun once the sink has no room for this many groups, or rows, more: those of the rows
   /// that are under way or in queues.
   uint32_t spare = 0;
   DeviceGroups groups;
   const DeviceInstruction* folds = nullptr;  ///< per aggregate an instruction with its op, state and private_state
-
   Output output;
   unsigned long long enough = ~0ull;  ///< rows of output after which the launch may stop
   uint32_t* running = nullptr;        ///< dp: blocks that have not ended

@@ -87,7 +87,7 @@ struct alignas(8) UnitHeader {
   uint32_t count : 31;
   uint32_t all : 1;  ///< all pairs pass the program's filters
 };
-/// In Launch::units: all pairs of the unit pass.
+/// In LaunchGrid::units: all pairs of the unit pass.
 inline constexpr uint32_t kAllPairs = 1u << 31;
 
 /// What a warp keeps in shared memory instead of registers, because it needs it at most once a tile.

@@ -38,7 +38,7 @@ struct UnitSearch {
   int32_t count = 0;
   bool may_skip = false;  ///< units all of whose pairs pass are marked so
   PieceRanges outer, inner;
-  uint32_t* units = nullptr;     ///< as Launch::units; nullptr: they are only counted
+  uint32_t* units = nullptr;     ///< as LaunchGrid::units; nullptr: they are only counted
   UnitTotals* totals = nullptr;  ///< cleared
 };
 

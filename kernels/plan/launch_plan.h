@@ -41,7 +41,7 @@ struct LaunchPlan {
     uint32_t join, slot;
   };
   uint32_t spare = 0;             ///< as in Launch, about
-  uint32_t resume[kQueues] = {};  ///< as in Launch; so are the next two
+  uint32_t resume[kQueues] = {};  ///< as in LaunchQueues; so are the next two
   std::vector<uint32_t> carried_from, carried_to[kQueues];
   std::vector<Probe> probes;  ///< with a slot as key, in the order of their ProbeRecords
   DirectKey direct_keys[kMaxDirectKeys];

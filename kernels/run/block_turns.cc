@@ -26,7 +26,8 @@ Status BlockTurns::Begin(const Launch& launch, uint32_t blocks, uint32_t turn, c
 
 Status BlockTurns::FetchCursors(const Launch& launch, cudaStream_t stream) {
   std::vector<uint32_t> now(cursors_.size());
-  CUDA_TRY(cudaMemcpyAsync(now.data(), launch.cursors, now.size() * sizeof(uint32_t), cudaMemcpyDeviceToHost, stream));
+  CUDA_TRY(
+      cudaMemcpyAsync(now.data(), launch.state.cursors, now.size() * sizeof(uint32_t), cudaMemcpyDeviceToHost, stream));
   CUDA_TRY(cudaStreamSynchronize(stream));
   for (size_t i = 0; i < now.size(); ++i) {
     if (!running_[i / kWarps]) continue;
@@ -61,8 +62,8 @@ Status BlockTurns::SendTurn(const Launch& launch, uint32_t tiles, cudaStream_t s
     if (chosen++ == 0) next_ = b;
   }
   // (Pageable memory: the copy is done when the call returns.)
-  CUDA_TRY(cudaMemcpyAsync(launch.cursors, cursors.data(), cursors.size() * sizeof(uint32_t), cudaMemcpyHostToDevice,
-                           stream));
+  CUDA_TRY(cudaMemcpyAsync(launch.state.cursors, cursors.data(), cursors.size() * sizeof(uint32_t),
+                           cudaMemcpyHostToDevice, stream));
   return Status::Ok();
 }
 

@@ -53,10 +53,10 @@ Status GridLaunch::CutUnits(uint32_t tiles, Batch* batch) {
   uint64_t range_rows =
       std::clamp<uint64_t>(std::bit_floor(even), kLeastRangeRows, pruned ? kMostPrunedRows : kMostRangeRows);
   while (tiles * ((rows + range_rows - 1) / range_rows) > (pruned ? kMostTriedUnits : kMostUnits)) range_rows *= 2;
-  launch.grid_join = static_cast<uint32_t>(lowered_.grid_join);
-  launch.part_rows = static_cast<uint32_t>(range_rows);
-  launch.parts = std::max<uint32_t>(1, static_cast<uint32_t>((rows + range_rows - 1) / range_rows));
-  launch.tiles = tiles * launch.parts;
+  launch.grid.join = static_cast<uint32_t>(lowered_.grid_join);
+  launch.grid.part_rows = static_cast<uint32_t>(range_rows);
+  launch.grid.parts = std::max<uint32_t>(1, static_cast<uint32_t>((rows + range_rows - 1) / range_rows));
+  launch.input.tiles = tiles * launch.grid.parts;
   context_.statistics->pairs += batch->input.rows() * rows;
   return pruned && rows > 0 ? FindUnits(batch) : Status::Ok();
 }
@@ -68,7 +68,7 @@ Status GridLaunch::FindUnits(Batch* batch) {
   UnitSearch search;
   search.count = static_cast<int32_t>(program.steps.size());
   search.may_skip = program.all_from >= 0;
-  TESSERA_TRY(FindRanges(launch.part_rows, &search));
+  TESSERA_TRY(FindRanges(launch.grid.part_rows, &search));
   TESSERA_TRY(report_.Renew(&gpu_, sizeof(Report)));
   TESSERA_TRY(gpu_.host_grid_report.Reserve(sizeof(Report)));
   CUDA_TRY(cudaMemsetAsync(report_.As<void>(), 0, sizeof(Report), gpu_.stream));
@@ -84,7 +84,7 @@ Status GridLaunch::FindUnits(Batch* batch) {
   // A slice of a run is applied at once: its matches must not be more than the output or the groups have room for.
   const bool keeps_little = section.sink == vm::Section::Sink::kGroups && section.keys == 0;
   if (keeps_little)
-    launch.most_units = static_cast<uint32_t>(std::clamp<uint64_t>(kMostRangeRows / launch.part_rows, 1, 32));
+    launch.most_units = static_cast<uint32_t>(std::clamp<uint64_t>(kMostRangeRows / launch.grid.part_rows, 1, 32));
   return IsDp(batch->plan.variant) ? CutBuckets(search, batch) : ListUnits(&search, &launch);
 }
 
@@ -102,7 +102,7 @@ Status GridLaunch::FindRanges(uint32_t range_rows, UnitSearch* search) {
 }
 
 Status GridLaunch::ListUnits(UnitSearch* search, Launch* launch) {
-  uint64_t room = launch->tiles;
+  uint64_t room = launch->input.tiles;
   if (room > kListedAtOnce) {
     // What is found decides how much memory it takes.
     CUDA_TRY(StartListUnits(*search, gpu_.stream));
@@ -115,8 +115,8 @@ Status GridLaunch::ListUnits(UnitSearch* search, Launch* launch) {
   TESSERA_TRY(units_.Renew(&gpu_, room * sizeof(uint32_t)));
   search->units = units_.As<uint32_t>();
   CUDA_TRY(StartListUnits(*search, gpu_.stream));
-  launch->units = search->units;
-  launch->unit_count = &search->totals->count;
+  launch->grid.units = search->units;
+  launch->grid.unit_count = &search->totals->count;
   return Status::Ok();
 }
 
@@ -130,8 +130,8 @@ Status GridLaunch::CutBuckets(const UnitSearch& search, Batch* batch) {
   b.bucket_units = b.bucket_tiles * ranges;
   b.generation = static_cast<uint32_t>(std::min<uint64_t>({b.buckets, room / b.bucket_tiles, kGenerationBuckets}));
   const uint64_t scratch = kChildScratch / std::max<uint64_t>(batch->plan.scratch_bytes, 1);
-  b.child_blocks =
-      static_cast<uint32_t>(std::clamp<uint64_t>(std::min<uint64_t>(batch->launch.tiles, scratch), 1, kChildBlocks));
+  b.child_blocks = static_cast<uint32_t>(
+      std::clamp<uint64_t>(std::min<uint64_t>(batch->launch.input.tiles, scratch), 1, kChildBlocks));
   b.variant = batch->plan.variant;
   b.multiprocessors = static_cast<uint32_t>(gpu_.info.multiprocessors);
   TESSERA_TRY(units_.Renew(&gpu_, uint64_t{b.generation} * b.bucket_units * sizeof(uint32_t)));
@@ -143,7 +143,7 @@ Status GridLaunch::CutBuckets(const UnitSearch& search, Batch* batch) {
   *gpu_.host_grid_report.As<Report>() = Report();
   b.progress = &report_.As<Report>()->progress;
   batch->blocks = b.buckets + b.child_blocks;
-  batch->launch.tiles = batch->blocks;  // (each takes at least one unit)
+  batch->launch.input.tiles = batch->blocks;  // (each takes at least one unit)
   return Status::Ok();
 }
 
@@ -164,7 +164,7 @@ Status GridLaunch::FetchReport() {
 }
 
 uint32_t GridLaunch::Tiles(const Launch& launch) const {
-  return launch.unit_count == nullptr ? launch.tiles : report().totals.count;
+  return launch.grid.unit_count == nullptr ? launch.input.tiles : report().totals.count;
 }
 
 void GridLaunch::AddStatistics() {

@@ -54,16 +54,16 @@ Status GroupRun::TryReserve(uint64_t more) {
 
 Status GroupRun::FillLaunch(Launch* launch) {
   const uint64_t* initial = launch->groups.initial_state;
-  if (launch->keys != 0 && !AreFar(*launch)) TESSERA_TRY(store_.Index());
+  if (launch->keys.of_groups != 0 && !AreFar(*launch)) TESSERA_TRY(store_.Index());
   launch->groups = store_.table();
   launch->groups.initial_state = initial;
   if (!AreFar(*launch)) return Status::Ok();
-  launch->direct_copies = std::clamp(kCopiedGroups / launch->direct_groups, 1u, kMaxCopies);
-  const uint64_t numbers = uint64_t{launch->direct_groups} * launch->direct_copies;
+  launch->direct.copies = std::clamp(kCopiedGroups / launch->direct.groups, 1u, kMaxCopies);
+  const uint64_t numbers = uint64_t{launch->direct.groups} * launch->direct.copies;
   const uint64_t states = numbers * lowered_.state_words * 8;
   TESSERA_TRY(direct_.Renew(&gpu_, states + numbers));
   launch->groups.states = direct_.As<uint64_t>();
-  launch->touched = direct_.As<uint8_t>() + states;
+  launch->direct.touched = direct_.As<uint8_t>() + states;
   return Status::Ok();
 }
 
@@ -77,7 +77,7 @@ tessera::Result<uint32_t> GroupRun::CountDirectGroups(const Launch& launch) {
   TESSERA_TRY(count.Allocate(&gpu_, sizeof(uint32_t)));
   CUDA_TRY(cudaMemsetAsync(count.As<void>(), 0, sizeof(uint32_t), gpu_.stream));
   CUDA_TRY(StartCountDirectGroups(launch, count.As<uint32_t>(), gpu_.stream));
-  TESSERA_TRY(gpu_.WaitForStream(&launch.control->stop, context_.cancel));
+  TESSERA_TRY(gpu_.WaitForStream(&launch.state.control->stop, context_.cancel));
   uint32_t groups = 0;
   CUDA_TRY(cudaMemcpyAsync(&groups, count.As<void>(), sizeof groups, cudaMemcpyDeviceToHost, gpu_.stream));
   CUDA_TRY(cudaStreamSynchronize(gpu_.stream));
@@ -86,14 +86,14 @@ tessera::Result<uint32_t> GroupRun::CountDirectGroups(const Launch& launch) {
 
 Status GroupRun::SetCounter(const Launch& launch) {
   const uint32_t groups = used();
-  CUDA_TRY(cudaMemcpyAsync(&launch.control->groups, &groups, sizeof groups, cudaMemcpyHostToDevice, gpu_.stream));
+  CUDA_TRY(cudaMemcpyAsync(&launch.state.control->groups, &groups, sizeof groups, cudaMemcpyHostToDevice, gpu_.stream));
   CUDA_TRY(cudaStreamSynchronize(gpu_.stream));
   return Status::Ok();
 }
 
 Status GroupRun::EnterDirectGroups(const Launch& launch) {
   if (!AreFar(launch)) return Status::Ok();
-  if (!HasRoomFor(launch.direct_groups)) {
+  if (!HasRoomFor(launch.direct.groups)) {
     TESSERA_ASSIGN(const uint32_t groups, CountDirectGroups(launch));
     const uint32_t before = used();
     TESSERA_TRY(TryReserve(groups));
@@ -105,22 +105,23 @@ Status GroupRun::EnterDirectGroups(const Launch& launch) {
   if (!are_first) TESSERA_TRY(store_.Index());
   DeviceGroups table = store_.table();
   table.initial_state = launch.groups.initial_state;
-  CUDA_TRY(are_first ? StartListDirectGroups(launch, table, 0, launch.direct_groups, gpu_.stream)
+  CUDA_TRY(are_first ? StartListDirectGroups(launch, table, 0, launch.direct.groups, gpu_.stream)
                      : StartEnterDirectGroups(launch, table, gpu_.stream));
   return Status::Ok();
 }
 
 Status GroupRun::EnterPieces(const Launch& launch) {
-  for (uint64_t first = 0; first < launch.direct_groups; first += max_groups()) {
+  for (uint64_t first = 0; first < launch.direct.groups; first += max_groups()) {
     if (used() > 0) TESSERA_TRY(store_.Spill());
     TESSERA_TRY(SetCounter(launch));
     DeviceGroups table = store_.table();
     table.initial_state = launch.groups.initial_state;
-    const uint64_t end = std::min<uint64_t>(first + max_groups(), launch.direct_groups);
+    const uint64_t end = std::min<uint64_t>(first + max_groups(), launch.direct.groups);
     CUDA_TRY(
         StartListDirectGroups(launch, table, static_cast<uint32_t>(first), static_cast<uint32_t>(end), gpu_.stream));
     uint32_t groups = 0;
-    CUDA_TRY(cudaMemcpyAsync(&groups, &launch.control->groups, sizeof groups, cudaMemcpyDeviceToHost, gpu_.stream));
+    CUDA_TRY(
+        cudaMemcpyAsync(&groups, &launch.state.control->groups, sizeof groups, cudaMemcpyDeviceToHost, gpu_.stream));
     CUDA_TRY(cudaStreamSynchronize(gpu_.stream));
     store_.set_used(groups);
   }
@@ -129,7 +130,7 @@ Status GroupRun::EnterPieces(const Launch& launch) {
 
 Status GroupRun::StartSendBack(const Launch& launch, const SmallCopy& counters, uint64_t* to) {
   const DeviceGroups& table = store_.table();
-  const uint64_t most = launch.direct ? uint64_t{used()} + launch.direct_groups : table.max_groups;
+  const uint64_t most = launch.direct.active ? uint64_t{used()} + launch.direct.groups : table.max_groups;
   eager_.n = std::min<uint64_t>(most, kEagerBytes / 8 / std::max(table.record_words, table.state_words));
   eager_.record_step = table.record_words;
   eager_.state_step = table.state_words;
@@ -137,7 +138,7 @@ Status GroupRun::StartSendBack(const Launch& launch, const SmallCopy& counters, 
   eager_.records = to;
   eager_.states = states;
   const uint64_t record_bytes = table.record_words * 8, state_bytes = table.state_words * 8;
-  const uint32_t* made = &launch.control->groups;
+  const uint32_t* made = &launch.state.control->groups;
   CUDA_TRY(StartSmallCopies({counters,
                              {to, table.records, eager_.n * record_bytes, made, record_bytes},
                              {states, table.states, eager_.n * state_bytes, made, state_bytes}},

@@ -9,8 +9,8 @@ Status JoinProfile::ClearMarks(GpuDevice* gpu, const LaunchPlan& plan, Launch* l
   const size_t bytes = plan.marks.size() * sizeof(Mark);
   TESSERA_TRY(marks_.Renew(gpu, bytes));
   CUDA_TRY(cudaMemsetAsync(marks_.As<void>(), 0, bytes, gpu->stream));
-  launch->marks = marks_.As<Mark>();
-  launch->mark_count = static_cast<uint32_t>(plan.marks.size());
+  launch->joins.marks = marks_.As<Mark>();
+  launch->joins.mark_count = static_cast<uint32_t>(plan.marks.size());
   return Status::Ok();
 }
 

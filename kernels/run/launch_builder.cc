@@ -182,7 +182,7 @@ Status LaunchBuilder::PlanBatch(uint64_t most_groups, Batch* batch) {
   batch->turns.End();
   batch->launch = Launch();
   LaunchPlan& plan = batch->plan;
-  uint32_t& tiles = batch->launch.tiles;
+  uint32_t& tiles = batch->launch.input.tiles;
   for (const vm::TabletEncoding& t : batch->input.tablets) tiles += TilesOf(t.rows);
   if (wants_dp && plan.joins[static_cast<size_t>(lowered_.grid_join)].rows > 0)
     plan.variant = plan.variant == Variant::kPairs ? Variant::kDpPairs : Variant::kDp;
@@ -381,39 +381,39 @@ void LaunchBuilder::FillLaunch(const Offsets& at, Batch* batch) const {
   const Arena& arena = *batch->arena;
   const LaunchPlan& plan = batch->plan;
   Launch& launch = batch->launch;
-  launch.partials = arena.Device<Partial>(at.partials);
-  launch.cursors = arena.Device<uint32_t>(at.cursors);
-  launch.code = arena.Device<DeviceInstruction>(at.code);
-  launch.code_length = static_cast<uint32_t>(plan.code.size());
-  launch.slots = static_cast<uint32_t>(section_.slots.size());
-  launch.records = arena.Device<uint8_t>(at.records);
-  launch.record_bytes = plan.record_bytes;
-  launch.record_staged = plan.record_staged;
+  launch.aggregates.partials = arena.Device<Partial>(at.partials);
+  launch.state.cursors = arena.Device<uint32_t>(at.cursors);
+  launch.code.instructions = arena.Device<DeviceInstruction>(at.code);
+  launch.code.length = static_cast<uint32_t>(plan.code.size());
+  launch.code.slots = static_cast<uint32_t>(section_.slots.size());
+  launch.input.records = arena.Device<uint8_t>(at.records);
+  launch.input.record_bytes = plan.record_bytes;
+  launch.input.record_staged = plan.record_staged;
   // Direct groups are there before the launch begins: nothing can run full.
-  launch.two_passes = lowered_.two_passes && !plan.direct;
-  launch.tablets = static_cast<uint32_t>(batch->input.tablets.size());
-  launch.first_tile = arena.Device<uint32_t>(at.first_tile);
-  launch.tablet_rows = arena.Device<uint32_t>(at.tablet_rows);
+  launch.input.two_passes = lowered_.two_passes && !plan.direct;
+  launch.input.tablets = static_cast<uint32_t>(batch->input.tablets.size());
+  launch.input.first_tile = arena.Device<uint32_t>(at.first_tile);
+  launch.input.tablet_rows = arena.Device<uint32_t>(at.tablet_rows);
   launch.repeats = lowered_.repeats;
-  launch.staged_count = static_cast<uint32_t>(plan.staged.size());
-  launch.staged = arena.Device<StagedSlot>(at.staged);
+  launch.input.staged_count = static_cast<uint32_t>(plan.staged.size());
+  launch.input.staged = arena.Device<StagedSlot>(at.staged);
   launch.layout = plan.layout;
-  launch.aggregates = static_cast<uint32_t>(plan.folds.size());
+  launch.aggregates.count = static_cast<uint32_t>(plan.folds.size());
   launch.folds = arena.Device<DeviceInstruction>(at.folds);
-  launch.joins = static_cast<uint32_t>(plan.joins.size());
-  launch.join_records = arena.Device<JoinRecord>(at.joins);
-  std::copy(std::begin(plan.resume), std::end(plan.resume), launch.resume);
-  std::copy(plan.carried_from.begin(), plan.carried_from.end(), launch.carried_from);
+  launch.joins.count = static_cast<uint32_t>(plan.joins.size());
+  launch.joins.records = arena.Device<JoinRecord>(at.joins);
+  std::copy(std::begin(plan.resume), std::end(plan.resume), launch.queues.resume);
+  std::copy(plan.carried_from.begin(), plan.carried_from.end(), launch.queues.carried_from);
   for (uint32_t q = 0; q < kQueues; ++q) {
-    launch.carried[q] = static_cast<uint32_t>(plan.carried_to[q].size());
-    std::copy(plan.carried_to[q].begin(), plan.carried_to[q].end(), launch.carried_to[q]);
+    launch.queues.carried[q] = static_cast<uint32_t>(plan.carried_to[q].size());
+    std::copy(plan.carried_to[q].begin(), plan.carried_to[q].end(), launch.queues.carried_to[q]);
   }
   launch.private_groups = plan.private_groups;
-  launch.direct = plan.direct;
-  launch.direct_groups = plan.direct_groups;
+  launch.direct.active = plan.direct;
+  launch.direct.groups = plan.direct_groups;
   const uint64_t under_way = uint64_t{batch->blocks} * kWarps * RowsUnderWay(plan.layout.stages);
   launch.spare = plan.spare == 0 ? 0 : static_cast<uint32_t>(std::min(batch->input.rows(), under_way));
-  std::copy(std::begin(plan.direct_keys), std::end(plan.direct_keys), launch.direct_keys);
+  std::copy(std::begin(plan.direct_keys), std::end(plan.direct_keys), launch.direct.keys);
   launch.groups.initial_state = arena.Device<uint64_t>(at.initial_state);
 }
 
@@ -422,10 +422,10 @@ void LaunchBuilder::FillColumns(const Offsets& at, Batch* batch) const {
   const Arena& arena = *batch->arena;
   const LaunchPlan& plan = batch->plan;
   Launch& launch = batch->launch;
-  if (section_.sink == Section::Sink::kGroups) launch.keys = static_cast<uint32_t>(section_.keys);
-  for (size_t k = 0; k < lowered_.keys.size(); ++k) launch.key_registers[k] = plan.registers[lowered_.keys[k]];
-  if (section_.sink == Section::Sink::kJoin) launch.build_keys = static_cast<uint32_t>(section_.keys);
-  for (uint32_t k = 0; k < launch.build_keys; ++k) launch.key_registers[k] = plan.registers[k];
+  if (section_.sink == Section::Sink::kGroups) launch.keys.of_groups = static_cast<uint32_t>(section_.keys);
+  for (size_t k = 0; k < lowered_.keys.size(); ++k) launch.keys.registers[k] = plan.registers[lowered_.keys[k]];
+  if (section_.sink == Section::Sink::kJoin) launch.keys.of_build = static_cast<uint32_t>(section_.keys);
+  for (uint32_t k = 0; k < launch.keys.of_build; ++k) launch.keys.registers[k] = plan.registers[k];
   launch.output.registers = arena.Device<uint32_t>(at.output_registers);
   launch.output.highs = arena.Device<uint32_t>(at.output_highs);
   uint32_t* const registers = reinterpret_cast<uint32_t*>(arena.Host(at.output_registers));

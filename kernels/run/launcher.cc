@@ -62,9 +62,9 @@ Status Launcher::StartAgain(Batch* batch) {
 
 Status Launcher::StartLaunch(Batch* batch) {
   Launch& launch = batch->launch;
-  launched_ = launch.control = DeviceControl(*batch);
-  launch.scratch = gpu_.scratch.As<uint8_t>();
-  launch.scratch_bytes = batch->plan.scratch_bytes;
+  launched_ = launch.state.control = DeviceControl(*batch);
+  launch.state.scratch = gpu_.scratch.As<uint8_t>();
+  launch.state.scratch_bytes = batch->plan.scratch_bytes;
   TESSERA_TRY(sink_.FillLaunch(&launch));
   if (!deferred_) CUDA_TRY(cudaEventRecord(gpu_.begin, gpu_.stream));
   TESSERA_TRY(sink_.groups().ClearDirectGroups(launch));
@@ -82,7 +82,7 @@ Status Launcher::StartLaunch(Batch* batch) {
   CUDA_TRY(cudaEventRecord(gpu_.end, gpu_.stream));
   // Not every block that there is room for has been launched, if these are those of child grids.
   const uint32_t* used_blocks = IsDp(batch->plan.variant) ? grid_.child_block_count() : nullptr;
-  TESSERA_TRY(sink_.StartSendBack(*batch, {HostControl(*batch), launch.control, sizeof(Control)}, used_blocks,
+  TESSERA_TRY(sink_.StartSendBack(*batch, {HostControl(*batch), launch.state.control, sizeof(Control)}, used_blocks,
                                   gpu_.host_results.As<uint8_t>()));
   return grid_.FetchReport();
 }

@@ -66,7 +66,7 @@ Status SectionSink::StartSendBack(const Batch& batch, const SmallCopy& counters,
     CUDA_TRY(StartSmallCopies({counters}, gpu_.stream));
   } else {
     CUDA_TRY(StartSmallCopies(
-        {counters, {results, batch.launch.partials, batch.blocks * state_bytes_, used_blocks, state_bytes_}},
+        {counters, {results, batch.launch.aggregates.partials, batch.blocks * state_bytes_, used_blocks, state_bytes_}},
         gpu_.stream));
   }
   return Status::Ok();
