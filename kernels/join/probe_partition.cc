@@ -168,19 +168,19 @@ int Choose(const ProbePartitionQuestion& q) {
   for (const vm::TabletEncoding* t : q.tablets) rows += t->rows;
   const std::vector<uint32_t> widths = CodeWidths(q.tablets, q.section.slots.size());
   for (size_t i = 0; i < widths.size(); ++i) {
-    if (q.lowered.slot_values[i] || q.lowered.slot_codes[i]) row_bytes += widths[i];
+    if (q.lowered.slots.values[i] || q.lowered.slots.codes[i]) row_bytes += widths[i];
   }
   int choice = -1;
   for (const ProbeStep& l : ProbeSteps(q.section, q.lowered, q.plan, q.tablets, q.joins)) {
     const JoinRecord& record = q.plan.joins[l.join];
-    const std::vector<uint32_t>& keys = q.lowered.probe_slots[l.join];
+    const std::vector<uint32_t>& keys = q.lowered.joins.probe_slots[l.join];
     const bool numbers = std::all_of(keys.begin(), keys.end(), [&](uint32_t slot) {
       const SqlType& type = q.tablets[0]->chunks[slot]->type;
       return type.storage() == StorageClass::kInt;
     });
     if (keys.empty() || !numbers || record.probe == ProbeKind::kNestedLoop || record.hashed != 0) continue;
     const JoinShape& shape = *q.joins[l.join];
-    const bool payload = shape.rows_by_slot && record.rows_in_values && q.lowered.reads_cursors[l.join];
+    const bool payload = shape.rows_by_slot && record.rows_in_values && q.lowered.joins.reads_cursors[l.join];
     const auto gain_if = [&](double spread) {
       return Gain(l, record, payload ? shape.payload.size() : 0, spread, compute, rows, row_bytes,
                   static_cast<double>(q.cache_bytes));
@@ -224,11 +224,11 @@ Result<ProbePartition> PlanProbePartition(const ProbePartitionQuestion& q) {
   if (p.join < 0) return none;
   const JoinRecord& record = q.plan.joins[static_cast<size_t>(p.join)];
   const size_t slots = q.section.slots.size(), tablets = q.tablets.size();
-  p.slots = q.lowered.probe_slots[static_cast<size_t>(p.join)];
+  p.slots = q.lowered.joins.probe_slots[static_cast<size_t>(p.join)];
   const size_t keys = p.slots.size();
   for (uint32_t i = 0; i < slots; ++i) {
     const bool key = std::find(p.slots.begin(), p.slots.end(), i) != p.slots.end();
-    if (!key && (q.lowered.slot_values[i] || q.lowered.slot_codes[i])) p.slots.push_back(i);
+    if (!key && (q.lowered.slots.values[i] || q.lowered.slots.codes[i])) p.slots.push_back(i);
   }
   if (p.slots.size() > kMostRadixColumns) return none;
   uint64_t rows = 0;

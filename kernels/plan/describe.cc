@@ -14,7 +14,7 @@ std::string Describe(const LaunchPlan& plan) {
                                               "queue kernel"};
   std::string out = kVariants[static_cast<size_t>(plan.variant)];
   std::string columns;
-  for (const StagedSlot& s : plan.staged) columns += " c" + std::to_string(s.slot);
+  for (const StagedSlot& s : plan.columns.staged) columns += " c" + std::to_string(s.slot);
   out += columns.empty() ? "" : ", stages" + columns;
   std::string order;
   for (const DeviceInstruction& d : plan.code) {
@@ -43,10 +43,10 @@ std::string Describe(const LaunchPlan& plan) {
     if (r.shared_bits != kNowhere) order += " in shared memory";
   }
   out += order;
-  if (plan.direct) {
-    out += ", " + std::to_string(plan.direct_groups) + " groups by number in " +
-           (plan.private_groups != 0 ? "shared" : "device") + " memory";
-  } else if (plan.private_groups != 0) {
+  if (plan.groups.direct) {
+    out += ", " + std::to_string(plan.groups.domain) + " groups by number in " +
+           (plan.groups.private_groups != 0 ? "shared" : "device") + " memory";
+  } else if (plan.groups.private_groups != 0) {
     out += ", groups by hash";
   }
   return out;

@@ -23,7 +23,7 @@ uint32_t LayOutPrivate(const LoweredProgram& lowered, bool direct, uint32_t n, u
                        std::vector<DeviceInstruction>* folds) {
   const uint32_t begin = at;
   if (layout != nullptr) layout->private_begin = layout->private_records = at;
-  if (!direct) at += n * lowered.record_words * 8;
+  if (!direct) at += n * lowered.groups.record_words * 8;
   for (size_t k = 0; k < lowered.folds.size(); ++k) {
     const uint32_t bytes = PrivateBytes(lowered.folds[k].head.op);
     if (bytes == 0) continue;
@@ -40,13 +40,13 @@ uint32_t LayOutPrivate(const LoweredProgram& lowered, bool direct, uint32_t n, u
 
 uint32_t PlanDirect(const LoweredProgram& lowered, const std::vector<const vm::TabletEncoding*>& tablets,
                     const std::vector<const JoinShape*>& joins, uint32_t most, DirectKey* keys) {
-  if (lowered.key_sources.empty() || lowered.key_sources.size() > kMaxDirectKeys) return 0;
+  if (lowered.keys.sources.empty() || lowered.keys.sources.size() > kMaxDirectKeys) return 0;
   for (const DeviceInstruction& fold : lowered.folds) {
     if (PrivateBytes(fold.head.op) == 0) return 0;
   }
   uint64_t domain = 1;
-  for (size_t k = 0; k < lowered.key_sources.size(); ++k) {
-    const KeySource& source = lowered.key_sources[k];
+  for (size_t k = 0; k < lowered.keys.sources.size(); ++k) {
+    const KeySource& source = lowered.keys.sources[k];
     if (source.source == OperandSource::kNone) return 0;
     const size_t slot = source.slot;
     int128_t low = kInt128Max, high = kInt128Min;

@@ -23,7 +23,7 @@ bool SetsA(Op op) {
 
 std::vector<bool> UsedRegisters(const LoweredProgram& lowered, bool direct,
                                 const std::vector<DeviceInstruction>& code) {
-  std::vector<bool> used(lowered.wide_registers.size());
+  std::vector<bool> used(lowered.machine.wide_registers.size());
   for (const DeviceInstruction& d : code) {
     if (d.head.source == OperandSource::kRegister || d.head.wide_source == OperandSource::kRegister)
       used[d.head.register_at] = true;
@@ -31,7 +31,7 @@ std::vector<bool> UsedRegisters(const LoweredProgram& lowered, bool direct,
     for (int32_t k = 0; HasKeyRegisters(d) && k < d.p3; ++k) used[d.head.register_at + static_cast<uint32_t>(k)] = true;
   }
   for (uint32_t r : lowered.outputs) used[r] = true;
-  for (uint32_t r : lowered.keys) used[r] = used[r] || !direct;
+  for (uint32_t r : lowered.keys.registers) used[r] = used[r] || !direct;
   // A register that is only written still needs its memory.
   for (const DeviceInstruction& d : code) {
     if (d.head.op == Op::Store || d.head.op == Op::StoreW) used[d.head.register_at] = true;
@@ -40,7 +40,7 @@ std::vector<bool> UsedRegisters(const LoweredProgram& lowered, bool direct,
 }
 
 void ReadKeysDirectly(const LoweredProgram& lowered, std::vector<DeviceInstruction>* code) {
-  std::vector<bool> read(lowered.wide_registers.size());
+  std::vector<bool> read(lowered.machine.wide_registers.size());
   for (const DeviceInstruction& d : *code) {
     if (d.head.op != Op::Group && d.head.source == OperandSource::kRegister) read[d.head.register_at] = true;
     if (ReadsSecondRegister(d)) read[SecondOf(d).register_at] = true;
@@ -49,17 +49,18 @@ void ReadKeysDirectly(const LoweredProgram& lowered, std::vector<DeviceInstructi
   std::vector<DeviceInstruction> out;
   for (const DeviceInstruction& d : *code) {
     const bool key = d.head.op == Op::Store && !read[d.head.register_at] &&
-                     std::find(lowered.keys.begin(), lowered.keys.end(), d.head.register_at) != lowered.keys.end();
+                     std::find(lowered.keys.registers.begin(), lowered.keys.registers.end(), d.head.register_at) !=
+                         lowered.keys.registers.end();
     if (key) continue;
     if (d.head.op != Op::Group) {
       out.push_back(d);
       continue;
     }
-    for (size_t k = 0; k < lowered.key_sources.size(); ++k) {
+    for (size_t k = 0; k < lowered.keys.sources.size(); ++k) {
       DeviceInstruction part = d;
-      part.head.source = lowered.key_sources[k].source;
-      part.head.slot = lowered.key_sources[k].slot;
-      part.low = lowered.key_sources[k].payload;
+      part.head.source = lowered.keys.sources[k].source;
+      part.head.slot = lowered.keys.sources[k].slot;
+      part.low = lowered.keys.sources[k].payload;
       part.p3 = static_cast<int32_t>(k);
       out.push_back(part);
     }
@@ -87,8 +88,8 @@ void Compact(int keys, const LoweredProgram& lowered, std::vector<DeviceInstruct
       size_t to = i;
       while (to > 0 && out[to - 1].address >= static_cast<uint32_t>(out[i].p3)) --to;
       out[i].p3 = static_cast<int32_t>(i + 1 - to);
-      if (out[i].head.p1 == lowered.grid_join && lowered.ranges.all_from >= 0) {
-        while (out[to].address < static_cast<uint32_t>(lowered.ranges.all_from)) ++to;
+      if (out[i].head.p1 == lowered.joins.grid && lowered.joins.ranges.all_from >= 0) {
+        while (out[to].address < static_cast<uint32_t>(lowered.joins.ranges.all_from)) ++to;
         out[i].low = static_cast<int64_t>(i + 1 - to);
       }
     }

@@ -104,26 +104,26 @@ class LaunchPlanner {
     layout_.barriers = Take(2 * kMaxStages * 8);
     layout_.headers = Take(kMaxStages * sizeof(TileHeader));
     layout_.warps = Take(kWarps * sizeof(WarpState));
-    if (lowered_.grid_join >= 0) layout_.units = Take(kMaxStages * sizeof(UnitHeader));
+    if (lowered_.joins.grid >= 0) layout_.units = Take(kMaxStages * sizeof(UnitHeader));
     if (plan_.code.size() <= kMaxSharedCode) {
       const uint32_t more = keys_ > 0 ? kMaxDirectKeys : 0;  // direct groups may take one more instruction per key
       layout_.code = Take(static_cast<uint32_t>((plan_.code.size() + more) * sizeof(DeviceInstruction)));
     }
     if (keys_ == 0) layout_.warp_states = Take(static_cast<uint32_t>(kWarps * lowered_.folds.size() * sizeof(Partial)));
-    if (keys_ == 0 && lowered_.repeats && !lowered_.folds.empty()) {
+    if (keys_ == 0 && lowered_.machine.repeats && !lowered_.folds.empty()) {
       const uint32_t states = static_cast<uint32_t>(lowered_.folds.size()) * kThreads;
       layout_.thread_states = Take(states * sizeof(ThreadState));
       layout_.thread_counts = Take(states * sizeof(uint32_t));
     }
     if (!plan_.marks.empty()) layout_.marks = Take(static_cast<uint32_t>(kWarps * plan_.marks.size() * sizeof(Mark)));
-    layout_.masks = Take(lowered_.masks * kThreads * 4);
+    layout_.masks = Take(lowered_.machine.masks * kThreads * 4);
     layout_.joins = Take(static_cast<uint32_t>(plan_.joins.size() * sizeof(JoinRecord)));
     PlaceCursors();
     if (std::any_of(plan_.code.begin(), plan_.code.end(), QueuesRows)) {
       layout_.queues = Take(kWarps * kQueueEntries * 4);
       layout_.row_places = kThreads * kQueuedRows;
     }
-    if (lowered_.uses_wide) layout_.wide = Take(layout_.row_places * 16);
+    if (lowered_.machine.uses_wide) layout_.wide = Take(layout_.row_places * 16);
     if (keys_ > 0) layout_.ordinals = Take(layout_.row_places * 4);
   }
 
@@ -132,7 +132,7 @@ class LaunchPlanner {
     for (size_t j = 0; j < plan_.joins.size(); ++j) {
       if (joins_[j] == nullptr) continue;
       if (plan_.joins[j].shared_bits != kNowhere) plan_.joins[j].shared_bits = Take(plan_.joins[j].bits_bytes);
-      if (!lowered_.reads_cursors[j] && plan_.joins[j].hashed == 0) continue;  // (hashed keys are compared there)
+      if (!lowered_.joins.reads_cursors[j] && plan_.joins[j].hashed == 0) continue;  // (hashed keys are compared there)
       if (plan_.joins[j].probe == ProbeKind::kNestedLoop) {
         plan_.joins[j].cursors = Take(kThreads * sizeof(NestedLoopCursor));
         continue;
@@ -150,41 +150,41 @@ class LaunchPlanner {
       const uint32_t waiting = Take(kWarps * kQueueEntries * 4);
       plan_.joins[j].queue_cursors = waiting;
       if (before == 0) {
-        plan_.carried_from.push_back(plan_.joins[j].cursors);
-        plan_.carried_to[0].push_back(waiting);
+        plan_.queues.carried_from.push_back(plan_.joins[j].cursors);
+        plan_.queues.carried_to[0].push_back(waiting);
       }
-      if (before <= 1) plan_.carried_to[1].push_back(waiting);
+      if (before <= 1) plan_.queues.carried_to[1].push_back(waiting);
     }
   }
 
   /// The records of a tablet.
   void PlaceRecords() {
-    plan_.record_bytes = static_cast<uint32_t>(section_.slots.size() * sizeof(SlotRecord) +
+    plan_.record.bytes = static_cast<uint32_t>(section_.slots.size() * sizeof(SlotRecord) +
                                                section_.predicates.size() * sizeof(PredicateRecord));
     for (DeviceInstruction& d : plan_.code) {
       if (d.head.op != Op::Probe || d.head.source != OperandSource::kSlot) continue;
-      plan_.probes.push_back({d.head.p1, d.head.slot});
-      d.state = plan_.record_bytes;
-      plan_.record_bytes += sizeof(ProbeRecord);
+      plan_.record.probes.push_back({d.head.p1, d.head.slot});
+      d.state = plan_.record.bytes;
+      plan_.record.bytes += sizeof(ProbeRecord);
     }
-    plan_.record_bytes = std::max<uint32_t>(plan_.record_bytes, 16);
-    plan_.record_staged = plan_.record_bytes <= kMaxStagedRecord;
+    plan_.record.bytes = std::max<uint32_t>(plan_.record.bytes, 16);
+    plan_.record.staged = plan_.record.bytes <= kMaxStagedRecord;
   }
 
   /// A stage of the ring: the record, then columns in the order of their first use.
   void ChooseStaging() {
-    plan_.stage_of_slot.assign(section_.slots.size(), kNowhere);
-    uint32_t stage = plan_.record_staged ? RoundUp(plan_.record_bytes, 128) : 0;
-    for (const FirstUse& use : FirstUses(section_, lowered_.masks, plan_.code, selectivities_, joins_)) {
+    plan_.columns.stage_of_slot.assign(section_.slots.size(), kNowhere);
+    uint32_t stage = plan_.record.staged ? RoundUp(plan_.record.bytes, 128) : 0;
+    for (const FirstUse& use : FirstUses(section_, lowered_.machine.masks, plan_.code, selectivities_, joins_)) {
       const uint32_t width = widths_[use.slot];
       if (width == 0) continue;
       const double touched = TouchedShare(use.live, width);
       if (use.waited || touched < kStagedShare || at_ + 2 * (stage + width * kTileRows) > half_) {
-        plan_.on_demand.push_back({use.slot, touched});
+        plan_.columns.on_demand.push_back({use.slot, touched});
         continue;
       }
-      plan_.stage_of_slot[use.slot] = stage;
-      plan_.staged.push_back({use.slot, stage});
+      plan_.columns.stage_of_slot[use.slot] = stage;
+      plan_.columns.staged.push_back({use.slot, stage});
       stage += width * kTileRows;
     }
     layout_.stage_bytes = RoundUp(std::max<uint32_t>(stage, 128), 128);
@@ -197,32 +197,32 @@ class LaunchPlanner {
     const auto grouped = static_cast<uint64_t>(static_cast<double>(rows) * live_ * kFarGroupsPerRow);
     const uint64_t far = std::clamp(grouped, std::min(kCheapFarGroups, rows / kRowsPerCheapGroup), kMostFarGroups);
     const uint64_t most = std::min(std::max<uint64_t>(kMaxDirectGroups, far), limits_.groups);
-    plan_.direct_groups = PlanDirect(lowered_, tablets_, joins_, static_cast<uint32_t>(most), plan_.direct_keys);
-    plan_.direct = plan_.direct_groups != 0;
-    if (plan_.direct && plan_.direct_groups <= kMaxDirectGroups) {
-      const uint32_t private_bytes = LayOutPrivate(lowered_, true, plan_.direct_groups, 0, nullptr, nullptr);
+    plan_.groups.domain = PlanDirect(lowered_, tablets_, joins_, static_cast<uint32_t>(most), plan_.groups.keys);
+    plan_.groups.direct = plan_.groups.domain != 0;
+    if (plan_.groups.direct && plan_.groups.domain <= kMaxDirectGroups) {
+      const uint32_t private_bytes = LayOutPrivate(lowered_, true, plan_.groups.domain, 0, nullptr, nullptr);
       const bool fits = at_ + private_bytes + 2 * layout_.stage_bytes + 512 <= half_;
       if (fits && (private_bytes <= kCheapPrivateBytes || static_cast<double>(rows) * live_ > kManyGroupedRows))
-        plan_.private_groups = plan_.direct_groups;
+        plan_.groups.private_groups = plan_.groups.domain;
     }
-    if (plan_.direct) ReadKeysDirectly(lowered_, &plan_.code);
-    if (plan_.private_groups != 0)
-      at_ += LayOutPrivate(lowered_, true, plan_.private_groups, at_, &layout_, &plan_.folds);
+    if (plan_.groups.direct) ReadKeysDirectly(lowered_, &plan_.code);
+    if (plan_.groups.private_groups != 0)
+      at_ += LayOutPrivate(lowered_, true, plan_.groups.private_groups, at_, &layout_, &plan_.folds);
   }
 
   /// Notes where the program goes on with rows from a queue.
   void NoteQueues() {
     for (size_t i = 0, queues = 0; i < plan_.code.size(); ++i) {
       if (QueuesRows(plan_.code[i]))
-        plan_.resume[queues++] = static_cast<uint32_t>((i + 1) * sizeof(DeviceInstruction));
+        plan_.queues.resume[queues++] = static_cast<uint32_t>((i + 1) * sizeof(DeviceInstruction));
     }
   }
 
   /// Registers are in shared memory while two blocks fit on a multiprocessor, the others in device memory.
   Status PlaceRegisters() {
-    const std::vector<bool> used = UsedRegisters(lowered_, plan_.direct, plan_.code);
-    for (size_t r = 0; r < lowered_.wide_registers.size(); ++r) {
-      const bool wide = lowered_.wide_registers[r];
+    const std::vector<bool> used = UsedRegisters(lowered_, plan_.groups.direct, plan_.code);
+    for (size_t r = 0; r < lowered_.machine.wide_registers.size(); ++r) {
+      const bool wide = lowered_.machine.wide_registers[r];
       if (!used[r]) {
         plan_.registers.push_back(0);
         continue;
@@ -246,9 +246,10 @@ class LaunchPlanner {
     for (const vm::TabletEncoding* t : tablets_) {
       for (const vm::SlotEncoding& b : t->slots) by_row |= b.decode == vm::Decode::kMapRow || b.null_bytes != nullptr;
     }
-    const bool simple = layout_.code != kNowhere && plan_.record_staged && plan_.scratch_bytes == 0 &&
-                        (keys_ == 0 || plan_.direct) && (!lowered_.two_passes || plan_.direct) && !lowered_.full_only;
-    const bool far_groups = plan_.direct && plan_.private_groups == 0;
+    const bool simple = layout_.code != kNowhere && plan_.record.staged && plan_.scratch_bytes == 0 &&
+                        (keys_ == 0 || plan_.groups.direct) && (!lowered_.machine.two_passes || plan_.groups.direct) &&
+                        !lowered_.machine.full_only;
+    const bool far_groups = plan_.groups.direct && plan_.groups.private_groups == 0;
     if (simple && !far_groups && layout_.queues == kNowhere &&
         std::all_of(plan_.code.begin(), plan_.code.end(), [](const DeviceInstruction& d) {
           return IsIn(Variant::kLean, d.head.op) && d.head.source != OperandSource::kPayload;
@@ -260,7 +261,7 @@ class LaunchPlanner {
       plan_.variant = Variant::kStar;
     } else if (layout_.queues != kNowhere) {
       if (!by_row && MayQueue()) plan_.variant = Variant::kQueue;
-    } else if (simple && !far_groups && lowered_.grid_join >= 0 &&
+    } else if (simple && !far_groups && lowered_.joins.grid >= 0 &&
                std::all_of(plan_.code.begin(), plan_.code.end(),
                            [&](const DeviceInstruction& d) { return IsOfProduct(d, plan_.joins); })) {
       plan_.variant = Variant::kPairs;
@@ -275,17 +276,17 @@ class LaunchPlanner {
     }
     const auto queue = std::find_if(plan_.code.begin(), plan_.code.end(), QueuesRows);
     const bool can =
-        layout_.code != kNowhere && plan_.record_staged && !lowered_.two_passes && !lowered_.repeats &&
-        lowered_.grid_join < 0 &&
+        layout_.code != kNowhere && plan_.record.staged && !lowered_.machine.two_passes && !lowered_.machine.repeats &&
+        lowered_.joins.grid < 0 &&
         std::all_of(plan_.code.begin(), queue, [&](const DeviceInstruction& d) { return IsStar(d, plan_.joins); }) &&
         std::all_of(queue, plan_.code.end(), [](const DeviceInstruction& d) { return IsBehindQueue(d.head.op); });
     const bool groups = section_.sink == Section::Sink::kGroups;
-    if (!can || (groups && (keys_ == 0 || plan_.direct))) return can;
+    if (!can || (groups && (keys_ == 0 || plan_.groups.direct))) return can;
     const uint64_t warps = uint64_t{limits_.multiprocessors} * BlocksOf(Variant::kQueue) * kWarps;
     uint64_t rows = 0;
     for (const vm::TabletEncoding* t : tablets_) rows += t->rows;
-    plan_.spare = static_cast<uint32_t>(std::min(rows, warps * RowsUnderWay(kMaxStages)));
-    return plan_.spare <= (groups ? limits_.groups / 8 : limits_.rows);
+    plan_.queues.spare = static_cast<uint32_t>(std::min(rows, warps * RowsUnderWay(kMaxStages)));
+    return plan_.queues.spare <= (groups ? limits_.groups / 8 : limits_.rows);
   }
 
   /// As many blocks as fit with two stages. Then three stages and private groups, if they cost no block.
@@ -296,7 +297,7 @@ class LaunchPlanner {
       const uint32_t share =
           std::min(limits_.shared_per_block, limits_.shared_per_multiprocessor / blocks - kReservedPerBlock);
       // Groups in shared memory are worth a block.
-      const uint32_t groups = keys_ > 0 && !plan_.direct && blocks > 1
+      const uint32_t groups = keys_ > 0 && !plan_.groups.direct && blocks > 1
                                   ? LayOutPrivate(lowered_, false, kLeastPrivateGroups, 0, nullptr, nullptr)
                                   : 0;
       if (least + groups + 256 <= share) {
@@ -307,11 +308,11 @@ class LaunchPlanner {
     if (least + 256 > room)
       return Status(ErrorCode::kResource, "the section needs more shared memory than a GPU block has");
     layout_.stages = RoundUp(at_, 128) + 3 * layout_.stage_bytes + 256 <= room ? 3 : 2;
-    if (keys_ > 0 && !plan_.direct) {
+    if (keys_ > 0 && !plan_.groups.direct) {
       const uint32_t left = room - 256 - RoundUp(at_, 128) - layout_.stages * layout_.stage_bytes;
       for (uint32_t n = kMaxPrivateGroups; n >= 32; n /= 2) {
         if (LayOutPrivate(lowered_, false, n, 0, nullptr, nullptr) > left) continue;
-        plan_.private_groups = n;
+        plan_.groups.private_groups = n;
         at_ += LayOutPrivate(lowered_, false, n, at_, &layout_, &plan_.folds);
         break;
       }
@@ -336,7 +337,7 @@ class LaunchPlanner {
       const bool reads = d.head.source == OperandSource::kRegister || d.head.wide_source == OperandSource::kRegister;
       if (reads || shape == Shape::Store || shape == Shape::StoreWide)
         d.head.register_at = plan_.registers[d.head.register_at];
-      if (shape == Shape::Group && !plan_.direct &&
+      if (shape == Shape::Group && !plan_.groups.direct &&
           (d.head.source != OperandSource::kNone || d.head.wide_source != OperandSource::kNone)) {
         d.state = plan_.registers[static_cast<size_t>(d.p3)];
       }
@@ -393,7 +394,7 @@ std::vector<ProbeStep> ProbeSteps(const Section& section, const LoweredProgram& 
                                   const std::vector<const JoinShape*>& joins) {
   std::vector<ProbeStep> found;
   const std::vector<double> selectivities = PredicateSelectivities(section, tablets, joins);
-  WalkLive(lowered.masks, plan.code, selectivities, joins, [&](const DeviceInstruction& d, double live) {
+  WalkLive(lowered.machine.masks, plan.code, selectivities, joins, [&](const DeviceInstruction& d, double live) {
     if (Probes(d)) found.push_back({d.head.p1, live});
   });
   return found;

@@ -17,35 +17,55 @@
 
 namespace tessera::kernels {
 
-/// Everything that depends on the tablets and join tables of a launch.
-struct LaunchPlan {
-  Layout layout;
+/// How the columns are read.
+struct PlannedColumns {
   struct OnDemand {
     uint32_t slot;
     double touched;  ///< estimated fraction of its 32-byte sectors that are read
   };
-  std::vector<StagedSlot> staged;
+  std::vector<StagedSlot> staged;  ///< through the ring
   std::vector<OnDemand> on_demand;
-  std::vector<uint32_t> stage_of_slot;         ///< per slot: offset in a stage, kNowhere
-  std::vector<uint32_t> registers;             ///< per register: where it is, see kInScratch
-  std::vector<DeviceInstruction> code, folds;  ///< with register offsets and private arrays
-  uint64_t scratch_bytes = 0;                  ///< per block
-  uint32_t record_bytes = 0;
-  bool record_staged = false;
-  uint32_t private_groups = 0;
-  bool direct = false;
-  uint32_t direct_groups = 0;        ///< size of their domain; in device memory if private_groups is 0
-  Variant variant = Variant::kFull;  ///< the least instantiation that can run it
-  std::vector<JoinRecord> joins;     ///< of the whole program, by number
+  std::vector<uint32_t> stage_of_slot;  ///< per slot: offset in a stage, kNowhere
+};
+
+/// The record of a tablet.
+struct PlannedRecord {
   struct Probe {
     uint32_t join, slot;
   };
+  uint32_t bytes = 0;
+  bool staged = false;
+  std::vector<Probe> probes;  ///< with a slot as key, in the order of their ProbeRecords
+};
+
+/// Groups in shared memory, and those that their keys number.
+struct PlannedGroups {
+  uint32_t private_groups = 0;
+  bool direct = false;
+  uint32_t domain = 0;  ///< direct: of the keys, in device memory if private_groups is 0
+  DirectKey keys[kMaxDirectKeys];
+};
+
+/// Rows that wait.
+struct PlannedQueues {
   uint32_t spare = 0;             ///< as in Launch, about
   uint32_t resume[kQueues] = {};  ///< as in LaunchQueues; so are the next two
   std::vector<uint32_t> carried_from, carried_to[kQueues];
-  std::vector<Probe> probes;  ///< with a slot as key, in the order of their ProbeRecords
-  DirectKey direct_keys[kMaxDirectKeys];
-  std::vector<int> marks;  ///< what each mark measures, see AddMarks; empty: nothing is measured
+};
+
+/// Everything that depends on the tablets and join tables of a launch.
+struct LaunchPlan {
+  Variant variant = Variant::kFull;  ///< the least instantiation that can run it
+  Layout layout;
+  std::vector<DeviceInstruction> code, folds;  ///< with register offsets and private arrays
+  std::vector<uint32_t> registers;             ///< per register: where it is, see kInScratch
+  uint64_t scratch_bytes = 0;                  ///< per block
+  PlannedColumns columns;
+  PlannedRecord record;
+  PlannedGroups groups;
+  PlannedQueues queues;
+  std::vector<JoinRecord> joins;  ///< of the whole program, by number
+  std::vector<int> marks;         ///< what each mark measures, see AddMarks; empty: nothing is measured
 };
 /// `joins` has an entry for each join table of the program, nullptr if it is not on the device. `measure`: add marks,
 /// if there are joins.

@@ -34,31 +34,32 @@ class Lowerer {
         strings_(strings) {}
 
   LoweredProgram Run() {
-    for (const SqlType& t : section_.registers) out_.wide_registers.push_back(IsWide(t));
-    out_.masks = static_cast<uint32_t>(section_.masks);
-    out_.text_tests = TextTests(program_, section_);
-    out_.slot_values.resize(section_.slots.size());
-    out_.slot_codes.resize(section_.slots.size());
+    for (const SqlType& t : section_.registers) out_.machine.wide_registers.push_back(IsWide(t));
+    out_.machine.masks = static_cast<uint32_t>(section_.masks);
+    out_.slots.text_tests = TextTests(program_, section_);
+    out_.slots.values.resize(section_.slots.size());
+    out_.slots.codes.resize(section_.slots.size());
     LayOutStates();
-    out_.reads_cursors.resize(program_.joins.size());
-    out_.probe_slots.resize(program_.joins.size());
+    out_.joins.reads_cursors.resize(program_.joins.size());
+    out_.joins.probe_slots.resize(program_.joins.size());
     for (size_t address = 0; address < section_.code.size(); ++address)
       out_.code.push_back(Lower(section_.code[address], static_cast<uint32_t>(address)));
     for (const vm::ProbeTrait& p : traits_.probes) NoteProbeSlots(p);
-    out_.grid_join = traits_.grid;
-    if (out_.grid_join >= 0) {
-      out_.ranges = vm::MakeRangeProgram(program_, number_, traits_, out_.grid_join);
-      for (vm::RangeStep& step : out_.ranges.steps) {
+    out_.joins.grid = traits_.grid;
+    if (out_.joins.grid >= 0) {
+      out_.joins.ranges = vm::MakeRangeProgram(program_, number_, traits_, out_.joins.grid);
+      for (vm::RangeStep& step : out_.joins.ranges.steps) {
         const bool column = step.source == vm::RangeSource::kOuter || step.source == vm::RangeSource::kInner;
         if (column && step.index >= kMaxRangeColumns) step.source = vm::RangeSource::kUnknown;
       }
     }
-    out_.repeats = traits_.repeats;
-    out_.two_passes = traits_.feeds > 1 || (traits_.feeds > 0 && out_.repeats);
-    for (size_t k = 0; k < out_.keys.size(); ++k) out_.key_sources.push_back(SourceOfKey(out_.keys[k]));
+    out_.machine.repeats = traits_.repeats;
+    out_.machine.two_passes = traits_.feeds > 1 || (traits_.feeds > 0 && out_.machine.repeats);
+    for (size_t k = 0; k < out_.keys.registers.size(); ++k)
+      out_.keys.sources.push_back(SourceOfKey(out_.keys.registers[k]));
     if (section_.sink == Section::Sink::kJoin && section_.keys > 0) {
       const KeySource key = SourceOfKey(0);
-      if (key.source == OperandSource::kSlot) out_.first_build_key = key.slot;
+      if (key.source == OperandSource::kSlot) out_.keys.build_slot = key.slot;
     }
     if (section_.sink == Section::Sink::kRows || section_.sink == Section::Sink::kJoin) {
       for (size_t c = 0; c < section_.columns.size(); ++c) out_.outputs.push_back(static_cast<uint32_t>(c));
@@ -71,10 +72,10 @@ class Lowerer {
   void LayOutStates() {
     if (section_.sink != Section::Sink::kGroups) return;
     for (int k = 0; k < section_.keys; ++k)
-      out_.record_words += IsWide(section_.columns[static_cast<size_t>(k)]) ? 2 : 1;
-    if (section_.keys > 0) ++out_.record_words;
-    out_.state_words = static_cast<uint32_t>((section_.aggregates.size() + 63) / 64);
-    out_.initial_state.resize(out_.state_words);
+      out_.groups.record_words += IsWide(section_.columns[static_cast<size_t>(k)]) ? 2 : 1;
+    if (section_.keys > 0) ++out_.groups.record_words;
+    out_.groups.state_words = static_cast<uint32_t>((section_.aggregates.size() + 63) / 64);
+    out_.groups.initial_state.resize(out_.groups.state_words);
     bool lock = false;
     for (const vm::AggregateSpec& a : section_.aggregates) {
       vm::WithAggregate(a.op, [&]<class M>() {
@@ -82,9 +83,9 @@ class Lowerer {
         lock |= M::kGroupState == vm::GroupState::kLocked;
       });
     }
-    if (lock) out_.lock_word = out_.state_words++;
-    out_.state_words = std::max<uint32_t>(out_.state_words, 1);
-    out_.initial_state.resize(out_.state_words);
+    if (lock) out_.groups.lock_word = out_.groups.state_words++;
+    out_.groups.state_words = std::max<uint32_t>(out_.groups.state_words, 1);
+    out_.groups.initial_state.resize(out_.groups.state_words);
   }
 
   template <class M>
@@ -92,7 +93,7 @@ class Lowerer {
     constexpr vm::GroupState kKept = M::kGroupState;
     DeviceInstruction fold;
     fold.head.op = op;
-    fold.state = out_.state_words;
+    fold.state = out_.groups.state_words;
     uint64_t words[3] = {};
     uint32_t count = 1;
     if constexpr (kKept != vm::GroupState::kCount) {
@@ -104,11 +105,12 @@ class Lowerer {
       words[0] = OrderedFloat(std::bit_cast<double>(words[0]));
     fold.low = static_cast<int64_t>(words[0]);
     fold.high = static_cast<int64_t>(words[1]);
-    if (kKept == vm::GroupState::kHalves) out_.narrow_sums.push_back(fold.state);
-    if (kKept == vm::GroupState::kParts) out_.wide_sums.push_back(fold.state);
-    out_.state_words += vm::GroupStateWords(kKept, count);
-    out_.initial_state.resize(out_.state_words);
-    std::copy_n(words, std::min(count, vm::GroupStateWords(kKept, count)), out_.initial_state.begin() + fold.state);
+    if (kKept == vm::GroupState::kHalves) out_.groups.narrow_sums.push_back(fold.state);
+    if (kKept == vm::GroupState::kParts) out_.groups.wide_sums.push_back(fold.state);
+    out_.groups.state_words += vm::GroupStateWords(kKept, count);
+    out_.groups.initial_state.resize(out_.groups.state_words);
+    std::copy_n(words, std::min(count, vm::GroupStateWords(kKept, count)),
+                out_.groups.initial_state.begin() + fold.state);
     out_.folds.push_back(fold);
   }
 
@@ -140,7 +142,7 @@ class Lowerer {
       case OperandKind::kSlot:
         source = OperandSource::kSlot;
         d->head.slot = o.index;
-        out_.slot_values[o.index] = true;
+        out_.slots.values[o.index] = true;
         break;
       case OperandKind::kRegister:
         source = OperandSource::kRegister;
@@ -154,7 +156,7 @@ class Lowerer {
         source = OperandSource::kPayload;
         d->head.slot = o.table;
         d->low = o.index;  // until PlanLaunch knows where it is
-        out_.reads_cursors[o.table] = true;
+        out_.joins.reads_cursors[o.table] = true;
         break;
     }
     (wide ? d->head.wide_source : d->head.source) = source;
@@ -166,7 +168,7 @@ class Lowerer {
     if (o.kind == OperandKind::kSlot) {
       second.source = OperandSource::kSlot;
       second.slot = o.index;
-      out_.slot_values[o.index] = true;
+      out_.slots.values[o.index] = true;
     } else if (o.kind == OperandKind::kRegister) {
       second.source = OperandSource::kRegister;
       second.register_at = o.index;
@@ -187,13 +189,13 @@ class Lowerer {
     d.head.p1 = in.p1;
     d.p3 = in.p3;
     d.address = address;
-    out_.uses_wide |= info.in == vm::AccumulatorSpec::W || info.out == vm::AccumulatorSpec::W;
+    out_.machine.uses_wide |= info.in == vm::AccumulatorSpec::W || info.out == vm::AccumulatorSpec::W;
     switch (info.shape) {
       case Shape::SkipIfNone:
         d.p3 = in.p2;  // an address until Compact
         break;
       case Shape::Filter:
-        out_.slot_codes[static_cast<size_t>(section_.predicates[in.p1].slot)] = true;
+        out_.slots.codes[static_cast<size_t>(section_.predicates[in.p1].slot)] = true;
         break;
       case Shape::Store:
       case Shape::StoreWide:
@@ -213,17 +215,17 @@ class Lowerer {
           SetOperand(&d, in.p2, false);
         } else {
           if (in.p3 > 0) d.head.register_at = Operand::Unpack(in.p2).index;  // registers, until PlanLaunch
-          out_.full_only |= in.p3 > 0;
+          out_.machine.full_only |= in.p3 > 0;
         }
         break;
       case Shape::TestMatch:
-        out_.reads_cursors[in.p1] = true;
+        out_.joins.reads_cursors[in.p1] = true;
         break;
       case Shape::NextOuter:
       case Shape::Next:
         d.p3 = in.p2;  // an address until Compact
         d.head.slot = static_cast<uint16_t>(in.p3);
-        out_.reads_cursors[in.p1] = true;
+        out_.joins.reads_cursors[in.p1] = true;
         break;
       case Shape::Group:
         LowerGroup(in, &d);
@@ -291,7 +293,7 @@ class Lowerer {
 
   /// Notes the slots that a probe's keys copy, if all keys are copies of slots.
   void NoteProbeSlots(const vm::ProbeTrait& probe) {
-    std::vector<uint32_t>& slots = out_.probe_slots[static_cast<size_t>(probe.join)];
+    std::vector<uint32_t>& slots = out_.joins.probe_slots[static_cast<size_t>(probe.join)];
     for (int32_t k = 0; k < probe.keys; ++k) {
       const int slot = traits_.SlotOfKey(probe.key, probe.keys, static_cast<size_t>(k));
       if (slot < 0) return slots.clear();
@@ -302,23 +304,22 @@ class Lowerer {
   void LowerGroup(const Instruction& in, DeviceInstruction* d) {
     if (section_.keys == 0) return;
     const Operand o = Operand::Unpack(in.p2);
-    const bool first = out_.keys.empty();
+    const bool first = out_.keys.registers.empty();
     if (o.kind == OperandKind::kRegister) {
-      for (int k = 0; first && k < in.p3; ++k) out_.keys.push_back(o.index + static_cast<uint32_t>(k));
-      if (first || out_.keys[0] == o.index) return;
+      for (int k = 0; first && k < in.p3; ++k) out_.keys.registers.push_back(o.index + static_cast<uint32_t>(k));
+      if (first || out_.keys.registers[0] == o.index) return;
     }
     // The key is copied to an added register, where every Group finds it.
     const bool wide = IsWide(section_.columns[0]);
     if (first) {
-      out_.keys.push_back(static_cast<uint32_t>(out_.wide_registers.size()));
-      out_.wide_registers.push_back(wide);
-      out_.own_key_register = true;
+      out_.keys.registers.push_back(static_cast<uint32_t>(out_.machine.wide_registers.size()));
+      out_.machine.wide_registers.push_back(wide);
       if (!wide) own_key_ = SourceOf(o);
     } else {
       own_key_ = {};
     }
     SetOperand(d, in.p2, wide);
-    d->p3 = static_cast<int32_t>(out_.keys[0]);
+    d->p3 = static_cast<int32_t>(out_.keys.registers[0]);
   }
 
   const vm::Program& program_;

@@ -14,7 +14,7 @@ void FillRecord(const vm::TabletEncoding& tablet, const LaunchPlan& plan, const 
     r.head.codes = addresses.codes[i];
     // Codes that are not uploaded are not read, and must not be copied to the ring.
     r.head.width = r.head.codes != nullptr ? b.width : 0;
-    r.head.stage = r.head.width != 0 ? plan.stage_of_slot[i] : kNowhere;
+    r.head.stage = r.head.width != 0 ? plan.columns.stage_of_slot[i] : kNowhere;
     r.head.decode = b.decode;
     r.head.all_null = b.all_null;
     r.has_null_code = b.has_null_code && !b.all_null;
@@ -61,7 +61,7 @@ void FillRecord(const vm::TabletEncoding& tablet, const LaunchPlan& plan, const 
         } else {
           r.head.codes = addresses.codes[slot];
           r.head.width = chunk.width;
-          r.head.stage = plan.stage_of_slot[slot];
+          r.head.stage = plan.columns.stage_of_slot[slot];
           r.set = addresses.sets[i];
         }
         break;
@@ -69,7 +69,7 @@ void FillRecord(const vm::TabletEncoding& tablet, const LaunchPlan& plan, const 
         r.head.kind = PredicateKind::kRange;
         r.head.codes = addresses.codes[slot];
         r.head.width = chunk.width;
-        r.head.stage = plan.stage_of_slot[slot];
+        r.head.stage = plan.columns.stage_of_slot[slot];
         r.head.negated = p.negated;
         r.head.exclude_null = p.exclude_null;
         r.low = p.low, r.low_high = p.low_high;
@@ -94,8 +94,8 @@ void FillRecord(const vm::TabletEncoding& tablet, const LaunchPlan& plan, const 
     }
   }
   record += tablet.predicates.size() * sizeof(PredicateRecord);
-  for (size_t i = 0; i < plan.probes.size(); ++i) {
-    const LaunchPlan::Probe& probe = plan.probes[i];
+  for (size_t i = 0; i < plan.record.probes.size(); ++i) {
+    const PlannedRecord::Probe& probe = plan.record.probes[i];
     const JoinRecord& join = plan.joins[probe.join];
     const vm::SlotEncoding& b = tablet.slots[probe.slot];
     const Chunk& chunk = *tablet.chunks[probe.slot];
@@ -105,11 +105,11 @@ void FillRecord(const vm::TabletEncoding& tablet, const LaunchPlan& plan, const 
     const int128_t least = chunk.min - join.low[0], greatest = chunk.max - join.low[0];
     const int128_t around = int128_t{1} << 32;
     if (direct && join.keys == 1 && b.decode == vm::Decode::kFrame && !b.MayBeNull() && !b.wide && b.width >= 1 &&
-        b.width <= 4 && addresses.codes[probe.slot] != nullptr && plan.stage_of_slot[probe.slot] != kNowhere &&
+        b.width <= 4 && addresses.codes[probe.slot] != nullptr && plan.columns.stage_of_slot[probe.slot] != kNowhere &&
         least > static_cast<int128_t>(join.span[0]) - around && greatest < around) {
       r.head.kind = PredicateKind::kRange;
       r.head.codes = addresses.codes[probe.slot];
-      r.head.stage = plan.stage_of_slot[probe.slot];
+      r.head.stage = plan.columns.stage_of_slot[probe.slot];
       r.head.width = b.width;
       r.delta = static_cast<uint32_t>(b.base - static_cast<uint64_t>(join.low[0]));
     }

@@ -20,7 +20,7 @@ struct TabletAddresses {
   const uint8_t* const* map_nulls;
   const uint8_t* const* sets;  ///< per predicate
 };
-/// Writes the SlotRecords, PredicateRecords and ProbeRecords of a tablet to `record`, plan.record_bytes long. REQUIRES:
+/// Writes the SlotRecords, PredicateRecords and ProbeRecords of a tablet to `record`, plan.record.bytes long. REQUIRES:
 /// it is aligned to 16 bytes.
 void FillRecord(const vm::TabletEncoding& tablet, const LaunchPlan& plan, const TabletAddresses& addresses,
                 uint8_t* record);

@@ -131,13 +131,13 @@ std::vector<std::vector<DeviceBytes>> GroupExchange::Bytes(const Buffer& buffer,
 Status GroupExchange::Merge(const LoweredProgram& lowered, const AddedStates& states) {
   TESSERA_TRY(groups_.Empty(counts_[own_] + Sum(from_)));
   RunBuffer buffer;  // the counters, then the initial state
-  const uint64_t initial_bytes = lowered.initial_state.size() * 8;
+  const uint64_t initial_bytes = lowered.groups.initial_state.size() * 8;
   TESSERA_TRY(buffer.Allocate(&gpu_, sizeof(Control) + initial_bytes));
   auto* const control = buffer.As<Control>();
   CUDA_TRY(cudaMemsetAsync(control, 0, sizeof(Control), gpu_.stream));
   // (Pageable memory: the copies are done when the calls return.)
-  CUDA_TRY(
-      cudaMemcpyAsync(control + 1, lowered.initial_state.data(), initial_bytes, cudaMemcpyHostToDevice, gpu_.stream));
+  CUDA_TRY(cudaMemcpyAsync(control + 1, lowered.groups.initial_state.data(), initial_bytes, cudaMemcpyHostToDevice,
+                           gpu_.stream));
   DeviceGroups table = groups_.table();
   table.initial_state = reinterpret_cast<const uint64_t*>(control + 1);
   TESSERA_TRY(texts_.ToIdentifiers(&gpu_, text_keys_, {RecordsOf(Kept()), RecordsOf(At(came_, 0, Sum(from_)))}));
@@ -161,7 +161,7 @@ tessera::Result<vm::GroupOffer> OfferGroups(GpuDevice* gpu, const GroupsToExchan
   if (ranks > kMaxParts || !what.groups->AllHere() || !CanAddStates(what.section, what.lowered)) return offer;
   // Beside the table there are the groups that leave and those that come, and then a new table.
   const uint64_t identifiers = what.strings->count();
-  uint64_t bytes = 4 * offer.groups * (what.lowered.record_words + what.lowered.state_words) * 8;
+  uint64_t bytes = 4 * offer.groups * (what.lowered.groups.record_words + what.lowered.groups.state_words) * 8;
   const TextKeys keys = TextKeysOf(what.section);
   if (keys.count > 0) bytes += what.texts->MostBytes(identifiers, ranks);
   if (bytes > gpu->Room()) return offer;

@@ -35,7 +35,7 @@ GridLaunch::GridLaunch(GpuDevice* gpu, const vm::SectionContext& context, const 
     : gpu_(*gpu), context_(context), lowered_(lowered), joins_(joins), rows_(rows) {}
 
 bool GridLaunch::WantsDp() const {
-  return is_needed() && vm::Info(context_.program->joins[static_cast<size_t>(lowered_.grid_join)].strategy).place ==
+  return is_needed() && vm::Info(context_.program->joins[static_cast<size_t>(lowered_.joins.grid)].strategy).place ==
                             vm::JoinPlace::kDevice;
 }
 
@@ -43,9 +43,9 @@ Status GridLaunch::CutUnits(uint32_t tiles, Batch* batch) {
   buckets_ = {};
   finds_units_ = false;
   Launch& launch = batch->launch;
-  const vm::JoinSpec& join = context_.program->joins[static_cast<size_t>(lowered_.grid_join)];
+  const vm::JoinSpec& join = context_.program->joins[static_cast<size_t>(lowered_.joins.grid)];
   const vm::Section& section = context_.program->sections[static_cast<size_t>(context_.section)];
-  const uint32_t rows = batch->plan.joins[static_cast<size_t>(lowered_.grid_join)].rows;
+  const uint32_t rows = batch->plan.joins[static_cast<size_t>(lowered_.joins.grid)].rows;
   const bool dp = IsDp(batch->plan.variant);
   const bool pruned = section.source_kind == vm::Section::Source::kJoin && (dp || join.order >= 0);
   // Enough units for all blocks to end together, and not more than can be numbered.
@@ -53,7 +53,7 @@ Status GridLaunch::CutUnits(uint32_t tiles, Batch* batch) {
   uint64_t range_rows =
       std::clamp<uint64_t>(std::bit_floor(even), kLeastRangeRows, pruned ? kMostPrunedRows : kMostRangeRows);
   while (tiles * ((rows + range_rows - 1) / range_rows) > (pruned ? kMostTriedUnits : kMostUnits)) range_rows *= 2;
-  launch.grid.join = static_cast<uint32_t>(lowered_.grid_join);
+  launch.grid.join = static_cast<uint32_t>(lowered_.joins.grid);
   launch.grid.part_rows = static_cast<uint32_t>(range_rows);
   launch.grid.parts = std::max<uint32_t>(1, static_cast<uint32_t>((rows + range_rows - 1) / range_rows));
   launch.input.tiles = tiles * launch.grid.parts;
@@ -63,7 +63,7 @@ Status GridLaunch::CutUnits(uint32_t tiles, Batch* batch) {
 
 Status GridLaunch::FindUnits(Batch* batch) {
   Launch& launch = batch->launch;
-  const vm::RangeProgram& program = lowered_.ranges;
+  const vm::RangeProgram& program = lowered_.joins.ranges;
   const vm::Section& section = context_.program->sections[static_cast<size_t>(context_.section)];
   UnitSearch search;
   search.count = static_cast<int32_t>(program.steps.size());
@@ -90,9 +90,10 @@ Status GridLaunch::FindUnits(Batch* batch) {
 
 Status GridLaunch::FindRanges(uint32_t range_rows, UnitSearch* search) {
   const int source = context_.program->sections[static_cast<size_t>(context_.section)].source;
-  const RowColumns inner = joins_.rows(lowered_.grid_join).columns();
+  const RowColumns inner = joins_.rows(lowered_.joins.grid).columns();
   search->outer = CutPieces(*context_.program, source, rows_->rows, kTileRows);
-  search->inner = CutPieces(*context_.program, lowered_.grid_join, joins_.rows(lowered_.grid_join).rows(), range_rows);
+  search->inner =
+      CutPieces(*context_.program, lowered_.joins.grid, joins_.rows(lowered_.joins.grid).rows(), range_rows);
   TESSERA_TRY(ranges_.Renew(&gpu_, RangesBytes(search->outer) + RangesBytes(search->inner)));
   search->outer.ranges = ranges_.As<vm::KnownRange>();
   search->inner.ranges = search->outer.ranges + uint64_t{search->outer.pieces()} * search->outer.columns;

@@ -26,7 +26,7 @@ class GridLaunch {
              const RowSource* rows);
 
   /// Whether the section has such a join.
-  bool is_needed() const { return lowered_.grid_join >= 0; }
+  bool is_needed() const { return lowered_.joins.grid >= 0; }
   /// Whether the join is to be launched from the device, as the program says.
   bool WantsDp() const;
 

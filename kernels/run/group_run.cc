@@ -22,7 +22,7 @@ GroupRun::GroupRun(GpuDevice* gpu, const vm::SectionContext& context, const vm::
 
 void GroupRun::SetUsed(uint32_t groups) {
   store_.set_used(std::min(groups, max_groups()));
-  if (lowered_.repeats) rows_since_normalise_ = kRowsOfHalves;  // until the next launch
+  if (lowered_.machine.repeats) rows_since_normalise_ = kRowsOfHalves;  // until the next launch
 }
 
 Status GroupRun::MakeReady(uint64_t rows, const LaunchPlan& plan, uint32_t spare) {
@@ -31,9 +31,9 @@ Status GroupRun::MakeReady(uint64_t rows, const LaunchPlan& plan, uint32_t spare
     rows_since_normalise_ = 0;
   }
   rows_since_normalise_ += rows;
-  if (AreFar(plan)) return plan.direct_groups <= kUncountedGroups ? TryReserve(plan.direct_groups) : Status::Ok();
+  if (AreFar(plan)) return plan.groups.domain <= kUncountedGroups ? TryReserve(plan.groups.domain) : Status::Ok();
   // Private groups enter the table when a block ends: there must be room for all of them.
-  return Reserve(plan.direct ? plan.direct_groups : spare);
+  return Reserve(plan.groups.direct ? plan.groups.domain : spare);
 }
 
 Status GroupRun::Reserve(uint64_t more) {
@@ -60,7 +60,7 @@ Status GroupRun::FillLaunch(Launch* launch) {
   if (!AreFar(*launch)) return Status::Ok();
   launch->direct.copies = std::clamp(kCopiedGroups / launch->direct.groups, 1u, kMaxCopies);
   const uint64_t numbers = uint64_t{launch->direct.groups} * launch->direct.copies;
-  const uint64_t states = numbers * lowered_.state_words * 8;
+  const uint64_t states = numbers * lowered_.groups.state_words * 8;
   TESSERA_TRY(direct_.Renew(&gpu_, states + numbers));
   launch->groups.states = direct_.As<uint64_t>();
   launch->direct.touched = direct_.As<uint8_t>() + states;
@@ -153,7 +153,7 @@ Status GroupRun::Grow(bool* spilled) {
   return Status::Ok();
 }
 
-Status GroupRun::NormaliseRepeats() { return lowered_.repeats ? store_.Normalise() : Status::Ok(); }
+Status GroupRun::NormaliseRepeats() { return lowered_.machine.repeats ? store_.Normalise() : Status::Ok(); }
 
 tessera::Result<vm::GroupOffer> GroupRun::Offer(GroupTexts* texts, int ranks) {
   return OfferGroups(&gpu_, ToExchange(texts), static_cast<uint64_t>(ranks));

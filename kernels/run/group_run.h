@@ -72,7 +72,7 @@ class GroupRun {
  private:
   /// Groups that are numbered by their keys and do not fit in shared memory.
   static bool AreFar(const Launch& launch) { return launch.direct.active && launch.private_groups == 0; }
-  static bool AreFar(const LaunchPlan& plan) { return plan.direct && plan.private_groups == 0; }
+  static bool AreFar(const LaunchPlan& plan) { return plan.groups.direct && plan.groups.private_groups == 0; }
   bool HasRoomFor(uint64_t more) const { return used() + more <= max_groups(); }
   /// Room for `more` groups. Errors: kResource, there is none.
   Status Reserve(uint64_t more);

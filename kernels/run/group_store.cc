@@ -150,14 +150,14 @@ HostGroups::HostGroups(const vm::SectionContext& context, const Section& section
 }
 
 Status HostGroups::Add(const GroupWords& groups) {
-  const uint32_t record_words = lowered_.record_words, words = record_words + lowered_.state_words;
+  const uint32_t record_words = lowered_.groups.record_words, words = record_words + lowered_.groups.state_words;
   TESSERA_TRY(ForWorkers(context_.pool, [&](size_t worker) {
     for (uint64_t g = groups.n * worker / workers(); g < groups.n * (worker + 1) / workers(); ++g) {
       const uint64_t* record = groups.records + g * groups.record_step;
       const uint64_t* state = groups.states + g * groups.state_step;
       std::vector<uint64_t>& to = pending_[worker][PartOf(record, record_words)];
       to.insert(to.end(), record, record + record_words);
-      to.insert(to.end(), state, state + lowered_.state_words);
+      to.insert(to.end(), state, state + lowered_.groups.state_words);
     }
     return Status::Ok();
   }));
@@ -166,7 +166,7 @@ Status HostGroups::Add(const GroupWords& groups) {
 }
 
 Status HostGroups::MergePending() {
-  const uint64_t words = lowered_.record_words + lowered_.state_words;
+  const uint64_t words = lowered_.groups.record_words + lowered_.groups.state_words;
   pending_words_ = 0;
   return ForEach(context_.pool, kParts, [&](size_t part) -> Status {
     for (auto& parts : pending_) {
@@ -178,7 +178,7 @@ Status HostGroups::MergePending() {
         GroupWords groups;
         groups.n = std::min(kMergedGroups, n - first);
         groups.records = from.data() + first * words;
-        groups.states = groups.records + lowered_.record_words;
+        groups.states = groups.records + lowered_.groups.record_words;
         groups.record_step = groups.state_step = words;
         vm::RowSet rows = vm::MakeRowSet(section_.columns);
         ResizeColumns(groups.n, &rows);
@@ -242,13 +242,13 @@ uint64_t ExpectedGroups(const vm::SectionContext& context, const Section& sectio
 }  // namespace
 
 uint64_t GroupStore::BytesFor(uint64_t groups) const {
-  return (std::bit_ceil(2 * groups) + groups * (lowered_.record_words + lowered_.state_words)) * 8;
+  return (std::bit_ceil(2 * groups) + groups * (lowered_.groups.record_words + lowered_.groups.state_words)) * 8;
 }
 
 uint64_t GroupStore::Budget() const { return (gpu_.Room() + Held()) / 2; }
 
 uint64_t GroupStore::MostNumbers() const {
-  return std::min(Budget() / 2 / (uint64_t{lowered_.state_words} * 8 + 1), kMaxGroups - 1);
+  return std::min(Budget() / 2 / (uint64_t{lowered_.groups.state_words} * 8 + 1), kMaxGroups - 1);
 }
 
 uint64_t GroupStore::Limit() const {
@@ -258,9 +258,9 @@ uint64_t GroupStore::Limit() const {
 }
 
 Status GroupStore::Open() {
-  table_.record_words = lowered_.record_words;
-  table_.state_words = lowered_.state_words;
-  table_.lock_word = lowered_.lock_word;
+  table_.record_words = lowered_.groups.record_words;
+  table_.state_words = lowered_.groups.state_words;
+  table_.lock_word = lowered_.groups.lock_word;
   // (Statistics may be off by some per cent. Sizes are the powers of two that a table grows to: their memory is there from
   // the run before. On an H100 50 M groups at once took 13 ms more for memory than 16 M that grew.)
   const uint64_t expected = ExpectedGroups(context_, section_);
@@ -407,15 +407,15 @@ Status GroupStore::Spill() {
 }
 
 Status GroupStore::Normalise() {
-  if (used_ == 0 || (lowered_.narrow_sums.empty() && lowered_.wide_sums.empty())) return Status::Ok();
-  std::vector<uint32_t> words = lowered_.narrow_sums;
-  words.insert(words.end(), lowered_.wide_sums.begin(), lowered_.wide_sums.end());
+  if (used_ == 0 || (lowered_.groups.narrow_sums.empty() && lowered_.groups.wide_sums.empty())) return Status::Ok();
+  std::vector<uint32_t> words = lowered_.groups.narrow_sums;
+  words.insert(words.end(), lowered_.groups.wide_sums.begin(), lowered_.groups.wide_sums.end());
   RunBuffer device_words;
   TESSERA_TRY(device_words.Allocate(&gpu_, words.size() * sizeof(uint32_t)));
   CUDA_TRY(cudaMemcpyAsync(device_words.As<void>(), words.data(), words.size() * sizeof(uint32_t),
                            cudaMemcpyHostToDevice, gpu_.stream));
   CUDA_TRY(StartNormalise(table_, used_, device_words.As<uint32_t>(), static_cast<uint32_t>(words.size()),
-                          static_cast<uint32_t>(lowered_.narrow_sums.size()), gpu_.stream));
+                          static_cast<uint32_t>(lowered_.groups.narrow_sums.size()), gpu_.stream));
   CUDA_TRY(cudaStreamSynchronize(gpu_.stream));
   return Status::Ok();
 }

@@ -93,9 +93,9 @@ bool LaunchBuilder::MayPartition() const {
   // (What is moved is not of one chunk, so no texts of chunks can be handed on.)
   if (section_.source_kind != Section::Source::kTable || grid_.is_needed() || limited || encoder_.hands_on())
     return false;
-  for (size_t j = 0; j < lowered_.probe_slots.size(); ++j) {
+  for (size_t j = 0; j < lowered_.joins.probe_slots.size(); ++j) {
     const JoinShape* shape = joins_.shapes()[j];
-    if (lowered_.probe_slots[j].empty() || shape == nullptr) continue;
+    if (lowered_.joins.probe_slots[j].empty() || shape == nullptr) continue;
     if (MayOrder(context_.join_partitioning, shape->record, gpu_.limits.cache_bytes)) return true;
   }
   return false;
@@ -121,9 +121,9 @@ std::vector<SparseSlot> LaunchBuilder::SparseSlots(const vm::TabletEncoding& tab
   if (!plan.ok()) return sparse;  // the launch says why
   // A column may be read before rows wait and after that, and in the ring as well.
   std::vector<double> touched(section_.slots.size());
-  for (const LaunchPlan::OnDemand& column : plan->on_demand) touched[column.slot] += column.touched;
-  for (const StagedSlot& column : plan->staged) touched[column.slot] = 1;
-  for (const LaunchPlan::OnDemand& column : plan->on_demand) {
+  for (const PlannedColumns::OnDemand& column : plan->columns.on_demand) touched[column.slot] += column.touched;
+  for (const StagedSlot& column : plan->columns.staged) touched[column.slot] = 1;
+  for (const PlannedColumns::OnDemand& column : plan->columns.on_demand) {
     if (touched[column.slot] > kSparseShare) continue;
     sparse.resize(section_.slots.size());
     sparse[column.slot] = {true, touched[column.slot], MayBeBits(section_, *plan, column.slot)};
@@ -184,7 +184,7 @@ Status LaunchBuilder::PlanBatch(uint64_t most_groups, Batch* batch) {
   LaunchPlan& plan = batch->plan;
   uint32_t& tiles = batch->launch.input.tiles;
   for (const vm::TabletEncoding& t : batch->input.tablets) tiles += TilesOf(t.rows);
-  if (wants_dp && plan.joins[static_cast<size_t>(lowered_.grid_join)].rows > 0)
+  if (wants_dp && plan.joins[static_cast<size_t>(lowered_.joins.grid)].rows > 0)
     plan.variant = plan.variant == Variant::kPairs ? Variant::kDpPairs : Variant::kDp;
   TESSERA_ASSIGN(per_multiprocessor_, BlocksPerMultiprocessor(&gpu_, plan));
   batch->blocks = static_cast<uint32_t>(per_multiprocessor_ * gpu_.info.multiprocessors);
@@ -240,19 +240,19 @@ LaunchBuilder::Offsets LaunchBuilder::LayOutArena(Arena* arena, const Batch& bat
   at.cursors = arena->Add(batch.blocks * kWarps * sizeof(uint32_t));
   at.code = arena->Add(plan.code.size() * sizeof(DeviceInstruction));
   at.folds = arena->Add(plan.folds.size() * sizeof(DeviceInstruction));
-  at.staged = arena->Add(plan.staged.size() * sizeof(StagedSlot));
-  at.records = arena->Add(n * plan.record_bytes);
+  at.staged = arena->Add(plan.columns.staged.size() * sizeof(StagedSlot));
+  at.records = arena->Add(n * plan.record.bytes);
   at.first_tile = arena->Add(n * sizeof(uint32_t));
   at.tablet_rows = arena->Add(n * sizeof(uint32_t));
   at.output_registers = arena->Add(lowered_.outputs.size() * sizeof(uint32_t));
   at.output_highs = arena->Add(lowered_.outputs.size() * sizeof(uint32_t));
-  at.initial_state = arena->Add(lowered_.initial_state.size() * sizeof(uint64_t));
+  at.initial_state = arena->Add(lowered_.groups.initial_state.size() * sizeof(uint64_t));
   at.joins = arena->Add(plan.joins.size() * sizeof(JoinRecord));
   at.sources = arena->Add(partition.sources.size() * sizeof(RadixSource));
   at.source_tiles = arena->Add(partition.tablet_rows.size() * sizeof(uint32_t));
   at.source_rows = arena->Add(partition.tablet_rows.size() * sizeof(uint32_t));
   at.text_jobs = arena->Add(batch.input.texts.size() * sizeof(TextJob));
-  at.text_patterns = arena->Add(lowered_.text_tests.patterns().size() * sizeof(TextPattern));
+  at.text_patterns = arena->Add(lowered_.slots.text_tests.patterns().size() * sizeof(TextPattern));
   for (const vm::TabletEncoding& t : batch.input.tablets) {
     for (const vm::SlotEncoding& slot : t.slots) {
       if (slot.map != nullptr) at.pieces.Add(slot.map, slot.map_entries * 8, arena);
@@ -272,8 +272,8 @@ void LaunchBuilder::FillArena(const Offsets& at, Batch* batch) const {
   memset(arena.Host(at.cursors), 0, batch->blocks * kWarps * sizeof(uint32_t));
   CopyTo(arena.Host(at.code), plan.code);
   CopyTo(arena.Host(at.folds), plan.folds);
-  CopyTo(arena.Host(at.staged), plan.staged);
-  CopyTo(arena.Host(at.initial_state), lowered_.initial_state);
+  CopyTo(arena.Host(at.staged), plan.columns.staged);
+  CopyTo(arena.Host(at.initial_state), lowered_.groups.initial_state);
   CopyTo(arena.Host(at.joins), plan.joins);
   at.pieces.Copy(arena);
   ProbePartition& partition = batch->partition;
@@ -322,7 +322,7 @@ void LaunchBuilder::FillRecords(const Offsets& at, Batch* batch) const {
                                     maps.data(),
                                     map_nulls.data(),
                                     sets.data()};
-    FillRecord(encoded, batch->plan, addresses, arena.Host(at.records) + t * batch->plan.record_bytes);
+    FillRecord(encoded, batch->plan, addresses, arena.Host(at.records) + t * batch->plan.record.bytes);
     first_tile[t] = tiles;
     tablet_rows[t] = encoded.rows;
     tiles += TilesOf(encoded.rows);
@@ -353,7 +353,7 @@ void LaunchBuilder::FillTextFilter(const Offsets& at, Batch* batch) const {
   filter = {};
   if (input.texts.empty()) return;
   const Arena& arena = *batch->arena;
-  CopyTo(arena.Host(at.text_patterns), lowered_.text_tests.patterns());
+  CopyTo(arena.Host(at.text_patterns), lowered_.slots.text_tests.patterns());
   TextJob* const jobs = reinterpret_cast<TextJob*>(arena.Host(at.text_jobs));
   const size_t slots = section_.slots.size();
   for (const TextPiece& piece : input.texts) {
@@ -367,7 +367,7 @@ void LaunchBuilder::FillTextFilter(const Offsets& at, Batch* batch) const {
     job.set = piece.set;
     job.rows = tablet.rows;
     job.first_block = filter.blocks;
-    lowered_.text_tests.SetPatterns(piece.predicate, &job);
+    lowered_.slots.text_tests.SetPatterns(piece.predicate, &job);
     jobs[filter.count++] = job;
     filter.blocks += (tablet.rows + kTextBlockRows - 1) / kTextBlockRows;
   }
@@ -387,33 +387,33 @@ void LaunchBuilder::FillLaunch(const Offsets& at, Batch* batch) const {
   launch.code.length = static_cast<uint32_t>(plan.code.size());
   launch.code.slots = static_cast<uint32_t>(section_.slots.size());
   launch.input.records = arena.Device<uint8_t>(at.records);
-  launch.input.record_bytes = plan.record_bytes;
-  launch.input.record_staged = plan.record_staged;
+  launch.input.record_bytes = plan.record.bytes;
+  launch.input.record_staged = plan.record.staged;
   // Direct groups are there before the launch begins: nothing can run full.
-  launch.input.two_passes = lowered_.two_passes && !plan.direct;
+  launch.input.two_passes = lowered_.machine.two_passes && !plan.groups.direct;
   launch.input.tablets = static_cast<uint32_t>(batch->input.tablets.size());
   launch.input.first_tile = arena.Device<uint32_t>(at.first_tile);
   launch.input.tablet_rows = arena.Device<uint32_t>(at.tablet_rows);
-  launch.repeats = lowered_.repeats;
-  launch.input.staged_count = static_cast<uint32_t>(plan.staged.size());
+  launch.repeats = lowered_.machine.repeats;
+  launch.input.staged_count = static_cast<uint32_t>(plan.columns.staged.size());
   launch.input.staged = arena.Device<StagedSlot>(at.staged);
   launch.layout = plan.layout;
   launch.aggregates.count = static_cast<uint32_t>(plan.folds.size());
   launch.folds = arena.Device<DeviceInstruction>(at.folds);
   launch.joins.count = static_cast<uint32_t>(plan.joins.size());
   launch.joins.records = arena.Device<JoinRecord>(at.joins);
-  std::copy(std::begin(plan.resume), std::end(plan.resume), launch.queues.resume);
-  std::copy(plan.carried_from.begin(), plan.carried_from.end(), launch.queues.carried_from);
+  std::copy(std::begin(plan.queues.resume), std::end(plan.queues.resume), launch.queues.resume);
+  std::copy(plan.queues.carried_from.begin(), plan.queues.carried_from.end(), launch.queues.carried_from);
   for (uint32_t q = 0; q < kQueues; ++q) {
-    launch.queues.carried[q] = static_cast<uint32_t>(plan.carried_to[q].size());
-    std::copy(plan.carried_to[q].begin(), plan.carried_to[q].end(), launch.queues.carried_to[q]);
+    launch.queues.carried[q] = static_cast<uint32_t>(plan.queues.carried_to[q].size());
+    std::copy(plan.queues.carried_to[q].begin(), plan.queues.carried_to[q].end(), launch.queues.carried_to[q]);
   }
-  launch.private_groups = plan.private_groups;
-  launch.direct.active = plan.direct;
-  launch.direct.groups = plan.direct_groups;
+  launch.private_groups = plan.groups.private_groups;
+  launch.direct.active = plan.groups.direct;
+  launch.direct.groups = plan.groups.domain;
   const uint64_t under_way = uint64_t{batch->blocks} * kWarps * RowsUnderWay(plan.layout.stages);
-  launch.spare = plan.spare == 0 ? 0 : static_cast<uint32_t>(std::min(batch->input.rows(), under_way));
-  std::copy(std::begin(plan.direct_keys), std::end(plan.direct_keys), launch.direct.keys);
+  launch.spare = plan.queues.spare == 0 ? 0 : static_cast<uint32_t>(std::min(batch->input.rows(), under_way));
+  std::copy(std::begin(plan.groups.keys), std::end(plan.groups.keys), launch.direct.keys);
   launch.groups.initial_state = arena.Device<uint64_t>(at.initial_state);
 }
 
@@ -423,7 +423,8 @@ void LaunchBuilder::FillColumns(const Offsets& at, Batch* batch) const {
   const LaunchPlan& plan = batch->plan;
   Launch& launch = batch->launch;
   if (section_.sink == Section::Sink::kGroups) launch.keys.of_groups = static_cast<uint32_t>(section_.keys);
-  for (size_t k = 0; k < lowered_.keys.size(); ++k) launch.keys.registers[k] = plan.registers[lowered_.keys[k]];
+  for (size_t k = 0; k < lowered_.keys.registers.size(); ++k)
+    launch.keys.registers[k] = plan.registers[lowered_.keys.registers[k]];
   if (section_.sink == Section::Sink::kJoin) launch.keys.of_build = static_cast<uint32_t>(section_.keys);
   for (uint32_t k = 0; k < launch.keys.of_build; ++k) launch.keys.registers[k] = plan.registers[k];
   launch.output.registers = arena.Device<uint32_t>(at.output_registers);
@@ -446,8 +447,8 @@ void LaunchBuilder::AddStatistics(const Batch& batch) const {
     for (const vm::TabletEncoding& t : batch.input.tablets) bytes += uint64_t{t.rows} * t.slots[slot].width;
     return bytes;
   };
-  for (const StagedSlot& column : plan.staged) stats.bytes_staged += bytes_of(column.slot);
-  for (const LaunchPlan::OnDemand& column : plan.on_demand) {
+  for (const StagedSlot& column : plan.columns.staged) stats.bytes_staged += bytes_of(column.slot);
+  for (const PlannedColumns::OnDemand& column : plan.columns.on_demand) {
     stats.bytes_on_demand += static_cast<uint64_t>(column.touched * static_cast<double>(bytes_of(column.slot)));
   }
   stats.device_plan = Describe(plan) + (batch.partition.join >= 0 ? Describe(batch.partition) : "") + ", " +

@@ -154,9 +154,9 @@ Status SectionRun::StartBuild() {
   TESSERA_TRY(Collect(&batch.input).status());
   const uint64_t rows = batch.input.rows();
   BuildRows& build = sink_.build();
-  const bool once = feed_.AtEnd() && passes_.count() <= 1, all = once && !lowered_.repeats;
+  const bool once = feed_.AtEnd() && passes_.count() <= 1, all = once && !lowered_.machine.repeats;
   if (!all || rows > gpu_.options().deferred_build_rows || rows * build.row_bytes() > build.most_bytes()) {
-    const uint64_t expected = lowered_.repeats ? RowsWithMatches() : rows;
+    const uint64_t expected = lowered_.machine.repeats ? RowsWithMatches() : rows;
     return RunBuild(once && rows > 0 ? expected : 0);
   }
   // No row more than there are can come: nothing can run full, and nothing has to be waited for here.

@@ -121,7 +121,7 @@ TabletFeed::TabletFeed(GpuDevice* gpu, const vm::SectionContext& context, const 
                &vm::MakeEntryMachine, key_ranges),
       rows_(rows) {
   if (!FileMapping::any_lost()) encoder_.LeavePacked();
-  encoder_.LeaveToDevice(lowered.text_tests.predicates(), MostTextBytes(*gpu));
+  encoder_.LeaveToDevice(lowered.slots.text_tests.predicates(), MostTextBytes(*gpu));
   HandTextsOn(context, &encoder_);
   if (rows != nullptr || context.table == nullptr) return;
   std::vector<size_t> order(context.table->tablets.size());
@@ -327,8 +327,8 @@ Status TabletFeed::StartCopies(TabletBatch* batch) {
 }
 
 void TabletFeed::NoteKeys(const vm::TabletEncoding& encoded) {
-  if (section_.sink != vm::Section::Sink::kJoin || lowered_.first_build_key < 0) return;
-  const Chunk& chunk = *encoded.chunks[static_cast<size_t>(lowered_.first_build_key)];
+  if (section_.sink != vm::Section::Sink::kJoin || lowered_.keys.build_slot < 0) return;
+  const Chunk& chunk = *encoded.chunks[static_cast<size_t>(lowered_.keys.build_slot)];
   if (chunk.type.storage() == StorageClass::kText || chunk.min > chunk.max || chunk.min < INT64_MIN ||
       chunk.max > INT64_MAX)
     return;
@@ -342,7 +342,7 @@ uint64_t TabletFeed::FindNeeds(const vm::TabletEncoding& encoded) {
   uint64_t bytes = 0;
   for (size_t i = 0; i < encoded.slots.size(); ++i) {
     const vm::SlotEncoding& b = encoded.slots[i];
-    if (lowered_.slot_values[i] && !b.all_null)
+    if (lowered_.slots.values[i] && !b.all_null)
       needs_[i] = {b.width != 0 && !b.row_codes && b.made_bytes == 0, b.null_bytes != nullptr};
   }
   for (const vm::PredicateEncoding& p : encoded.predicates) {
