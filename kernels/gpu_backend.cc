@@ -241,7 +241,7 @@ class GpuRun final : public vm::DeviceRun {
     TESSERA_TRY(gpu_.Open());
     if (!begun_) {
       gpu_.cache.Renew();
-      TESSERA_TRY(gpu_.SetClock());
+      TESSERA_TRY(gpu_.clock.SetZero(gpu_.stream));
     }
     begun_ = true;
     joins_->Resize(program.joins.size());
@@ -306,17 +306,15 @@ class GpuBackend final : public Gpu {
     TESSERA_TRY(from.Reserve(kBytes));
     TESSERA_TRY(to.Reserve(kBytes));
     CUDA_TRY(cudaMemsetAsync(from.As<void>(), 0x5A, kBytes, gpu_.stream));
-    float best = 0;
+    double best = 0;
     for (int i = 0; i < 6; ++i) {
-      CUDA_TRY(cudaEventRecord(gpu_.begin, gpu_.stream));
+      TESSERA_TRY(gpu_.clock.Begin(gpu_.stream));
       CUDA_TRY(cudaMemcpyAsync(to.As<void>(), from.As<void>(), kBytes, cudaMemcpyDeviceToDevice, gpu_.stream));
-      CUDA_TRY(cudaEventRecord(gpu_.end, gpu_.stream));
-      CUDA_TRY(cudaEventSynchronize(gpu_.end));
-      float milliseconds = 0;
-      CUDA_TRY(cudaEventElapsedTime(&milliseconds, gpu_.begin, gpu_.end));
+      TESSERA_TRY(gpu_.clock.End(gpu_.stream));
+      TESSERA_ASSIGN(const double milliseconds, gpu_.clock.WaitForMilliseconds());
       if (i == 0 || milliseconds < best) best = milliseconds;
     }
-    bandwidth_ = 2.0 * static_cast<double>(kBytes) / (static_cast<double>(best) / 1e3);
+    bandwidth_ = 2.0 * static_cast<double>(kBytes) / (best / 1e3);
     return bandwidth_;
   }
   Result<double> MeasureTransfer(const TransferCase& way) override {

@@ -15,8 +15,6 @@ namespace {
 constexpr auto kSpin = std::chrono::milliseconds(2), kYield = std::chrono::milliseconds(20),
                kBetweenStops = std::chrono::milliseconds(1);
 constexpr int kPauses = 10;  ///< between two looks: half a microsecond
-/// Encodings that are kept, and slots of one: 200 bytes each.
-constexpr size_t kMostEncodings = 4096, kMostEncodedSlots = 32;
 /// The most that a tablet has: TableSchema::tablet_rows.
 constexpr uint32_t kTabletRows = 1u << 20;
 
@@ -28,12 +26,7 @@ GpuDevice::~GpuDevice() {
   IgnoreError(cudaSetDevice(ordinal_));
   cache.FreeSpare();
   IgnoreError(cudaStreamSynchronize(stream));
-  for (cudaEvent_t e : {begin, end, zero_}) {
-    if (e != nullptr) IgnoreError(cudaEventDestroy(e));
-  }
-  for (cudaStream_t s : {stream, cancel_stream_}) {
-    if (s != nullptr) IgnoreError(cudaStreamDestroy(s));
-  }
+  IgnoreError(cudaStreamDestroy(stream));
 }
 
 Status GpuDevice::Open() {
@@ -42,51 +35,17 @@ Status GpuDevice::Open() {
   size_t free = 0, total = 0;
   CUDA_TRY(cudaMemGetInfo(&free, &total));
   const uint64_t budget = options_.memory_bytes != 0 ? std::min<uint64_t>(options_.memory_bytes, free) : free / 10 * 9;
-  for (cudaStream_t* s : {&stream, &cancel_stream_}) {
-    if (*s == nullptr) CUDA_TRY(cudaStreamCreateWithFlags(s, cudaStreamNonBlocking));
-  }
-  for (cudaEvent_t* e : {&begin, &end, &zero_}) {
-    if (*e == nullptr) CUDA_TRY(cudaEventCreate(e));
-  }
+  if (stream == nullptr) CUDA_TRY(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  TESSERA_TRY(stop_.Open());
+  TESSERA_TRY(clock.Open());
   for (const void* kernel : kernels_) {
     CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                   static_cast<int>(limits.shared_per_block)));
   }
   TESSERA_TRY(cache.Open(budget));
-  TESSERA_TRY(one_.Reserve(sizeof(uint32_t)));
-  *one_.As<uint32_t>() = 1;
-  spare_encodings_.reserve(kMostEncodings);
+  encodings.Reserve();
   open_ = true;
   return Status::Ok();
-}
-
-Status GpuDevice::SendStop(uint32_t* stop) {
-  CUDA_TRY(cudaMemcpyAsync(stop, one_.As<void>(), sizeof(uint32_t), cudaMemcpyHostToDevice, cancel_stream_));
-  CUDA_TRY(cudaStreamSynchronize(cancel_stream_));
-  return Status::Ok();
-}
-
-Status GpuDevice::SetClock() {
-  zero_nanoseconds_ = 0;
-  const PhaseClock* const clock = PhaseClock::current();
-  if (clock == nullptr || !clock->keeps_spans()) return Status::Ok();
-  const int64_t before = PhaseClock::Nanoseconds(Clock::now());
-  CUDA_TRY(cudaEventRecord(zero_, stream));
-  CUDA_TRY(cudaEventSynchronize(zero_));
-  zero_nanoseconds_ = before + (PhaseClock::Nanoseconds(Clock::now()) - before) / 2;
-  return Status::Ok();
-}
-
-tessera::Result<double> GpuDevice::KernelMilliseconds() {
-  float milliseconds = 0, since_zero = 0;
-  CUDA_TRY(cudaEventElapsedTime(&milliseconds, begin, end));
-  PhaseClock* const clock = PhaseClock::current();
-  if (clock != nullptr && zero_nanoseconds_ != 0) {
-    CUDA_TRY(cudaEventElapsedTime(&since_zero, zero_, begin));
-    const int64_t start = zero_nanoseconds_ + static_cast<int64_t>(static_cast<double>(since_zero) * 1e6);
-    clock->AddSpan(Phase::kKernel, 1, start, start + static_cast<int64_t>(static_cast<double>(milliseconds) * 1e6));
-  }
-  return static_cast<double>(milliseconds);
 }
 
 Status GpuDevice::WaitForStream(uint32_t* stop, const std::atomic<bool>* cancel) {
@@ -102,7 +61,7 @@ Status GpuDevice::WaitForStream(uint32_t* stop, const std::atomic<bool>* cancel)
     const auto now = std::chrono::steady_clock::now();
     // More than once: counters that were still on their way to the device have overwritten a stop sent before.
     if (cancelled() && now >= next_stop) {
-      TESSERA_TRY(SendStop(stop));
+      TESSERA_TRY(stop_.Send(stop));
       stop_sent = true;
       next_stop = now + kBetweenStops;
     }
@@ -143,26 +102,6 @@ tessera::Result<const uint8_t*> GpuDevice::RowNumbers() {
     numbered_ = true;
   }
   return row_numbers_.As<const uint8_t>();
-}
-
-vm::TabletEncoding GpuDevice::TakeEncoding() {
-  if (spare_encodings_.empty()) return {};
-  vm::TabletEncoding encoding = std::move(spare_encodings_.back());
-  spare_encodings_.pop_back();
-  return encoding;
-}
-
-void GpuDevice::KeepEncodings(std::vector<vm::TabletEncoding>* encodings) {
-  for (vm::TabletEncoding& e : *encodings) KeepEncoding(std::move(e));
-  encodings->clear();
-}
-
-void GpuDevice::KeepEncoding(vm::TabletEncoding encoding) {
-  const size_t slots = encoding.slots.capacity();
-  if (slots == 0 || slots > kMostEncodedSlots) return;
-  if (spare_encodings_.size() == spare_encodings_.capacity()) return;  // (destructors call this)
-  encoding.Clear();
-  spare_encodings_.push_back(std::move(encoding));
 }
 
 tessera::Result<int> GpuDevice::AskForBlocks(const void* kernel, int threads, uint32_t shared_bytes) {

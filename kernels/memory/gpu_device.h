@@ -18,10 +18,21 @@
 #include "kernels/memory/arena.h"
 #include "kernels/memory/column_cache.h"
 #include "kernels/memory/cuda_memory.h"
+#include "kernels/memory/device_clock.h"
 #include "kernels/memory/device_limits.h"
-#include "vm/encode/section_encoder.h"
+#include "kernels/memory/spare_encodings.h"
+#include "kernels/memory/stop_word.h"
 
 namespace tessera::kernels {
+
+/// Memory that one run leaves to the next, because an allocation costs more than a small query.
+struct KeptBuffers {
+  DeviceBuffer scratch;               ///< registers of a launch that shared memory has no room for
+  DeviceBuffer output, build_states;  ///< rows of a section; counters of builds
+  /// What comes to the host: results of a launch with its counters, rows, counters of builds, what a search for units
+  /// has found.
+  PinnedBuffer host_results, host_rows, host_build_states, host_grid_report;
+};
 
 class GpuDevice {
  public:
@@ -43,18 +54,10 @@ class GpuDevice {
   /// Makes the device current; the first time also the context and what every run needs. REQUIRES: `mutex` is held, as
   /// for all functions below.
   Status Open();
-  /// Sets the launch's word `stop`, which ends the launch if it is under way. The word lies in device memory: some 400
-  /// blocks that read one in host memory before each tile would load the link.
-  Status SendStop(uint32_t* stop);
   /// Waits for the stream. If `cancel` becomes true, sets `stop` of the launch and returns kCancelled.
   Status WaitForStream(uint32_t* stop, const std::atomic<bool>* cancel);
   /// Whether the stream has something left to do.
   bool IsBusy() const { return cudaStreamQuery(stream) == cudaErrorNotReady; }
-  /// If the statement of this thread keeps its spans: finds out how far the device's clock is from the host's, to some 10
-  /// microseconds.
-  Status SetClock();
-  /// Milliseconds from `begin` to `end`, on the device's clock: of kernels, which become a span of the statement.
-  tessera::Result<double> KernelMilliseconds();
   /// Room in `buffer`, counted against the budget. Cached columns go for it if need be. What was in the buffer is lost
   /// if it has to grow.
   Status ReserveEvicting(DeviceBuffer* buffer, size_t bytes);
@@ -73,11 +76,6 @@ class GpuDevice {
   /// Memory that launches and what they fill may still take. A sixteenth of the budget is left to what is small, and to
   /// pieces on their way to the host.
   uint64_t Room() const { return cache.budget() - std::min(cache.budget(), cache.claimed() + cache.budget() / 16); }
-  /// Encodings of tablets that are done with: to make room for others takes as long as to fill it.
-  vm::TabletEncoding TakeEncoding();
-  void KeepEncoding(vm::TabletEncoding encoding);
-  /// Leaves `encodings` empty.
-  void KeepEncodings(std::vector<vm::TabletEncoding>* encodings);
   /// How many blocks of `threads` threads of a kernel run on a multiprocessor at once, with `shared_bytes` of shared
   /// memory each. `prepare` returns a cudaError_t; it is called before CUDA is asked, the first time.
   template <class Prepare>
@@ -95,11 +93,10 @@ class GpuDevice {
   const DeviceLimits limits;
   mutable std::mutex mutex;
   cudaStream_t stream = nullptr;
-  cudaEvent_t begin = nullptr, end = nullptr;
+  DeviceClock clock;  ///< of work on the stream
   ColumnCache cache;
-  DeviceBuffer scratch;               ///< registers of a launch that shared memory has no room for
-  DeviceBuffer output, build_states;  ///< rows of a section; counters of builds
-  PinnedBuffer host_results, host_rows, host_build_states, host_grid_report;
+  KeptBuffers buffers;
+  SpareEncodings encodings;
 
  private:
   tessera::Result<int> AskForBlocks(const void* kernel, int threads, uint32_t shared_bytes);
@@ -108,15 +105,11 @@ class GpuDevice {
   const GpuOptions options_;
   const std::vector<const void*> kernels_;
   bool open_ = false;
-  cudaEvent_t zero_ = nullptr;  ///< of SetClock, at `zero_nanoseconds_` of the host's clock
-  int64_t zero_nanoseconds_ = 0;
-  cudaStream_t cancel_stream_ = nullptr;
+  StopWord stop_;
   std::vector<std::unique_ptr<Arena>> arenas_;
   std::map<std::pair<const void*, uint32_t>, int> blocks_;  ///< by kernel and bytes of shared memory
-  std::vector<vm::TabletEncoding> spare_encodings_;
   DeviceBuffer row_numbers_;
   bool numbered_ = false;  ///< row_numbers_ is filled
-  PinnedBuffer one_;       ///< the word that SendStop copies
 };
 
 }  // namespace tessera::kernels

@@ -62,9 +62,9 @@ tessera::Result<vm::RowSet> DownloadRows(GpuDevice* gpu, const std::vector<SqlTy
   out.rows = count;
   if (count == 0) return out;
   // The host asks for rows when the device has no memory left: if there is no pinned memory either, copies are slower.
-  const bool pinned = gpu->host_rows.Reserve(count * 8).ok();
+  const bool pinned = gpu->buffers.host_rows.Reserve(count * 8).ok();
   auto fetch = [&](const void* from, void* to, uint64_t bytes) -> Status {
-    void* const arrives = pinned ? gpu->host_rows.As<void>() : to;
+    void* const arrives = pinned ? gpu->buffers.host_rows.As<void>() : to;
     CUDA_TRY(cudaMemcpyAsync(arrives, from, bytes, cudaMemcpyDeviceToHost, gpu->stream));
     CUDA_TRY(cudaStreamSynchronize(gpu->stream));
     if (pinned) memcpy(to, arrives, bytes);

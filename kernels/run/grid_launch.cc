@@ -70,7 +70,7 @@ Status GridLaunch::FindUnits(Batch* batch) {
   search.may_skip = program.all_from >= 0;
   TESSERA_TRY(FindRanges(launch.grid.part_rows, &search));
   TESSERA_TRY(report_.Renew(&gpu_, sizeof(Report)));
-  TESSERA_TRY(gpu_.host_grid_report.Reserve(sizeof(Report)));
+  TESSERA_TRY(gpu_.buffers.host_grid_report.Reserve(sizeof(Report)));
   CUDA_TRY(cudaMemsetAsync(report_.As<void>(), 0, sizeof(Report), gpu_.stream));
   search.totals = &report_.As<Report>()->totals;
   if (!program.steps.empty()) {
@@ -141,7 +141,7 @@ Status GridLaunch::CutBuckets(const UnitSearch& search, Batch* batch) {
   b.grids = grids_.As<ChildGrid>();
   b.counts = reinterpret_cast<uint32_t*>(b.grids + b.generation);
   CUDA_TRY(cudaMemsetAsync(b.counts, 0, b.generation * sizeof(uint32_t), gpu_.stream));
-  *gpu_.host_grid_report.As<Report>() = Report();
+  *gpu_.buffers.host_grid_report.As<Report>() = Report();
   b.progress = &report_.As<Report>()->progress;
   batch->blocks = b.buckets + b.child_blocks;
   batch->launch.input.tiles = batch->blocks;  // (each takes at least one unit)
@@ -159,8 +159,8 @@ Status GridLaunch::StartGenerations(const Launch& launch) {
 
 Status GridLaunch::FetchReport() {
   if (!finds_units_) return Status::Ok();
-  CUDA_TRY(cudaMemcpyAsync(gpu_.host_grid_report.As<void>(), report_.As<void>(), sizeof(Report), cudaMemcpyDeviceToHost,
-                           gpu_.stream));
+  CUDA_TRY(cudaMemcpyAsync(gpu_.buffers.host_grid_report.As<void>(), report_.As<void>(), sizeof(Report),
+                           cudaMemcpyDeviceToHost, gpu_.stream));
   return Status::Ok();
 }
 

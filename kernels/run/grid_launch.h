@@ -55,7 +55,7 @@ class GridLaunch {
     UnitTotals totals = {};
     BucketProgress progress = {};
   };
-  const Report& report() const { return *gpu_.host_grid_report.As<Report>(); }
+  const Report& report() const { return *gpu_.buffers.host_grid_report.As<Report>(); }
   /// Lists the units that can hold a match, as the ranges of the columns on both sides say.
   Status FindUnits(Batch* batch);
   /// Finds the ranges of both sides for the search.

@@ -381,8 +381,8 @@ Status GroupStore::Fetch(F f) {
     groups.record_step = table_.record_words;
     groups.state_step = table_.state_words;
     const uint64_t record_bytes = groups.n * table_.record_words * 8, state_bytes = groups.n * table_.state_words * 8;
-    TESSERA_TRY(gpu_.host_rows.Reserve(record_bytes + state_bytes));
-    uint8_t* to = gpu_.host_rows.As<uint8_t>();
+    TESSERA_TRY(gpu_.buffers.host_rows.Reserve(record_bytes + state_bytes));
+    uint8_t* to = gpu_.buffers.host_rows.As<uint8_t>();
     CUDA_TRY(cudaMemcpyAsync(to, records_.As<uint64_t>() + first * table_.record_words, record_bytes,
                              cudaMemcpyDeviceToHost, gpu_.stream));
     CUDA_TRY(cudaMemcpyAsync(to + record_bytes, states_.As<uint64_t>() + first * table_.state_words, state_bytes,

@@ -24,14 +24,15 @@ const vm::Section& SectionOf(const vm::SectionContext& context) {
 
 /// Clears the counters and summaries of `count` builds, here and on the device.
 Status ClearBuildStates(GpuDevice* gpu, size_t count) {
-  TESSERA_TRY(gpu->build_states.Reserve(count * sizeof(BuildState)));
-  TESSERA_TRY(gpu->host_build_states.Reserve(count * sizeof(BuildState)));
-  BuildState* states = gpu->host_build_states.As<BuildState>();
+  TESSERA_TRY(gpu->buffers.build_states.Reserve(count * sizeof(BuildState)));
+  TESSERA_TRY(gpu->buffers.host_build_states.Reserve(count * sizeof(BuildState)));
+  BuildState* states = gpu->buffers.host_build_states.As<BuildState>();
   for (size_t i = 0; i < count; ++i) {
     memset(&states[i].control, 0, sizeof(Control));
     for (ColumnSummary& s : states[i].columns) s = ColumnSummary();
   }
-  CUDA_TRY(StartSmallCopies({{gpu->build_states.As<BuildState>(), states, count * sizeof(BuildState)}}, gpu->stream));
+  CUDA_TRY(StartSmallCopies({{gpu->buffers.build_states.As<BuildState>(), states, count * sizeof(BuildState)}},
+                            gpu->stream));
   return Status::Ok();
 }
 
@@ -90,8 +91,8 @@ class Build {
     return std::ranges::find(late, true) != late.end();
   }
   const std::vector<SqlType>& ColumnsOf(size_t i) const { return SectionOf(contexts_[i]).columns; }
-  BuildState* states() const { return gpu_.host_build_states.As<BuildState>(); }
-  BuildState* device_states() const { return gpu_.build_states.As<BuildState>(); }
+  BuildState* states() const { return gpu_.buffers.host_build_states.As<BuildState>(); }
+  BuildState* device_states() const { return gpu_.buffers.build_states.As<BuildState>(); }
   /// `status`: of MakeRows.
   tessera::Result<std::vector<std::vector<Share>>> TellShares(const RankLinks& links, const Status& status);
   std::vector<Share> OwnShares(const RankLinks& links) const;
@@ -132,7 +133,7 @@ class Build {
 Status Build::MakeRows(const std::function<void()>& meanwhile) {
   const size_t n = contexts_.size();
   TESSERA_TRY(ClearBuildStates(&gpu_, n));
-  CUDA_TRY(cudaEventRecord(gpu_.begin, gpu_.stream));
+  TESSERA_TRY(gpu_.clock.Begin(gpu_.stream));
   std::vector<RowsToSummarize> to_summarize;
   for (size_t i = 0; i < n; ++i) {
     const vm::Section& section = SectionOf(contexts_[i]);
@@ -146,11 +147,11 @@ Status Build::MakeRows(const std::function<void()>& meanwhile) {
     to_summarize.back().control = &device_states()[i].control;  // it may not have run yet
   }
   if (!to_summarize.empty()) CUDA_TRY(StartSummarize(to_summarize.data(), to_summarize.size(), gpu_.stream));
-  CUDA_TRY(cudaEventRecord(gpu_.end, gpu_.stream));
+  TESSERA_TRY(gpu_.clock.End(gpu_.stream));
   CUDA_TRY(StartSmallCopies({{states(), device_states(), n * sizeof(BuildState)}}, gpu_.stream));
   meanwhile();
   TESSERA_TRY(gpu_.WaitForStream(&device_states()[n - 1].control.stop, contexts_[0].cancel));
-  TESSERA_ASSIGN(const double milliseconds, gpu_.KernelMilliseconds());
+  TESSERA_ASSIGN(const double milliseconds, gpu_.clock.KernelMilliseconds());
   uint64_t rows_in = 0;
   for (const vm::SectionContext& c : contexts_) rows_in += c.statistics->rows_in;
   for (size_t i = 0; i < n; ++i) {

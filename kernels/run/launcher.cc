@@ -19,12 +19,13 @@ Launcher::Launcher(GpuDevice* gpu, const vm::SectionContext& context, int build,
 // ---- Counters -------------------------------------------------------------------------------------------------------
 
 Control* Launcher::DeviceControl(const Batch& batch) const {
-  return build_ < 0 ? batch.arena->Device<Control>(batch.control) : &gpu_.build_states.As<BuildState>()[build_].control;
+  return build_ < 0 ? batch.arena->Device<Control>(batch.control)
+                    : &gpu_.buffers.build_states.As<BuildState>()[build_].control;
 }
 
 Control* Launcher::HostControl(const Batch& batch) const {
-  return build_ < 0 ? reinterpret_cast<Control*>(gpu_.host_results.As<uint8_t>() + batch.control)
-                    : &gpu_.host_build_states.As<BuildState>()[build_].control;
+  return build_ < 0 ? reinterpret_cast<Control*>(gpu_.buffers.host_results.As<uint8_t>() + batch.control)
+                    : &gpu_.buffers.host_build_states.As<BuildState>()[build_].control;
 }
 
 void Launcher::SetCounters(Batch* batch) {
@@ -43,8 +44,8 @@ Status Launcher::SendCounters(Batch* batch) {
 
 Status Launcher::Start(Batch* batch) {
   TESSERA_TRY(sink_.MakeReady(batch));
-  TESSERA_TRY(gpu_.ReserveEvicting(&gpu_.scratch, batch->blocks * batch->plan.scratch_bytes));
-  TESSERA_TRY(gpu_.host_results.Reserve(batch->control + sizeof(Control) + 2 * kEagerBytes));
+  TESSERA_TRY(gpu_.ReserveEvicting(&gpu_.buffers.scratch, batch->blocks * batch->plan.scratch_bytes));
+  TESSERA_TRY(gpu_.buffers.host_results.Reserve(batch->control + sizeof(Control) + 2 * kEagerBytes));
   TESSERA_TRY(gpu_.cache.Finish(&batch->input.copies, gpu_.stream, &context_.statistics->transfer_milliseconds));
   SetCounters(batch);
   TESSERA_TRY(profile_.ClearMarks(&gpu_, batch->plan, &batch->launch));
@@ -63,10 +64,10 @@ Status Launcher::StartAgain(Batch* batch) {
 Status Launcher::StartLaunch(Batch* batch) {
   Launch& launch = batch->launch;
   launched_ = launch.state.control = DeviceControl(*batch);
-  launch.state.scratch = gpu_.scratch.As<uint8_t>();
+  launch.state.scratch = gpu_.buffers.scratch.As<uint8_t>();
   launch.state.scratch_bytes = batch->plan.scratch_bytes;
   TESSERA_TRY(sink_.FillLaunch(&launch));
-  if (!deferred_) CUDA_TRY(cudaEventRecord(gpu_.begin, gpu_.stream));
+  if (!deferred_) TESSERA_TRY(gpu_.clock.Begin(gpu_.stream));
   TESSERA_TRY(sink_.groups().ClearDirectGroups(launch));
   if (RadixPartition& radix = batch->partition.radix; radix.rows > 0) {
     CUDA_TRY(StartRadixPartition(radix, gpu_.info.multiprocessors, gpu_.stream));
@@ -79,11 +80,11 @@ Status Launcher::StartLaunch(Batch* batch) {
   TESSERA_TRY(StartKernel(batch));
   TESSERA_TRY(sink_.groups().EnterDirectGroups(launch));
   if (deferred_) return Status::Ok();
-  CUDA_TRY(cudaEventRecord(gpu_.end, gpu_.stream));
+  TESSERA_TRY(gpu_.clock.End(gpu_.stream));
   // Not every block that there is room for has been launched, if these are those of child grids.
   const uint32_t* used_blocks = IsDp(batch->plan.variant) ? grid_.child_block_count() : nullptr;
   TESSERA_TRY(sink_.StartSendBack(*batch, {HostControl(*batch), launch.state.control, sizeof(Control)}, used_blocks,
-                                  gpu_.host_results.As<uint8_t>()));
+                                  gpu_.buffers.host_results.As<uint8_t>()));
   return grid_.FetchReport();
 }
 
@@ -99,7 +100,7 @@ Status Launcher::StartKernel(Batch* batch) {
 
 Status Launcher::Wait() {
   TESSERA_TRY(gpu_.WaitForStream(&launched_->stop, context_.cancel));
-  TESSERA_ASSIGN(const double milliseconds, gpu_.KernelMilliseconds());
+  TESSERA_ASSIGN(const double milliseconds, gpu_.clock.KernelMilliseconds());
   context_.statistics->kernel_milliseconds += milliseconds;
   return Status::Ok();
 }
@@ -115,7 +116,7 @@ Status Launcher::RowError(const Control& control, uint32_t added_code) const {
 Status Launcher::Finish(uint32_t added_code, Batch* batch) {
   const bool dp = IsDp(batch->plan.variant);
   // What a launch needs of them is in its arena, and to free them takes as long as a short one.
-  gpu_.KeepEncodings(&batch->input.tablets);
+  gpu_.encodings.KeepAll(&batch->input.tablets);
   for (;;) {
     TESSERA_TRY(Wait());
     const Control& control = *HostControl(*batch);
@@ -123,7 +124,8 @@ Status Launcher::Finish(uint32_t added_code, Batch* batch) {
     if (batch->turns.active()) TESSERA_TRY(batch->turns.FetchCursors(batch->launch, gpu_.stream));
     const BucketProgress progress = dp ? grid_.progress() : BucketProgress();
     CUDA_TRY(static_cast<cudaError_t>(progress.error));
-    TESSERA_TRY(sink_.TakeCounters(control, gpu_.host_results.As<Partial>(), dp ? progress.blocks : batch->blocks));
+    TESSERA_TRY(
+        sink_.TakeCounters(control, gpu_.buffers.host_results.As<Partial>(), dp ? progress.blocks : batch->blocks));
     if (sink_.has_enough()) break;
     if (control.reasons == 0 && dp && grid_.HasBucketsLeft())
       return {ErrorCode::kInternal, "the GPU did not go on with a join", "Use another join_strategy."};

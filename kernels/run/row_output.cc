@@ -99,9 +99,9 @@ uint64_t RowOutput::reserved_bytes() const {
 
 Status RowOutput::Reserve(uint64_t least) {
   const uint64_t rows = std::min((least + 15) / 16 * 16, kMostOutputRows);
-  TESSERA_TRY(gpu_.ReserveEvicting(&gpu_.output, rows * row_bytes_));
+  TESSERA_TRY(gpu_.ReserveEvicting(&gpu_.buffers.output, rows * row_bytes_));
   output_.capacity = static_cast<uint32_t>(rows);
-  output_.low = gpu_.output.As<uint64_t>();
+  output_.low = gpu_.buffers.output.As<uint64_t>();
   output_.high = output_.low + columns_ * rows;
   output_.null = reinterpret_cast<uint8_t*>(output_.high + wide_ * rows);
   return Status::Ok();
@@ -286,7 +286,7 @@ tessera::Result<bool> RowOutput::Sort(uint64_t rows, uint64_t wanted, const uint
 }
 
 Status RowOutput::SortRanked(uint32_t rows, uint64_t wanted, const uint32_t** order) {
-  CUDA_TRY(cudaEventRecord(gpu_.begin, gpu_.stream));
+  TESSERA_TRY(gpu_.clock.Begin(gpu_.stream));
   RunBuffer found, selected;
   TESSERA_ASSIGN(const std::vector<SortWord> words, Words(Parts(section_.order.size()), rows, &found));
   key_bits_ = 0;
@@ -301,10 +301,10 @@ Status RowOutput::SortRanked(uint32_t rows, uint64_t wanted, const uint32_t** or
     TESSERA_ASSIGN(const uint32_t count, Select(words.back(), *order + wanted - 1, rows, found, selected));
     TESSERA_TRY(SortBy(words, selected.As<uint32_t>(), count, order));
   }
-  CUDA_TRY(cudaEventRecord(gpu_.end, gpu_.stream));
+  TESSERA_TRY(gpu_.clock.End(gpu_.stream));
   const PhaseScope phase(Phase::kKernel);
   CUDA_TRY(cudaStreamSynchronize(gpu_.stream));
-  TESSERA_ASSIGN(const double milliseconds, gpu_.KernelMilliseconds());
+  TESSERA_ASSIGN(const double milliseconds, gpu_.clock.KernelMilliseconds());
   context_.statistics->kernel_milliseconds += milliseconds;
   return Status::Ok();
 }
@@ -378,16 +378,16 @@ Status RowOutput::AddWindows(uint64_t rows) {
   scratch_.Free();
   tessera::Result<bool> added = false;
   if (status.ok()) {
-    CUDA_TRY(cudaEventRecord(gpu_.begin, gpu_.stream));
+    TESSERA_TRY(gpu_.clock.Begin(gpu_.stream));
     added = kernels::AddWindows(&gpu_, section_, ordered);
     status = added.status();
   }
   if (!status.ok()) return status.code() == ErrorCode::kResource ? Status::Ok() : status;
   if (!*added) return Status::Ok();
-  CUDA_TRY(cudaEventRecord(gpu_.end, gpu_.stream));
+  TESSERA_TRY(gpu_.clock.End(gpu_.stream));
   const PhaseScope phase(Phase::kKernel);
   CUDA_TRY(cudaStreamSynchronize(gpu_.stream));
-  TESSERA_ASSIGN(const double milliseconds, gpu_.KernelMilliseconds());
+  TESSERA_ASSIGN(const double milliseconds, gpu_.clock.KernelMilliseconds());
   context_.statistics->kernel_milliseconds += milliseconds;
   SetColumns(types);
   Use(&ordered);
@@ -471,12 +471,12 @@ Status RowOutput::Drain(const uint32_t* order, uint64_t rows,
   const uint64_t pieces = (rows + most - 1) / most, bytes_each = most * row_bytes_;
   // (Kept: once rows have left, the host cannot take over where memory has run short.)
   if (packed_.bytes() < bytes_each) TESSERA_TRY(packed_.Renew(&gpu_, bytes_each));
-  TESSERA_TRY(gpu_.host_rows.Reserve(std::min<uint64_t>(pieces, 2) * bytes_each));
+  TESSERA_TRY(gpu_.buffers.host_rows.Reserve(std::min<uint64_t>(pieces, 2) * bytes_each));
   const auto rows_of = [&](uint64_t piece) { return std::min(most, rows - piece * most); };
   const auto columns_at = [&](uint8_t* memory, uint64_t n) {
     return RowColumns{reinterpret_cast<uint64_t*>(memory), memory + (columns_ + wide_) * n * 8, n};
   };
-  const auto host = [&](uint64_t piece) { return gpu_.host_rows.As<uint8_t>() + piece % 2 * bytes_each; };
+  const auto host = [&](uint64_t piece) { return gpu_.buffers.host_rows.As<uint8_t>() + piece % 2 * bytes_each; };
   const auto start = [&](uint64_t piece) -> Status {
     const uint64_t n = rows_of(piece), first = piece * most, skipped = order == nullptr ? first : 0;
     CUDA_TRY(StartGather({output_.low + skipped, output_.null + skipped, output_.capacity},

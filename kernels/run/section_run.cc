@@ -33,7 +33,7 @@ SectionRun::~SectionRun() {
   for (Batch& b : batches_) {
     gpu_.cache.Abandon(&b.input.copies);
     gpu_.cache.Unpin(&b.input.pinned);
-    gpu_.KeepEncodings(&b.input.tablets);
+    gpu_.encodings.KeepAll(&b.input.tablets);
   }
 }
 

@@ -53,7 +53,7 @@ bool EncodeTablets(GpuDevice* gpu, const vm::SectionEncoder& encoder, const Tabl
   for (size_t i = first; i < end; ++i) {
     if (ahead != nullptr) ahead->Begin(i);
     const tessera::Result<vm::TabletEncoding>& b =
-        encoded->emplace_back(encoder.Encode(*table.tablets[i], like, loop, gpu->TakeEncoding()));
+        encoded->emplace_back(encoder.Encode(*table.tablets[i], like, loop, gpu->encodings.Take()));
     if (b.ok() && !b->skip) like = &*b;
     const auto now = std::chrono::steady_clock::now();
     if (now - start > kSlowBinding) return true;
@@ -149,7 +149,7 @@ void TabletFeed::StartPass(uint64_t pass, bool encode_again) {
 
 void TabletFeed::ForgetEncoded() {
   for (tessera::Result<vm::TabletEncoding>& e : encoded_) {
-    if (e.ok()) gpu_.KeepEncoding(std::move(*e));  // of a tablet that was skipped; others are empty
+    if (e.ok()) gpu_.encodings.Keep(std::move(*e));  // of a tablet that was skipped; others are empty
   }
   encoded_.clear();
 }
@@ -179,7 +179,7 @@ void TabletFeed::EncodeShared(size_t number, size_t count, size_t workers, const
   const auto start = std::chrono::steady_clock::now();
   std::vector<vm::TabletEncoding> spare(count);
   for (size_t i = 0; i < count; ++i) {
-    spare[i] = gpu_.TakeEncoding();
+    spare[i] = gpu_.encodings.Take();
     encoded_.emplace_back(Cancelled());
   }
   // Threads beyond the encoders share what takes longest, work on texts.
@@ -214,7 +214,7 @@ void TabletFeed::EncodeShared(size_t number, size_t count, size_t workers, const
   });
   const size_t done = std::clamp<size_t>(taken, 1, count);
   encoded_.erase(encoded_.begin() + static_cast<ptrdiff_t>(done), encoded_.end());
-  for (size_t i = done; i < count; ++i) gpu_.KeepEncoding(std::move(spare[i]));
+  for (size_t i = done; i < count; ++i) gpu_.encodings.Keep(std::move(spare[i]));
   encoding_is_slow_ = (std::chrono::steady_clock::now() - start) * workers > kSlowBinding * done;
   if (!status.ok()) encoded_[0] = status;
 }

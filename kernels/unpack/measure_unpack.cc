@@ -47,23 +47,21 @@ tessera::Result<double> MeasureUnpack(const Chunk& chunk, uint64_t bytes, GpuDev
   TESSERA_TRY(told.Reserve(steps.size() * sizeof(UnpackStep)));
   CUDA_TRY(cudaMemcpyAsync(told.As<void>(), steps.data(), steps.size() * sizeof(UnpackStep), cudaMemcpyHostToDevice,
                            gpu->stream));
-  float least = 0;
+  double least = 0;
   for (int round = 0; round <= kRounds; ++round) {  // the first one loads the kernels
-    CUDA_TRY(cudaEventRecord(gpu->begin, gpu->stream));
+    TESSERA_TRY(gpu->clock.Begin(gpu->stream));
     for (size_t i = 0; i < batches.size(); ++i) {
       CUDA_TRY(batches[i].Start(told.As<UnpackStep>() + firsts[i], gpu->stream));
     }
-    CUDA_TRY(cudaEventRecord(gpu->end, gpu->stream));
-    CUDA_TRY(cudaEventSynchronize(gpu->end));
-    float milliseconds = 0;
-    CUDA_TRY(cudaEventElapsedTime(&milliseconds, gpu->begin, gpu->end));
+    TESSERA_TRY(gpu->clock.End(gpu->stream));
+    TESSERA_ASSIGN(const double milliseconds, gpu->clock.WaitForMilliseconds());
     if (round == 1 || (round > 1 && milliseconds < least)) least = milliseconds;
   }
   codes->resize(uint64_t{chunk.rows} * chunk.width);
   CUDA_TRY(cudaMemcpyAsync(codes->data(), out.As<uint8_t>() + (copies - 1) * out_bytes, codes->size(),
                            cudaMemcpyDeviceToHost, gpu->stream));
   CUDA_TRY(cudaStreamSynchronize(gpu->stream));
-  return static_cast<double>(least) / static_cast<double>(copies);
+  return least / static_cast<double>(copies);
 }
 
 }  // namespace tessera::kernels
