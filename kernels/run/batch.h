@@ -12,7 +12,8 @@
 #include "kernels/join/probe_partition.h"
 #include "kernels/launch/launch.h"
 #include "kernels/memory/arena.h"
-#include "kernels/memory/column_cache.h"
+#include "kernels/memory/cached_pieces.h"
+#include "kernels/memory/copy_parts.h"
 #include "kernels/memory/run_buffer.h"
 #include "kernels/plan/launch_plan.h"
 #include "kernels/run/block_turns.h"
@@ -53,8 +54,8 @@ struct TabletBatch {
   std::vector<BitStream> bits;               ///< the same: what codes are that are read where they are packed
   std::vector<const int64_t*> highs;         ///< of rows, [slot]: the upper halves of wide values; of tablets: empty
   std::vector<TextPiece> texts;              ///< by tablet and predicate
-  std::vector<ColumnCache::Piece*> pinned;
-  ColumnCache::CopiesList copies;  ///< of its columns, until it starts
+  std::vector<CachedPiece*> pinned;
+  CopiesList copies;  ///< of its columns, until it starts
 
   /// Forgets the tablets. What is pinned stays pinned.
   void ClearTablets() {

@@ -364,8 +364,7 @@ uint64_t TabletFeed::FindNeeds(const vm::TabletEncoding& encoded) {
 tessera::Result<TabletFeed::StoredPieces> TabletFeed::PiecesOf(const std::shared_ptr<const Tablet>& tablet,
                                                                int column) {
   const ColumnSource source = tablet->SourceOf(column);
-  TESSERA_ASSIGN(ColumnCache::TabletPieces * pieces,
-                 gpu_.cache.Find(source.tablet != nullptr ? source.tablet : tablet));
+  TESSERA_ASSIGN(TabletPieces * pieces, gpu_.cache.Find(source.tablet != nullptr ? source.tablet : tablet));
   return StoredPieces{pieces, source.column};
 }
 
@@ -391,12 +390,12 @@ Status TabletFeed::Upload(size_t at, const FindSparseSlots& find_sparse, TabletB
       TESSERA_ASSIGN(batch->codes[first + i], gpu_.cache.FetchPacked(pieces, column, chunk, &batch->pinned, &copied_));
       decoded_ += chunk.codes_bytes;
     } else if (needs_[i].codes) {
-      TESSERA_ASSIGN(batch->codes[first + i], gpu_.cache.Fetch(pieces, column, ColumnCache::Stream::kCodes, chunk.codes,
+      TESSERA_ASSIGN(batch->codes[first + i], gpu_.cache.Fetch(pieces, column, PieceStream::kCodes, chunk.codes,
                                                                chunk.codes_bytes, &batch->pinned, &copied_));
     }
     if (needs_[i].nulls) {
-      TESSERA_ASSIGN(batch->nulls[first + i], gpu_.cache.Fetch(pieces, column, ColumnCache::Stream::kNulls,
-                                                               chunk.null_bytes, chunk.rows, &batch->pinned, &copied_));
+      TESSERA_ASSIGN(batch->nulls[first + i], gpu_.cache.Fetch(pieces, column, PieceStream::kNulls, chunk.null_bytes,
+                                                               chunk.rows, &batch->pinned, &copied_));
     }
   }
   for (size_t i = 0; i < encoded.predicates.size(); ++i) {
@@ -406,10 +405,10 @@ Status TabletFeed::Upload(size_t at, const FindSparseSlots& find_sparse, TabletB
     TESSERA_ASSIGN(const StoredPieces stored, PiecesOf(tablet, section_.slots[slot].column));
     const auto [pieces, column] = stored;
     TextPiece& piece = batch->texts.emplace_back(TextPiece{at, i});
-    TESSERA_ASSIGN(piece.offsets, gpu_.cache.Fetch(pieces, column, ColumnCache::Stream::kOffsets,
+    TESSERA_ASSIGN(piece.offsets, gpu_.cache.Fetch(pieces, column, PieceStream::kOffsets,
                                                    reinterpret_cast<const uint8_t*>(chunk.entry_offsets),
                                                    OffsetsBytes(chunk), &batch->pinned, &copied_));
-    TESSERA_ASSIGN(piece.texts, gpu_.cache.Fetch(pieces, column, ColumnCache::Stream::kTexts,
+    TESSERA_ASSIGN(piece.texts, gpu_.cache.Fetch(pieces, column, PieceStream::kTexts,
                                                  reinterpret_cast<const uint8_t*>(chunk.entry_bytes), chunk.text_bytes,
                                                  &batch->pinned, &copied_));
   }
@@ -423,7 +422,7 @@ uint64_t TabletFeed::ReadOf(size_t slot, uint64_t bytes) const {
 bool TabletFeed::ReadInPlace(size_t at, size_t slot, const FindSparseSlots& find_sparse, const StoredPieces& stored,
                              TabletBatch* batch) {
   const int column = section_.slots[slot].column;
-  if (!gpu_.cache.has_pinned_pages() || ColumnCache::HasCodes(*stored.pieces, stored.column)) return false;
+  if (!gpu_.cache.has_pinned_pages() || stored.pieces->HasCodes(stored.column)) return false;
   const vm::TabletEncoding& encoded = batch->tablets[at];
   if (!sparse_.has_value()) sparse_ = find_sparse(encoded);
   if (sparse_->empty() || !(*sparse_)[slot].is_sparse) return false;

@@ -113,7 +113,7 @@ class TabletFeed {
   Status Upload(size_t at, const FindSparseSlots& find_sparse, TabletBatch* batch);
   /// A column of a file as the cache has it.
   struct StoredPieces {
-    ColumnCache::TabletPieces* pieces;
+    TabletPieces* pieces;
     int column;
   };
   /// Where the cache has a column of the tablet: stored ones stay there when rows are deleted, or other columns are updated.
