@@ -63,88 +63,117 @@ Status TooManyOfOneKey(uint64_t rows) {
           "Give --gpu-memory more, or use --device host."};
 }
 
-}  // namespace
+/// Cuts the rows of a join table: finds where, counts, and moves them.
+class RowCutter {
+ public:
+  RowCutter(std::vector<RowSet>* rows, const Section& builder, ThreadPool* pool)
+      : rows_(*rows), builder_(builder), pool_(pool), workers_(Workers(pool)), part_of_(rows->size()) {
+    for (const RowSet& r : rows_) total_ += r.rows;
+  }
 
-tessera::Result<JoinPartitions> CutJoin(std::vector<RowSet> rows, const Section& builder, uint64_t most_rows,
-                                        ThreadPool* pool) {
-  JoinPartitions out;
-  uint64_t total = 0;
-  for (const RowSet& r : rows) total += r.rows;
-  std::vector<int64_t> sample;
-  const auto take_sample = [&](size_t key, uint64_t count) { return Sample(rows, total, key, std::min(total, count)); };
-  if (builder.keys > 1) {
+  tessera::Result<JoinPartitions> Run(uint64_t most_rows) {
+    if (builder_.keys > 1) ChooseKey();
+    TESSERA_TRY(FindBounds(most_rows));
+    PlaceParts();
+    out_.rows = vm::MakeRowSet(builder_.columns);
+    out_.rows.rows = total_;
+    for (size_t c = 0; c < builder_.columns.size(); ++c) TESSERA_TRY(MoveColumn(c));
+    TESSERA_TRY(ForEach(pool_, out_.parts.size(), [&](size_t p) {
+      out_.parts[p].columns = Summarize(out_.rows, out_.parts[p].first, out_.parts[p].rows);
+      return Status::Ok();
+    }));
+    return std::move(out_);
+  }
+
+ private:
+  std::vector<int64_t> SampleOf(size_t key, uint64_t count) const {
+    return Sample(rows_, total_, key, std::min(total_, count));
+  }
+
+  /// The key with the most different values.
+  void ChooseKey() {
     size_t most = 0;
-    for (size_t k = 0; k < static_cast<size_t>(builder.keys); ++k) {
-      const size_t different = Different(take_sample(k, kSampledRows));
-      if (different > most) out.key = k;
+    for (size_t k = 0; k < static_cast<size_t>(builder_.keys); ++k) {
+      const size_t different = Different(SampleOf(k, kSampledRows));
+      if (different > most) out_.key = k;
       most = std::max(most, different);
     }
   }
-  // Cut, count, and cut into more partitions if one has become too large.
-  const size_t workers = Workers(pool);
-  std::vector<int64_t> bounds;
-  std::vector<std::vector<uint16_t>> part_of(rows.size());  // by piece and row
-  std::vector<std::vector<std::vector<uint64_t>>> counts;   // by piece, worker and part
-  for (size_t wanted = std::max<uint64_t>(2, (total * 16 + most_rows * kFilled - 1) / (most_rows * kFilled));;
-       wanted *= 2) {
-    const size_t had = bounds.size();
-    if (wanted > kMostParts) return TooManyOfOneKey(total);
-    sample = take_sample(out.key, std::max<uint64_t>(kSampledRows, wanted * kSampledRowsPerPart));
-    bounds = Bounds(sample, wanted);
-    if (bounds.size() == had) return TooManyOfOneKey(total);
-    counts.assign(rows.size(), std::vector<std::vector<uint64_t>>(workers, std::vector<uint64_t>(bounds.size() + 1)));
-    for (size_t piece = 0; piece < rows.size(); ++piece) part_of[piece].resize(rows[piece].rows);
-    TESSERA_TRY(ForWorkers(pool, [&](size_t worker) {
-      for (size_t piece = 0; piece < rows.size(); ++piece) {
-        const auto [first, end] = ShareOf(rows[piece], worker, workers);
+
+  /// Cuts, counts, and cuts into more partitions if one has become too large.
+  Status FindBounds(uint64_t most_rows) {
+    const uint64_t filled = most_rows * kFilled;
+    for (size_t wanted = std::max<uint64_t>(2, (total_ * 16 + filled - 1) / filled);; wanted *= 2) {
+      const size_t had = bounds_.size();
+      if (wanted > kMostParts) return TooManyOfOneKey(total_);
+      bounds_ = Bounds(SampleOf(out_.key, std::max<uint64_t>(kSampledRows, wanted * kSampledRowsPerPart)), wanted);
+      if (bounds_.size() == had) return TooManyOfOneKey(total_);
+      TESSERA_TRY(Count());
+      if (LargestPart() <= most_rows) return Status::Ok();
+    }
+  }
+
+  /// The part of each row, and how many rows each worker has for each part.
+  Status Count() {
+    const size_t parts = bounds_.size() + 1;
+    counts_.assign(rows_.size(), std::vector<std::vector<uint64_t>>(workers_, std::vector<uint64_t>(parts)));
+    for (size_t piece = 0; piece < rows_.size(); ++piece) part_of_[piece].resize(rows_[piece].rows);
+    return ForWorkers(pool_, [&](size_t worker) {
+      for (size_t piece = 0; piece < rows_.size(); ++piece) {
+        const auto [first, end] = ShareOf(rows_[piece], worker, workers_);
         for (uint64_t i = first; i < end; ++i) {
           const auto part =
-              std::upper_bound(bounds.begin(), bounds.end(), rows[piece].columns[out.key].low[i]) - bounds.begin();
-          part_of[piece][i] = static_cast<uint16_t>(part);
-          ++counts[piece][worker][static_cast<size_t>(part)];
+              std::upper_bound(bounds_.begin(), bounds_.end(), rows_[piece].columns[out_.key].low[i]) - bounds_.begin();
+          part_of_[piece][i] = static_cast<uint16_t>(part);
+          ++counts_[piece][worker][static_cast<size_t>(part)];
         }
       }
       return Status::Ok();
-    }));
-    out.parts.assign(bounds.size() + 1, {});
+    });
+  }
+
+  /// Fills in how many rows each part has, and returns the most.
+  uint64_t LargestPart() {
+    out_.parts.assign(bounds_.size() + 1, {});
     uint64_t largest = 0;
-    for (size_t p = 0; p < out.parts.size(); ++p) {
-      for (const auto& piece : counts) {
-        for (const auto& c : piece) out.parts[p].rows += c[p];
+    for (size_t p = 0; p < out_.parts.size(); ++p) {
+      for (const auto& piece : counts_) {
+        for (const auto& c : piece) out_.parts[p].rows += c[p];
       }
-      largest = std::max(largest, out.parts[p].rows);
+      largest = std::max(largest, out_.parts[p].rows);
     }
-    if (largest <= most_rows) break;
+    return largest;
   }
-  uint64_t at = 0;
-  for (size_t p = 0; p < out.parts.size(); ++p) {
-    JoinPartition& part = out.parts[p];
-    if (p > 0) part.low = bounds[p - 1];
-    if (p < bounds.size()) part.high = bounds[p] - 1;
-    part.first = at;
-    // From here on counts say where the next row of each piece and worker goes.
-    for (auto& piece : counts) {
-      for (auto& c : piece) at += std::exchange(c[p], at);
+
+  /// Where each part is. From here on counts say where the next row of each piece and worker goes.
+  void PlaceParts() {
+    uint64_t at = 0;
+    for (size_t p = 0; p < out_.parts.size(); ++p) {
+      JoinPartition& part = out_.parts[p];
+      if (p > 0) part.low = bounds_[p - 1];
+      if (p < bounds_.size()) part.high = bounds_[p] - 1;
+      part.first = at;
+      for (auto& piece : counts_) {
+        for (auto& c : piece) at += std::exchange(c[p], at);
+      }
     }
   }
-  out.rows = vm::MakeRowSet(builder.columns);
-  out.rows.rows = total;
-  for (size_t c = 0; c < builder.columns.size(); ++c) {
-    vm::RowColumn& to = out.rows.columns[c];
-    to.low.resize(total);
-    const bool wide =
-        std::any_of(rows.begin(), rows.end(), [&](const RowSet& r) { return !r.columns[c].high.empty(); });
-    const bool nulls =
-        std::any_of(rows.begin(), rows.end(), [&](const RowSet& r) { return !r.columns[c].null.empty(); });
-    if (wide) to.high.resize(total);
-    if (nulls) to.null.resize(total);
-    TESSERA_TRY(ForWorkers(pool, [&](size_t worker) {
-      for (size_t piece = 0; piece < rows.size(); ++piece) {
-        const vm::RowColumn& from = rows[piece].columns[c];
-        std::vector<uint64_t> next = counts[piece][worker];
-        const auto [first, end] = ShareOf(rows[piece], worker, workers);
+
+  Status MoveColumn(size_t c) {
+    vm::RowColumn& to = out_.rows.columns[c];
+    to.low.resize(total_);
+    const auto any = [&](auto has) { return std::any_of(rows_.begin(), rows_.end(), has); };
+    const bool wide = any([&](const RowSet& r) { return !r.columns[c].high.empty(); });
+    const bool nulls = any([&](const RowSet& r) { return !r.columns[c].null.empty(); });
+    if (wide) to.high.resize(total_);
+    if (nulls) to.null.resize(total_);
+    TESSERA_TRY(ForWorkers(pool_, [&](size_t worker) {
+      for (size_t piece = 0; piece < rows_.size(); ++piece) {
+        const vm::RowColumn& from = rows_[piece].columns[c];
+        std::vector<uint64_t> next = counts_[piece][worker];
+        const auto [first, end] = ShareOf(rows_[piece], worker, workers_);
         for (uint64_t i = first; i < end; ++i) {
-          const uint64_t row = next[part_of[piece][i]]++;
+          const uint64_t row = next[part_of_[piece][i]]++;
           to.low[row] = from.low[i];
           if (wide) to.high[row] = from.high[i];
           if (nulls) to.null[row] = from.null.empty() ? 0 : from.null[i];
@@ -152,13 +181,26 @@ tessera::Result<JoinPartitions> CutJoin(std::vector<RowSet> rows, const Section&
       }
       return Status::Ok();
     }));
-    for (RowSet& r : rows) r.columns[c] = {};
-  }
-  TESSERA_TRY(ForEach(pool, out.parts.size(), [&](size_t p) {
-    out.parts[p].columns = Summarize(out.rows, out.parts[p].first, out.parts[p].rows);
+    for (RowSet& r : rows_) r.columns[c] = {};
     return Status::Ok();
-  }));
-  return out;
+  }
+
+  std::vector<RowSet>& rows_;
+  const Section& builder_;
+  ThreadPool* const pool_;
+  const size_t workers_;
+  uint64_t total_ = 0;  ///< rows
+  std::vector<int64_t> bounds_;
+  std::vector<std::vector<uint16_t>> part_of_;              ///< by piece and row
+  std::vector<std::vector<std::vector<uint64_t>>> counts_;  ///< by piece, worker and part
+  JoinPartitions out_;
+};
+
+}  // namespace
+
+tessera::Result<JoinPartitions> CutJoin(std::vector<RowSet> rows, const Section& builder, uint64_t most_rows,
+                                        ThreadPool* pool) {
+  return RowCutter(&rows, builder, pool).Run(most_rows);
 }
 
 std::vector<ColumnSummary> Summarize(const RowSet& rows, uint64_t first, uint64_t count) {
