@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -17,27 +18,15 @@
 #include "kernels/plan/lower.h"
 #include "kernels/run/batch.h"
 #include "kernels/run/kept_results.h"
-#include "tablet/catalog/table_info.h"
+#include "kernels/run/row_tablet.h"
+#include "kernels/run/tablet_encoder.h"
 #include "tablet/chunk/chunk.h"
 #include "tablet/files/tablet.h"
-#include "vm/encode/read_ahead.h"
 #include "vm/encode/section_encoder.h"
 #include "vm/program/program.h"
 #include "vm/run/device.h"
 
 namespace tessera::kernels {
-
-/// Tablets of a section, from the first one on, encoded before its join tables were there.
-struct TabletsAhead {
-  int section = -1;  ///< -1: none
-  const TableInfo* table = nullptr;
-  std::vector<tessera::Result<vm::TabletEncoding>> tablets;
-  bool slow = false;  ///< the last one took long
-};
-/// Encodes tablets until there are enough for a launch to start with and the device has nothing more to do, or one takes so long
-/// that several threads should do it.
-TabletsAhead EncodeAhead(GpuDevice* gpu, const vm::SectionContext& context,
-                         const std::vector<vm::KeyRange>& key_ranges);
 
 /// What a launch may take of the device's memory for its columns.
 struct ColumnBudget {
@@ -65,10 +54,10 @@ class TabletFeed {
   TabletFeed(GpuDevice* gpu, const vm::SectionContext& context, const LoweredProgram& lowered,
              const std::vector<vm::KeyRange>& key_ranges, const RowSource* rows);
 
-  const vm::SectionEncoder& encoder() const { return encoder_; }
+  const vm::SectionEncoder& encoder() const { return encoder_.encoder(); }
   /// Takes tablets of the same section and table over. REQUIRES: called first; none of the join tables is in
   /// partitions.
-  Status UseTablets(TabletsAhead ahead);
+  Status UseTablets(TabletsAhead ahead) { return encoder_.Use(std::move(ahead)); }
   /// Begins with the first tablet again. `encode_again`: the ranges of keys have changed since.
   void StartPass(uint64_t pass, bool encode_again);
   /// Whether all tablets of the pass have been collected.
@@ -91,23 +80,36 @@ class TabletFeed {
   struct Needs {
     bool codes = false, nulls = false;
   };
-  /// Tablet `number`, encoded. If encoding takes long, several threads encode others behind it at the same time. The tablet
-  /// is moved from once it has its place in a launch.
-  tessera::Result<vm::TabletEncoding>& Encode(size_t number, const vm::TabletEncoding* like);
-  /// Up to `count` tablets from `number` on, by several threads: as many as were begun before one took long, if none had.
-  void EncodeShared(size_t number, size_t count, size_t workers, const vm::TabletEncoding* like);
-  /// Leaves encoded_ empty.
-  void ForgetEncoded();
+  /// What a launch has so far.
+  struct Collected {
+    uint64_t bytes = 0, rows = 0;
+    uint64_t started = 0;  ///< bytes whose copies are on their way
+  };
+  /// What the tablet uploaded last has, see SectionStatistics.
+  struct Uploaded {
+    uint64_t decoded = 0, in_place = 0, read_in_place = 0;
+  };
+  enum class Taken : uint8_t {
+    kYes,
+    kSkipped,
+    kNoRoom,  ///< it is still the next one
+  };
+  /// Memory of the host for the tablets that may come.
+  void MakeRoom(TabletBatch* batch) const;
+  /// Takes the next tablet.
+  tessera::Result<Taken> TakeNext(const ColumnBudget& budget, bool any_under_way, const FindSparseSlots& find_sparse,
+                                  Collected* so_far, TabletBatch* batch);
+  /// The last tablet of the batch was not uploaded.
+  void TakeBack(vm::TabletEncoding* encoded, TabletBatch* batch) const;
+  void AddStatistics(const vm::TabletEncoding& encoded) const;
   /// Widens source_keys_ by a tablet's.
   void NoteKeys(const vm::TabletEncoding& encoded);
   /// Whether a launch should begin with the tablets of the batch, which have `rows` rows: the device has nothing to do, and
   /// there are as many rows behind them.
   bool ShouldStart(const TabletBatch& batch, uint64_t rows, UnderWay others, const MayCut& may_cut);
-  size_t tablets() const { return rows_ != nullptr ? 1 : context_.table->tablets.size(); }
-  /// Collects rows_.
+  size_t tablets() const { return row_tablet_.has_rows() ? 1 : context_.table->tablets.size(); }
+  /// Collects the rows that are one tablet.
   void CollectRows(TabletBatch* batch);
-  /// Lets a slot read a column of packed rows. Returns where its upper halves are, if it is wide.
-  const int64_t* ReadPacked(size_t column, Chunk* chunk, vm::SlotEncoding* b) const;
   /// Finds out which streams of the slots' chunks the section reads in this tablet, for Upload. Returns their bytes.
   uint64_t FindNeeds(const vm::TabletEncoding& encoded);
   Status Upload(size_t at, const FindSparseSlots& find_sparse, TabletBatch* batch);
@@ -121,8 +123,6 @@ class TabletFeed {
   /// Whether codes of a slot of tablet `at` of the batch are read where they are mapped. The batch knows where, then.
   bool ReadInPlace(size_t at, size_t slot, const FindSparseSlots& find_sparse, const StoredPieces& stored,
                    TabletBatch* batch);
-  /// Tablets from `number` on that several threads encode before the copies of the first of them start.
-  size_t SharedTablets(size_t number, size_t workers) const;
   /// What a launch reads of `bytes` bytes of a slot's codes in place.
   uint64_t ReadOf(size_t slot, uint64_t bytes) const;
   /// Starts the copies of what was uploaded.
@@ -132,24 +132,18 @@ class TabletFeed {
   const vm::SectionContext& context_;
   const vm::Section& section_;
   const LoweredProgram& lowered_;
-  vm::SectionEncoder encoder_;
-  std::unique_ptr<vm::ReadAhead> ahead_;  ///< nullptr: the source is no stored table
+  TabletEncoder encoder_;
+  RowTablet row_tablet_;
   bool first_pass_ = true;
-  size_t next_ = 0;                                           ///< tablet to be collected
-  std::vector<tessera::Result<vm::TabletEncoding>> encoded_;  ///< tablets from encoded_from_ on, encoded together
-  size_t encoded_from_ = 0;
-  bool encoding_is_slow_ = false;
-  uint64_t tablet_bytes_ = 0;  ///< that the section reads of the tablet collected last
-  std::vector<Needs> needs_;   ///< per slot
+  size_t next_ = 0;           ///< tablet to be collected
+  std::vector<Needs> needs_;  ///< per slot
   std::optional<std::vector<SparseSlot>>
       sparse_;                              ///< of the batch, once a column might be read in place; empty: none is
   std::optional<bool> may_cut_;             ///< of the section, once there are tablets
   std::optional<vm::TabletEncoding> last_;  ///< of the launch before: the next one shares its maps and sets
   bool fits_ = false;                       ///< all columns that are read, in the budget
   uint64_t copied_ = 0;                     ///< bytes whose copies are to be started
-  uint64_t decoded_ = 0, in_place_ = 0, read_in_place_ = 0;  ///< of the tablet uploaded last, see SectionStatistics
-  const RowSource* const rows_;                              ///< nullptr: the source is a stored table
-  std::vector<Chunk> row_chunks_;                            ///< what planning has to know of their columns
+  Uploaded uploaded_;
   vm::KeyRange source_keys_;
 };
 
