@@ -274,8 +274,9 @@ Cflags: -I$${prefix}/include/tessera/capi
 Libs: -L$${prefix}/lib -l:libtessera.so
 endef
 export PKG_CONFIG
-install: $(B)/tessera $(B)/libtessera.a $(B)/libtessera.so $(MPI_OBJECT) $(ARROW_OBJECT)  ##build Program, libraries and headers into PREFIX=/usr/local
+install: $(B)/tessera $(B)/tessera_man $(B)/libtessera.a $(B)/libtessera.so $(MPI_OBJECT) $(ARROW_OBJECT)  ##build Program, manual page, libraries and headers into PREFIX=/usr/local
 	@install -D -t $(DESTDIR)$(PREFIX)/bin $(B)/tessera $(MPI_OBJECT) $(ARROW_OBJECT)
+	@$(B)/tessera_man | install -D -m 644 /dev/stdin $(DESTDIR)$(PREFIX)/share/man/man1/tessera.1
 	@install -D -m 644 -t $(DESTDIR)$(PREFIX)/lib $(B)/libtessera.a
 	@install -m 755 $(B)/libtessera.so $(DESTDIR)$(PREFIX)/lib/libtessera.so.0 && ln -sf libtessera.so.0 $(DESTDIR)$(PREFIX)/lib/libtessera.so
 	@install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig && echo "$$PKG_CONFIG" >$(DESTDIR)$(PREFIX)/lib/pkgconfig/tessera.pc

@@ -1011,6 +1011,20 @@ def test_the_table_of_other_shells():
         equal(set(re.findall(r"^   -(?:\[no\])?([\w-]+)", other.stdout + other.stderr, re.M)) - set(options), set())
 
 
+def test_the_manual_page_says_what_help_says():
+    page = subprocess.run([os.path.join(os.path.dirname(PROGRAM), "tessera_man")], capture_output=True, text=True, check=True).stdout
+    usage = run("--help", status=0).out
+    plain = page.replace("\\-", "-").replace("\\e", "\\").replace("\\&", "")
+    for name in re.findall(r"(?m)^  (--?[\w-]+)", usage):
+        holds(re.search(rf"(?m)^\.TP\n\.B {name}\b", plain), name)
+    for word in re.findall(r"\S+", usage[usage.index("\n"):]):
+        holds(word in plain, word)
+    holds(not re.search(r"(?m)^[.'](?!TH |SH |TP$|PP$|B |BR |I )", page), page)
+    if shutil.which("groff"):
+        shown = subprocess.run(["groff", "-man", "-Tutf8", "-ww", "-rLL=100n"], input=page, capture_output=True, text=True, check=True)
+        equal(shown.stderr, "")
+
+
 def test_safe():
     write("a.csv", "x\n1\n")
     for command in (".read a.csv", ".output a.csv", ".once a.csv", ".output |cat", ".shell true", ".system true", ".open a", ".cd /", ".import a.csv t",
