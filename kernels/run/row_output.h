@@ -9,7 +9,8 @@
 // Start at: RowOutput::MakeRoom, RowOutput::Finish.
 #pragma once
 
-#include <functional>
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -17,11 +18,11 @@
 #include "kernels/launch/sinks.h"
 #include "kernels/memory/gpu_device.h"
 #include "kernels/rows/device_rows.h"
-#include "kernels/rows/sort_rows.h"
+#include "kernels/run/row_drain.h"
+#include "kernels/run/row_sorter.h"
 #include "tablet/values/types.h"
 #include "vm/program/program.h"
 #include "vm/rows/row_set.h"
-#include "vm/rows/text_ranks.h"
 #include "vm/run/device.h"
 
 namespace tessera::kernels {
@@ -38,7 +39,7 @@ class RowOutput {
   /// Where launches write rows; changes with Open and MakeRoom. `places` and `highs` are the launch's.
   const Output& output() const { return output_; }
   /// How many rows have left the device.
-  uint64_t drained() const { return drained_; }
+  uint64_t drained() const { return drain_.rows(); }
 
   /// Bytes of the budget that it may take, so that columns must leave them.
   uint64_t reserved_bytes() const;
@@ -71,65 +72,34 @@ class RowOutput {
   /// Moves the output to a larger place. Errors: kResource, there is none.
   Status Grow(uint64_t rows, uint64_t capacity);
 
-  bool IsText(const vm::SortKey& key) const;
-  /// The keys of the order before the first text.
-  size_t KeysBeforeTexts() const;
-  /// The first `keys` keys that the output is sorted by.
-  std::vector<SortPart> Parts(size_t keys) const;
-  /// What rows are sorted by: the parts, with the ranges of their codes, in words. `found`: memory for that.
-  tessera::Result<std::vector<SortWord>> Words(std::vector<SortPart> parts, uint32_t rows, RunBuffer* found);
-  /// As StartSort, with the order in scratch_.
-  Status SortBy(const std::vector<SortWord>& words, const uint32_t* among, uint32_t rows, const uint32_t** order);
-  /// As StartSelect. Returns how many rows are selected.
-  tessera::Result<uint32_t> Select(const SortWord& word, const uint32_t* bound, uint32_t rows, const RunBuffer& counter,
-                                   const RunBuffer& selected);
-  /// Leaves out rows that are not among the `wanted` best, as far as keys before the first text say so: texts of rows
-  /// that are not wanted are neither read nor ranked.
+  /// Leaves out rows that are not among the `wanted` best, as far as RowSorter::SelectByFirstKeys says so.
   Status LeaveOutByFirstKeys(uint64_t wanted, uint64_t* rows);
-  /// The same. Errors: kResource, there is no memory for it.
-  Status TryLeaveOut(uint64_t wanted, uint64_t* rows);
-  /// Gives texts of a column that were handed on their identifiers.
-  Status ResolveTexts(size_t column, uint64_t rows);
-  /// Brings the ranks of all strings to the device. false: they are too many.
-  tessera::Result<bool> RankTexts(uint64_t rows);
-  /// Sorts the first `rows` rows of the output, at least the `wanted` best of them: *order, in scratch_, becomes their
-  /// numbers. false: it is left to the host from now on, for the reason in why_host_.
+  /// As RowSorter::Sort. If it is left to the host, runs are no longer sorted.
   tessera::Result<bool> Sort(uint64_t rows, uint64_t wanted, const uint32_t** order);
-  /// REQUIRES: texts are ranked; wanted > 0.
-  Status SortRanked(uint32_t rows, uint64_t wanted, const uint32_t** order);
   /// Leaves the best rows alone in the output, at its front.
   Status KeepBest(uint64_t* rows, const uint32_t* order);
   /// The same for `rows` rows, in this order.
   Status Keep(uint64_t rows, const uint32_t* order);
 
-  /// Brings rows order[0 .. rows) of the output (without order: its first rows) to the host and gives them to `take`
-  /// piece by piece: the next one travels meanwhile.
-  Status Drain(const uint32_t* order, uint64_t rows, const std::function<Status(const RowColumns&, uint64_t)>& take);
-  /// ... to the end of `to`.
+  /// Brings rows order[0 .. rows) of the output (without order: its first rows) to the end of `to`.
   Status DrainTo(const uint32_t* order, uint64_t rows, vm::RowSet* to);
   /// ... to the caller of the section: to its take_rows, or to result_.
   Status Deliver(const uint32_t* order, uint64_t rows);
-  void Append(const RowColumns& from, uint64_t rows, vm::RowSet* to) const;
 
   GpuDevice& gpu_;
   const vm::SectionContext context_;
   const vm::Section& section_;
-  uint64_t columns_ = 0, wide_ = 0;
-  uint64_t row_bytes_ = 0;
+  RowShape shape_;
   const uint64_t keep_;  ///< rows that are wanted; UINT64_MAX: all
   Output output_;
   DeviceRows rows_;         ///< the output, once it has grown
   uint64_t most_rows_ = 0;  ///< that it may grow to
-  RunBuffer scratch_, ranks_;
-  RunBuffer packed_;  ///< a piece on its way to the host
-  vm::TextRanks texts_;
-  vm::RowSet result_, piece_;       ///< all rows; those that take_rows is given at a time
-  std::vector<size_t> runs_;        ///< first rows of the sorted runs in result_
-  bool has_windows_ = false;        ///< rows are in order and have the columns of windows
-  const char* why_host_ = nullptr;  ///< why the host sorts; nullptr: it does not
-  uint32_t cuts_ = 0;               ///< to the best rows, before the last one
-  uint32_t key_bits_ = 0;           ///< of the latest sort
-  uint64_t drained_ = 0;
+  RowSorter sorter_;
+  RowDrain drain_;
+  vm::RowSet result_, piece_;  ///< all rows; those that take_rows is given at a time
+  std::vector<size_t> runs_;   ///< first rows of the sorted runs in result_
+  bool has_windows_ = false;   ///< rows are in order and have the columns of windows
+  uint32_t cuts_ = 0;          ///< to the best rows, before the last one
 };
 
 }  // namespace tessera::kernels
