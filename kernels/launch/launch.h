@@ -130,8 +130,8 @@ struct DirectGroups {
   DirectKey keys[kMaxDirectKeys] = {};
 };
 
-/// All that the VM kernel gets. The order of the parts leaves no gaps between them. (What is of the sink is no part: nvcc
-/// then loads some of it anew for each group.)
+/// All that the VM kernel gets. The order of the parts leaves no gaps between them. (The fields of the sink
+/// are no part of their own: nvcc makes other loops over groups then, and longer ones.)
 struct Launch {
   LaunchCode code;
   LaunchInput input;
