@@ -41,7 +41,7 @@ Status Arrivals::ReserveScratch(uint64_t bytes) {
   if (scratch_ == nullptr || scratch_bytes_ < needed) {
     const uint64_t all = std::max({needed, MostScratch(), scratch_bytes_ + scratch_bytes_ / 2});
     TESSERA_ASSIGN(uint8_t* const memory, pieces_.Allocate(all));
-    // Freed behind all kernels that use it: a batch gives its reference back only after its kernels were started.
+    // Freed after all kernels that use it: a batch gives its reference back only after its kernels were started.
     scratch_ = {memory, [stream = streams_.unpack](uint8_t* p) { IgnoreError(cudaFreeAsync(p, stream)); }};
     scratch_bytes_ = all;
   }
@@ -62,8 +62,8 @@ void Arrivals::Abandon() {
   FreeUnusedScratch();
 }
 
-void Arrivals::Free(std::vector<Slab>* slabs, cudaStream_t behind) {
-  for (const Slab& s : *slabs) IgnoreError(cudaFreeAsync(s.memory, behind));
+void Arrivals::Free(std::vector<Slab>* slabs, cudaStream_t stream) {
+  for (const Slab& s : *slabs) IgnoreError(cudaFreeAsync(s.memory, stream));
   slabs->clear();
 }
 

@@ -100,8 +100,8 @@ class Arrivals {
   void FreeUnusedScratch();
   Status PrepareChecks(ArrivingBatch* batch);
   Status PrepareSteps(ArrivingBatch* batch);
-  /// `behind`: the stream of what uses the memory last.
-  static void Free(std::vector<Slab>* slabs, cudaStream_t behind);
+  /// `stream`: of what uses the memory last.
+  static void Free(std::vector<Slab>* slabs, cudaStream_t stream);
 
   const CopyStreams& streams_;
   const DeviceBudget& budget_;

@@ -260,7 +260,7 @@ Status ColumnCache::FinishOne(Copies* copies, cudaStream_t stream, double* milli
   *milliseconds += copies->milliseconds;
   readers_ = stream;
   if (const cudaError_t error = cudaStreamWaitEvent(stream, copies->done, 0); error != cudaSuccess) {
-    streams_.Wait();  // the pieces stay, and nobody else waits for them
+    streams_.Wait();  // the pieces stay, and nothing else waits for them
     return CudaStatus(error, "cudaStreamWaitEvent", __FILE__, __LINE__);
   }
   return Status::Ok();

@@ -116,7 +116,7 @@ Status CopyEngine::Copy(const CopyPart& part, Staging* staging) {
 Status CopyEngine::RecordDone(Copies* copies) {
   CUDA_TRY(cudaEventRecord(copies->done, streams_.copy));
   if (copies->arriving.unpackings.empty()) return Status::Ok();
-  // On a stream of its own, so that the next copies do not wait. One batch behind the other: they share scratch memory.
+  // On a stream of its own, so that the next copies do not wait. One batch after the other: they share scratch memory.
   std::lock_guard<std::mutex> one(unpacking_);
   CUDA_TRY(cudaStreamWaitEvent(streams_.unpack, copies->done, 0));
   TESSERA_TRY(Unpack(copies));
@@ -125,7 +125,7 @@ Status CopyEngine::RecordDone(Copies* copies) {
 }
 
 Status CopyEngine::Unpack(Copies* copies) {
-  // Zeros in the place of a file's bytes may be numbers behind the end of a dictionary. (The host has not read what was
+  // Zeros in the place of a file's bytes may be numbers after the end of a dictionary. (The host has not read what was
   // copied from pinned pages.)
   for (const std::span<const uint8_t> mapping : copies->mappings) TouchLast(mapping);
   if (FileMapping::any_lost()) {
@@ -141,7 +141,7 @@ void CopyEngine::NoteIssued(std::unique_lock<std::mutex>* lock, Copies* copies, 
     --copies->left;
     return;
   }
-  // The last one: nobody else touches these copies until `left` is 0, so others may copy while kernels are started.
+  // The last one: no other thread touches these copies until `left` is 0, so others may copy while kernels are started.
   if (copies->error.ok()) {
     lock->unlock();
     const Status done = Caught([&] { return RecordDone(copies); });
@@ -175,7 +175,7 @@ void CopyEngine::CopyParts(Staging* staging) {
       lock.unlock();
       try {
         status = Copy(part, staging);
-      } catch (...) {  // whoever waits for the part must learn of it
+      } catch (...) {  // what waits for the part must learn of it
         status = StatusOfException();
       }
       lock.lock();
@@ -209,7 +209,7 @@ bool CopyEngine::Queue(int threads, std::vector<CopyPart>* parts) {
 void CopyEngine::CopyHere(const std::vector<CopyPart>& parts) {
   Status status;
   for (const CopyPart& part : parts) {
-    if (status.ok()) status = Caught([&] { return Copy(part, &own_); });  // whoever waits for it must learn of it
+    if (status.ok()) status = Caught([&] { return Copy(part, &own_); });  // what waits for it must learn of it
     std::unique_lock<std::mutex> lock(mutex_);
     NoteIssued(&lock, part.copies.get(), status);
   }

@@ -1,5 +1,5 @@
 // Copies columns to the device: through pinned buffers that threads fill, or straight from pinned pages. When the last part
-// of some copies is on its way, the kernels that unpack what came are put behind it. Private to kernels/memory/.
+// of some copies is on its way, the kernels that unpack what came are put after it. Private to kernels/memory/.
 //
 // Start at: CopyEngine::Queue, WaitUntilIssued. One owner at a time; its threads are its own.
 #pragma once

@@ -21,14 +21,14 @@ void AddParts(CopyWay way, CopyRoute route, const std::shared_ptr<Copies>& copie
 
 void AddPinnedParts(const PinnedPages& pages, const CopyWay& way, CopyRoute route,
                     const std::shared_ptr<Copies>& copies, std::vector<CopyPart>* parts) {
-  // (Behind a stream of a file there are zeros in the file.)
+  // (After a stream of a file there are zeros in the file.)
   const bool direct = route == CopyRoute::kDirect;
-  const uint64_t bytes = direct ? AlignToStream(way.bytes) : way.bytes, behind = direct ? 0 : way.padded - bytes;
+  const uint64_t bytes = direct ? AlignToStream(way.bytes) : way.bytes, zeros = direct ? 0 : way.padded - bytes;
   uint8_t* to = way.to;
   uint64_t left = bytes;
   pages.ForEachPart(way.from, bytes, [&](const uint8_t* from, uint64_t part) {
     left -= part;
-    AddParts({from, to, part, part + (left == 0 ? behind : 0)}, route, copies, parts);
+    AddParts({from, to, part, part + (left == 0 ? zeros : 0)}, route, copies, parts);
     to += part;
   });
 }

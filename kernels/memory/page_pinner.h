@@ -44,7 +44,7 @@ class PagePinner {
   /// Ends the thread.
   void Stop();
 
-  /// Whether the tablet's file has its end, as far as anybody knows.
+  /// Whether the tablet's file has its end, as far as is known.
   static bool IsWhole(const Tablet& tablet);
 
  private:

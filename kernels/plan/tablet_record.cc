@@ -112,7 +112,7 @@ void FillProbe(const vm::TabletEncoding& tablet, const PlannedRecord::Probe& pro
   }
 }
 
-/// A new record at *at, which moves on behind it.
+/// A new record at *at, which moves on to after it.
 template <class T>
 T* Next(uint8_t** at) {
   T* const record = new (*at) T;

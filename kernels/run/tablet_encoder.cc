@@ -100,7 +100,7 @@ TabletEncoder::TabletEncoder(GpuDevice* gpu, const vm::SectionContext& context, 
   if (!of_table) return;
   std::vector<size_t> order(context.table->tablets.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  // What has been read before may be on the device by now: nobody reads it again.
+  // What has been read before may be on the device by now: it is not read again.
   ahead_ = std::make_unique<vm::ReadAhead>(&encoder_, context.table, std::move(order), false);
 }
 

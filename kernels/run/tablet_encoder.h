@@ -21,7 +21,7 @@
 
 namespace tessera::kernels {
 
-/// A launch of so many rows lasts several times as long as what a launch costs, some 40 microseconds. To prepare a tablet takes
+/// A launch of this many rows lasts several times as long as what a launch costs, some 40 microseconds. To prepare a tablet takes
 /// up to 3, and the device 3 to 13, so it should have something to do early.
 inline constexpr uint64_t kRowsToStart = uint64_t{32} << 20;
 /// Tablets between two looks at whether the device is still busy.
@@ -54,7 +54,7 @@ class TabletEncoder {
   /// Takes tablets of the same section and table over. REQUIRES: called first; none of the join tables is in
   /// partitions.
   Status Use(TabletsAhead ahead);
-  /// Tablet `number`, encoded. If encoding takes long, several threads encode others behind it at the same time; so they do
+  /// Tablet `number`, encoded. If encoding takes long, several threads encode others after it at the same time; so they do
   /// if there are many tablets and no launch begins before all are encoded (`all_first`). The tablet is moved from once it
   /// has its place in a launch.
   tessera::Result<vm::TabletEncoding>& Encode(size_t number, const vm::TabletEncoding* like, bool all_first);

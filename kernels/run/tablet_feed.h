@@ -37,7 +37,7 @@ struct ColumnBudget {
   uint64_t Bytes(uint64_t room) const;
 };
 
-/// Whether launches of the section may be cut behind such tablets.
+/// Whether launches of the section may be cut after such tablets.
 using MayCut = std::function<bool(const std::vector<vm::TabletEncoding>& tablets)>;
 
 /// The launches before the one that is collected.
@@ -105,7 +105,7 @@ class TabletFeed {
   /// Widens source_keys_ by a tablet's.
   void NoteKeys(const vm::TabletEncoding& encoded);
   /// Whether a launch should begin with the tablets of the batch, which have `rows` rows: the device has nothing to do, and
-  /// there are as many rows behind them.
+  /// there are as many rows after them.
   bool ShouldStart(const TabletBatch& batch, uint64_t rows, UnderWay others, const MayCut& may_cut);
   size_t tablets() const { return row_tablet_.has_rows() ? 1 : context_.table->tablets.size(); }
   /// Collects the rows that are one tablet.
