@@ -15,7 +15,6 @@
 #include <optional>
 
 #include "base/lower_case.h"
-#include "tablet/values/value_parser.h"
 
 namespace tessera {
 namespace {
