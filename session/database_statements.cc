@@ -19,7 +19,7 @@
 #include "session/statements.h"
 #include "session/transaction.h"
 #include "tablet/catalog/qualified_name.h"
-#include "tablet/files/directory_lock.h"
+#include "tablet/files/file_descriptor.h"
 #include "tablet/files/io_error.h"
 #include "tablet/files/new_directory.h"
 

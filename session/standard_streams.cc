@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/interruptible_io.h"
-#include "tablet/files/directory_lock.h"
+#include "tablet/files/file_descriptor.h"
 #include "tablet/files/io_error.h"
 
 namespace tessera {

@@ -11,7 +11,7 @@
 #include "tablet/columnar/columnar_reader.h"
 #include "tablet/csv/csv_sniffer.h"
 #include "tablet/files/byte_source.h"
-#include "tablet/files/directory_lock.h"
+#include "tablet/files/file_descriptor.h"
 #include "tablet/json/json_lines.h"
 #include "tablet/values/utf8.h"
 

@@ -20,7 +20,7 @@
 
 #include "base/status.h"
 #include "tablet/files/byte_source.h"
-#include "tablet/files/directory_lock.h"
+#include "tablet/files/file_descriptor.h"
 #include "tablet/load/copy_options.h"
 
 namespace tessera {

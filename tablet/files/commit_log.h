@@ -15,7 +15,7 @@
 #include <string_view>
 
 #include "base/status.h"
-#include "tablet/files/directory_lock.h"
+#include "tablet/files/file_descriptor.h"
 
 namespace tessera {
 

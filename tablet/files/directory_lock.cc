@@ -39,10 +39,6 @@ std::string HolderOf(int fd) {
 
 }  // namespace
 
-FileDescriptor::~FileDescriptor() {
-  if (fd_ >= 0) close(fd_);
-}
-
 Result<WriterLock> WriterLock::Acquire(const std::string& directory, const std::string& name, int timeout_ms) {
   const std::string path = directory + kWriterFile;
   TESSERA_ASSIGN(FileDescriptor file, OpenRegularFile(path, O_RDWR | O_CREAT));

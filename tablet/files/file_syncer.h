@@ -13,7 +13,7 @@
 #include "base/background_thread.h"
 #include "base/interrupt.h"
 #include "base/status.h"
-#include "tablet/files/directory_lock.h"
+#include "tablet/files/file_descriptor.h"
 
 namespace tessera {
 

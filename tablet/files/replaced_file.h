@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/status.h"
-#include "tablet/files/directory_lock.h"
+#include "tablet/files/file_descriptor.h"
 
 namespace tessera {
 
