@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "tablet/schemes/packed_stream.h"
+#include "tablet/schemes/packed_node.h"
 
 namespace tessera {
 

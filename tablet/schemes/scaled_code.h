@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "tablet/schemes/packed_stream.h"
+#include "tablet/schemes/packed_node.h"
 #include "tablet/values/ordered_float.h"
 
 namespace tessera {

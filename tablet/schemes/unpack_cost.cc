@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "tablet/schemes/packed_stream.h"
+
 namespace tessera {
 namespace {
 

@@ -5,7 +5,8 @@
 // Start at: NodeNanoseconds, UnpackNanoseconds. Any thread.
 #pragma once
 
-#include "tablet/schemes/packed_stream.h"
+#include "tablet/schemes/packed_node.h"
+#include "tablet/schemes/scheme.h"
 
 namespace tessera {
 
