@@ -14,6 +14,7 @@
 
 #include "base/status.h"
 #include "kernels/kernels.h"
+#include "mpi/cluster_settings.h"
 #include "tablet/catalog/table_info.h"
 #include "tablet/load/shared_load.h"
 #include "vm/program/program.h"
@@ -21,12 +22,6 @@
 #include "vm/vm.h"
 
 namespace tessera {
-
-/// What ranks need of the session's settings: a field a row of the table.
-struct ClusterSettings {
-#define CLUSTER_SETTING(Name, Default, Comment) uint64_t Name = Default;
-#include "mpi/cluster_settings.def"
-};
 
 /// What the other ranks need to know of a query besides its program.
 struct ClusterQuery {
@@ -50,11 +45,6 @@ struct ClusterLoad {
 };
 
 class Transport;
-
-/// Whether mpirun or srun has started this process as a rank.
-bool HasLauncher();
-/// kUnsupported: tessera_mpi.so, without which there are no ranks, is not beside the program.
-Status TransportIsThere();
 
 class Cluster {
  public:

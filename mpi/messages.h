@@ -13,7 +13,8 @@
 
 #include "base/phase_clock.h"
 #include "base/status.h"
-#include "mpi/cluster.h"
+#include "kernels/kernels.h"
+#include "mpi/cluster_settings.h"
 #include "mpi/wire.h"
 #include "tablet/catalog/schema.h"
 #include "tablet/catalog/schema_check.h"

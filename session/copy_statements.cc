@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include "mpi/cluster.h"
 #include "session/copy_client.h"
 #include "session/copy_text.h"
 #include "session/program_run.h"

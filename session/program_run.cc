@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "mpi/cluster.h"
 #include "session/temporary_tables.h"
 #include "tablet/files/unpacked_chunks.h"
 #include "vm/program/section_traits.h"

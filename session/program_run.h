@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/status.h"
-#include "mpi/cluster.h"
+#include "mpi/cluster_settings.h"
 #include "session/session_state.h"
 #include "tablet/catalog/table_info.h"
 #include "vm/program/program.h"

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "mpi/cluster.h"
+#include "mpi/launcher.h"
 #include "shell/command_line.h"
 
 namespace tessera {

@@ -16,6 +16,7 @@
 #include "vm/rows/late_texts.h"
 #include "vm/rows/row_set.h"
 #include "vm/rows/sorted_rows.h"
+#include "vm/vm.h"
 
 namespace tessera::test {
 namespace {
