@@ -92,7 +92,7 @@ bool AlwaysMakesItsOwn(const Sequences& sequences, const TableInfo& table) {
 }  // namespace
 
 Status DotCommands::Memory(const Arguments&) {
-  TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> snapshot, shell_->session_->Tables());
+  TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> snapshot, shell_.session->Tables());
   std::string out = fmt::format("process: {} now, {} at most\n", BytesText(static_cast<double>(ProcessMemory("VmRSS"))),
                                 BytesText(static_cast<double>(ProcessMemory("VmHWM"))));
   for (const std::shared_ptr<const TableInfo>& table : snapshot->tables) {
@@ -101,13 +101,13 @@ Status DotCommands::Memory(const Arguments&) {
     out += fmt::format("table {}: {} rows, {} in {} tablets\n", ShownName(table->schema.name), table->rows,
                        BytesText(static_cast<double>(bytes)), table->tablets.size());
   }
-  const std::string gpu = shell_->session_->GpuMemoryDescription();
+  const std::string gpu = shell_.session->GpuMemoryDescription();
   if (!gpu.empty()) out += "gpu: " + gpu + "\n";
   return Print(out);
 }
 
 Status DotCommands::Schema(const Arguments& arguments) {
-  TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> snapshot, shell_->session_->Tables());
+  TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> snapshot, shell_.session->Tables());
   // A name with its schema or alone.
   const auto is_asked = [&](const std::string& name) {
     return arguments.empty() || Matches(arguments[0], BaseName(name)) || Matches(arguments[0], ShownName(name));
@@ -147,7 +147,7 @@ Status DotCommands::Schema(const Arguments& arguments) {
 }
 
 Status DotCommands::Tables(const Arguments& arguments) {
-  TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> snapshot, shell_->session_->Tables());
+  TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> snapshot, shell_.session->Tables());
   std::set<std::string> names;
   for (const std::shared_ptr<const TableInfo>& table : snapshot->tables) names.insert(ShownName(table->schema.name));
   for (const std::shared_ptr<const ViewSchema>& view : snapshot->views) names.insert(ShownName(view->name));
@@ -170,7 +170,7 @@ Status DotCommands::List(const Arguments& arguments) {
     if (arguments[0] != kind.name) continue;
     std::string query = kind.query;
     if (arguments.size() > 1) query += fmt::format(" AND {} LIKE {}", kind.column, LikePattern(arguments[1]));
-    return shell_->Execute(query + " ORDER BY ALL");
+    return shell_.Execute(query + " ORDER BY ALL");
   }
   return SqlError("\"" + arguments[0] + "\" is no kind of thing that is listed");
 }
@@ -178,9 +178,9 @@ Status DotCommands::List(const Arguments& arguments) {
 Status DotCommands::Describe(const Arguments& arguments) {
   if (arguments.empty()) return List({"relations"});
   if (IsPattern(arguments[0])) return List({"relations", arguments[0]});
-  TESSERA_TRY(shell_->Execute("DESCRIBE " + arguments[0]));
+  TESSERA_TRY(shell_.Execute("DESCRIBE " + arguments[0]));
   const std::string name = arguments[0].substr(arguments[0].rfind('.') + 1);
-  TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> snapshot, shell_->session_->Tables());
+  TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> snapshot, shell_.session->Tables());
   for (const std::shared_ptr<const TableInfo>& table : snapshot->tables) {
     const TableSchema& schema = table->schema;
     if (BaseName(schema.name) != name) continue;
@@ -194,18 +194,18 @@ Status DotCommands::Indexes(const Arguments& arguments) {
   std::string query =
       "SELECT schemaname AS schema, tablename AS table, indexname AS name, indexdef AS definition FROM pg_indexes";
   if (!arguments.empty()) query += " WHERE tablename LIKE " + LikePattern(arguments[0]);
-  return shell_->Execute(query + " ORDER BY ALL");
+  return shell_.Execute(query + " ORDER BY ALL");
 }
 
-Status DotCommands::Databases(const Arguments&) { return shell_->Execute("PRAGMA database_list"); }
+Status DotCommands::Databases(const Arguments&) { return shell_.Execute("PRAGMA database_list"); }
 
 Status DotCommands::ShowStatus(const Arguments&) {
-  const Session& session = *shell_->session_;
-  const std::string& directory = shell_->line_.session.directory;
+  const Session& session = *shell_.session;
+  const std::string& directory = shell_.line.session.directory;
   const Session::TransactionState transaction = session.transaction();
   std::string out = fmt::format("version: {}\n", kVersion);
   out += fmt::format("database: {}{}\n", directory.empty() ? "in memory, until you leave" : directory,
-                     shell_->line_.session.mode == OpenMode::kReadOnly ? ", for reading only" : "");
+                     shell_.line.session.mode == OpenMode::kReadOnly ? ", for reading only" : "");
   out += fmt::format("queries run on: {}\n", session.DeviceDescription());
   out +=
       fmt::format("transaction: {}\n", transaction == Session::TransactionState::kNone   ? "none"
@@ -216,25 +216,25 @@ Status DotCommands::ShowStatus(const Arguments&) {
                      BytesText(static_cast<double>(MemoryLimit())));
   const std::string gpu = session.GpuMemoryDescription();
   if (!gpu.empty()) out += "gpu: " + gpu + "\n";
-  out += fmt::format("statements: {}\n", shell_->statements_);
+  out += fmt::format("statements: {}\n", shell_.statements);
   return Print(out);
 }
 
 Status DotCommands::RunQuietly(std::string_view sql) {
   NoResult none;
-  return shell_->session_->Execute(sql, &none);
+  return shell_.session->Execute(sql, &none);
 }
 
 // All tables are those of one moment, if no transaction is open that says of which.
 Status DotCommands::Dump(const Arguments& patterns) {
-  const bool is_own = shell_->session_->transaction() == Session::TransactionState::kNone;
+  const bool is_own = shell_.session->transaction() == Session::TransactionState::kNone;
   if (is_own) TESSERA_TRY(RunQuietly("BEGIN"));
-  const DeviceChoice device = shell_->session_->device();
-  Status status = shell_->session_->SetDevice(DeviceChoice::kHost);  // a GPU's rows come in any order
+  const DeviceChoice device = shell_.session->device();
+  Status status = shell_.session->SetDevice(DeviceChoice::kHost);  // a GPU's rows come in any order
   if (status.ok()) status = DumpTables(patterns);
-  const Status back = shell_->session_->SetDevice(device);
+  const Status back = shell_.session->SetDevice(device);
   const Status ended = is_own ? RunQuietly("ROLLBACK") : Status::Ok();
-  const Status written = shell_->output_.StatementDone();
+  const Status written = shell_.output.StatementDone();
   TESSERA_TRY(status);
   TESSERA_TRY(back);
   TESSERA_TRY(written);
@@ -243,7 +243,7 @@ Status DotCommands::Dump(const Arguments& patterns) {
 
 Status DotCommands::DumpTables(const Arguments& patterns) {
   constexpr size_t kRowsEach = 200;
-  TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> snapshot, shell_->session_->Tables());
+  TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> snapshot, shell_.session->Tables());
   const auto is_asked = [&](const std::string& name) {
     return patterns.empty() || std::ranges::any_of(patterns, [&](const std::string& pattern) {
              return Matches(pattern, BaseName(name)) || Matches(pattern, ShownName(name));
@@ -272,8 +272,8 @@ Status DotCommands::DumpTables(const Arguments& patterns) {
                     AlwaysMakesItsOwn(snapshot->names.sequences, *entry.table) ? " OVERRIDING SYSTEM VALUE" : "");
     options.rows_of_insert = kRowsEach;
     const std::unique_ptr<ResultWriter> writer =
-        MakeResultText(options, [this](std::string_view text) { return shell_->output_.Write(text); }, {});
-    TESSERA_TRY(shell_->session_->Execute(fmt::format("SELECT {} FROM {}", columns, name), writer.get()));
+        MakeResultText(options, [this](std::string_view text) { return shell_.output.Write(text); }, {});
+    TESSERA_TRY(shell_.session->Execute(fmt::format("SELECT {} FROM {}", columns, name), writer.get()));
   }
   if (!found && !patterns.empty())
     return SqlError("table \"" + patterns[0] + "\" does not exist", -1, ".tables lists the tables.");

@@ -129,7 +129,7 @@ Status DotCommands::Run(std::string_view line) {
         fmt::format(".{}: {}", name, words.size() < command->least ? "an argument is missing" : "too many arguments"),
         -1, usage);
   }
-  if (command->reach == Reach::kFiles && shell_->line_.safe) {
+  if (command->reach == Reach::kFiles && shell_.line.safe) {
     return Status(ErrorKind::kInsufficientPrivilege, "." + name + " is refused by --safe",
                   "It reads or writes files or starts programs; start tessera without --safe.");
   }
@@ -141,7 +141,7 @@ Status DotCommands::Run(std::string_view line) {
   return SqlError(status.message(), status.position(), usage);
 }
 
-Status DotCommands::Print(const std::string& text) { return shell_->output_.Write(text); }
+Status DotCommands::Print(const std::string& text) { return shell_.output.Write(text); }
 
 // Without a word it shows the state.
 Status DotCommands::Switch(const Arguments& arguments, const char* what, bool* value) {
@@ -153,7 +153,7 @@ Status DotCommands::Switch(const Arguments& arguments, const char* what, bool* v
     *value = false;
   } else if (word == "toggle") {  // what psql's commands do without a word
     *value = !*value;
-    Shell::Message(fmt::format("{} {}.", what, OnOff(*value)));
+    ShellState::Message(fmt::format("{} {}.", what, OnOff(*value)));
   } else {
     return SqlError("\"" + word + "\" is neither on nor off");
   }
@@ -161,31 +161,29 @@ Status DotCommands::Switch(const Arguments& arguments, const char* what, bool* v
 }
 
 Status DotCommands::Backup(const Arguments& arguments) {
-  return shell_->Execute("VACUUM INTO " + QuotedText(arguments[0]));
+  return shell_.Execute("VACUUM INTO " + QuotedText(arguments[0]));
 }
 
-Status DotCommands::Bail(const Arguments& arguments) { return Switch(arguments, "bail is", &shell_->settings_.bail); }
+Status DotCommands::Bail(const Arguments& arguments) { return Switch(arguments, "bail is", &shell_.settings.bail); }
 
 Status DotCommands::Changes(const Arguments& arguments) {
-  return Switch(arguments, "changes are", &shell_->settings_.changes);
+  return Switch(arguments, "changes are", &shell_.settings.changes);
 }
 
-Status DotCommands::Echo(const Arguments& arguments) { return Switch(arguments, "echo is", &shell_->settings_.echo); }
+Status DotCommands::Echo(const Arguments& arguments) { return Switch(arguments, "echo is", &shell_.settings.echo); }
 
 Status DotCommands::Expanded(const Arguments& arguments) {
-  return Switch(arguments, "expanded is", &shell_->settings_.expanded);
+  return Switch(arguments, "expanded is", &shell_.settings.expanded);
 }
 
 Status DotCommands::Headers(const Arguments& arguments) {
-  return Switch(arguments, "headers are", &shell_->settings_.headers);
+  return Switch(arguments, "headers are", &shell_.settings.headers);
 }
 
-Status DotCommands::Timer(const Arguments& arguments) {
-  return Switch(arguments, "timer is", &shell_->settings_.timer);
-}
+Status DotCommands::Timer(const Arguments& arguments) { return Switch(arguments, "timer is", &shell_.settings.timer); }
 
 Status DotCommands::Verbosity(const Arguments& arguments) {
-  bool& verbose = shell_->settings_.sqlstates;
+  bool& verbose = shell_.settings.sqlstates;
   if (arguments.empty()) return Print(fmt::format("verbosity is {}\n", verbose ? "verbose" : "default"));
   if (arguments[0] != "default" && arguments[0] != "verbose")
     return SqlError("unknown verbosity \"" + arguments[0] + "\"");
@@ -194,30 +192,30 @@ Status DotCommands::Verbosity(const Arguments& arguments) {
 }
 
 Status DotCommands::Cache(const Arguments& arguments) {
-  if (arguments.empty()) return shell_->Execute("SELECT * FROM tessera_cache()");
+  if (arguments.empty()) return shell_.Execute("SELECT * FROM tessera_cache()");
   if (arguments[0] != "clear") return SqlError("\"" + arguments[0] + "\" is not clear", -1, "Usage: .cache [clear]");
-  return shell_->session_->DropCaches();
+  return shell_.session->DropCaches();
 }
 
 Status DotCommands::Device(const Arguments& arguments) {
   if (arguments.empty()) {
-    const DeviceChoice device = shell_->session_->device();
+    const DeviceChoice device = shell_.session->device();
     const char* name = device == DeviceChoice::kHost ? "host" : device == DeviceChoice::kGpu ? "gpu" : "auto";
-    return Print(fmt::format("{}: {}\n", name, shell_->session_->DeviceDescription()));
+    return Print(fmt::format("{}: {}\n", name, shell_.session->DeviceDescription()));
   }
-  if (arguments[0] == "auto") return shell_->session_->SetDevice(DeviceChoice::kAuto);
-  if (arguments[0] == "host") return shell_->session_->SetDevice(DeviceChoice::kHost);
-  if (arguments[0] == "gpu") return shell_->session_->SetDevice(DeviceChoice::kGpu);
+  if (arguments[0] == "auto") return shell_.session->SetDevice(DeviceChoice::kAuto);
+  if (arguments[0] == "host") return shell_.session->SetDevice(DeviceChoice::kHost);
+  if (arguments[0] == "gpu") return shell_.session->SetDevice(DeviceChoice::kGpu);
   return SqlError("unknown device \"" + arguments[0] + "\"");
 }
 
 Status DotCommands::Devices(const Arguments&) {
   std::string out;
-  for (const std::string& device : shell_->session_->Devices()) out += device + "\n";
+  for (const std::string& device : shell_.session->Devices()) out += device + "\n";
   return Print(out);
 }
 
-Status DotCommands::Explain(const Arguments&) { return shell_->Execute("EXPLAIN " + std::string(rest_)); }
+Status DotCommands::Explain(const Arguments&) { return shell_.Execute("EXPLAIN " + std::string(rest_)); }
 
 Status DotCommands::Help(const Arguments& arguments) {
   std::string out;
@@ -250,28 +248,28 @@ Status DotCommands::Import(const Arguments& arguments) {
   const std::string format = IsColumnar(FormatOfName(names[0])) ? "" : "FORMAT csv";
   options = format + (format.empty() && !options.empty() ? options.substr(2) : options);
   if (!options.empty()) options = " (" + options + ")";
-  return shell_->Execute("COPY " + QuotedName(names[1]) + " FROM " + QuotedText(names[0]) + options);
+  return shell_.Execute("COPY " + QuotedName(names[1]) + " FROM " + QuotedText(names[0]) + options);
 }
 
 Status DotCommands::MaxRows(const Arguments& arguments) {
   if (arguments.empty()) {
-    return Print(fmt::format("{}\n", shell_->TextOptions().max_rows));
+    return Print(fmt::format("{}\n", shell_.TextOptions().max_rows));
   }
   TESSERA_ASSIGN(const int64_t rows, Number(arguments[0]));
   if (rows < 0) return SqlError("a number of rows is not negative");
-  shell_->settings_.max_rows = static_cast<size_t>(rows);
+  shell_.settings.max_rows = static_cast<size_t>(rows);
   return Status::Ok();
 }
 
 Status DotCommands::Mode(const Arguments& arguments) {
-  if (arguments.empty()) return Print(std::string(ResultFormatName(shell_->TextOptions().format)) + "\n");
+  if (arguments.empty()) return Print(std::string(ResultFormatName(shell_.TextOptions().format)) + "\n");
   const std::optional<ResultFormat> format = FindResultFormat(arguments[0]);
   if (!format) return SqlError("unknown format \"" + arguments[0] + "\"", -1, "One of " + ResultFormatNames() + ".");
   if (arguments.size() > 1 && *format != ResultFormat::kInsert)
     return SqlError("only .mode insert takes the name of a table");
-  shell_->settings_.format = format;
-  shell_->settings_.expanded = false;
-  shell_->settings_.table = arguments.size() > 1 ? arguments[1] : "";
+  shell_.settings.format = format;
+  shell_.settings.expanded = false;
+  shell_.settings.table = arguments.size() > 1 ? arguments[1] : "";
   return Status::Ok();
 }
 
@@ -280,31 +278,31 @@ Status DotCommands::Columns(const Arguments&) { return Mode({"column"}); }
 Status DotCommands::Rows(const Arguments&) { return Mode({"box"}); }
 
 Status DotCommands::NullValue(const Arguments& arguments) {
-  shell_->settings_.null_text = arguments.empty() ? std::nullopt : std::optional(arguments[0]);
+  shell_.settings.null_text = arguments.empty() ? std::nullopt : std::optional(arguments[0]);
   return Status::Ok();
 }
 
 Status DotCommands::Open(const Arguments& arguments) {
-  return shell_->OpenDatabase(arguments.empty() || arguments[0] == ":memory:" ? "" : arguments[0]);
+  return shell_.OpenDatabase(arguments.empty() || arguments[0] == ":memory:" ? "" : arguments[0]);
 }
 
 Status DotCommands::SendTo(const Arguments& arguments, bool once) {
   // A command may have blanks in it, with which the rest of the line is meant.
-  if (rest_.starts_with('|')) return shell_->output_.OpenPipe(std::string(rest_.substr(1)), once);
+  if (rest_.starts_with('|')) return shell_.output.OpenPipe(std::string(rest_.substr(1)), once);
   if (arguments.size() > 1) return SqlError("too many arguments", -1, "Put quotes around a name with blanks.");
-  return shell_->output_.OpenFile(arguments[0], once);
+  return shell_.output.OpenFile(arguments[0], once);
 }
 
 Status DotCommands::Once(const Arguments& arguments) { return SendTo(arguments, true); }
 
 Status DotCommands::Output(const Arguments& arguments) {
   if (!arguments.empty() && arguments[0] != "stdout") return SendTo(arguments, false);
-  shell_->output_.UseStandardOutput();
+  shell_.output.UseStandardOutput();
   return Status::Ok();
 }
 
 Status DotCommands::Pager(const Arguments& arguments) {
-  ShellSettings& settings = shell_->settings_;
+  ShellSettings& settings = shell_.settings;
   const auto command = [&] { return settings.pager_command.empty() ? "less" : settings.pager_command; };
   if (arguments.empty()) return Print(settings.pager ? "pager is " + command() + "\n" : std::string("pager is off\n"));
   settings.pager = arguments[0] != "off";
@@ -318,13 +316,13 @@ Status DotCommands::PrintWords(const Arguments& arguments) {
 }
 
 Status DotCommands::Prompt(const Arguments& arguments) {
-  shell_->settings_.prompt = arguments.empty() ? Shell::kPrompt : arguments[0];
-  shell_->settings_.continued_prompt = arguments.size() > 1 ? arguments[1] : "";
+  shell_.settings.prompt = arguments.empty() ? ShellSettings::kPrompt : arguments[0];
+  shell_.settings.continued_prompt = arguments.size() > 1 ? arguments[1] : "";
   return Status::Ok();
 }
 
 Status DotCommands::ChangeDirectory(const Arguments& arguments) {
-  if (!shell_->line_.session.directory.empty() && shell_->line_.session.directory[0] != '/')
+  if (!shell_.line.session.directory.empty() && shell_.line.session.directory[0] != '/')
     return SqlError("the database was opened by a name that begins in this directory", -1,
                     "Enter .open with its whole name first, or start tessera with it.");
   if (chdir(arguments[0].c_str()) == 0) return Status::Ok();
@@ -333,15 +331,15 @@ Status DotCommands::ChangeDirectory(const Arguments& arguments) {
 
 Status DotCommands::System(const Arguments&) {
   TESSERA_ASSIGN(const int status, RunCommand(std::string(rest_)));
-  if (status != 0) Shell::Message(fmt::format("The command ended with status {}.", status));
+  if (status != 0) ShellState::Message(fmt::format("The command ended with status {}.", status));
   return Status::Ok();
 }
 
 Status DotCommands::MaxWidth(const Arguments& arguments) {
-  if (arguments.empty()) return Print(fmt::format("{}\n", shell_->TextOptions().max_width));
+  if (arguments.empty()) return Print(fmt::format("{}\n", shell_.TextOptions().max_width));
   TESSERA_ASSIGN(const int64_t width, Number(arguments[0]));
   if (width < 0) return SqlError("a width is not negative");
-  shell_->settings_.max_width = static_cast<size_t>(width);
+  shell_.settings.max_width = static_cast<size_t>(width);
   return Status::Ok();
 }
 
@@ -349,15 +347,15 @@ Status DotCommands::Quit(const Arguments& arguments) {
   if (!arguments.empty()) {
     TESSERA_ASSIGN(const int64_t status, Number(arguments[0]));
     if (status < 0 || status > 255) return SqlError("an exit status is 0 to 255");
-    shell_->quit_status_ = static_cast<int>(status);
+    shell_.quit_status = static_cast<int>(status);
   }
-  shell_->quit_ = true;
+  shell_.quit = true;
   return Status::Ok();
 }
 
 Status DotCommands::Show(const Arguments&) {
-  const ShellSettings& settings = shell_->settings_;
-  const ResultTextOptions options = shell_->TextOptions();
+  const ShellSettings& settings = shell_.settings;
+  const ResultTextOptions options = shell_.TextOptions();
   const auto given = [](const std::string& text) {
     return text.empty() ? std::string("the format's own") : "\"" + text + "\"";
   };
@@ -374,7 +372,7 @@ Status DotCommands::Show(const Arguments&) {
   line("maxwidth", std::to_string(options.max_width));
   line("mode", ResultFormatName(options.format) + (settings.table.empty() ? "" : " " + settings.table));
   line("nullvalue", settings.null_text ? "\"" + *settings.null_text + "\"" : "the format's own");
-  line("output", shell_->output_.Description());
+  line("output", shell_.output.Description());
   line("pager", settings.pager ? settings.pager_command : "off");
   line("separator", given(settings.separator));
   line("timer", OnOff(settings.timer));
@@ -384,17 +382,17 @@ Status DotCommands::Show(const Arguments&) {
 }
 
 Status DotCommands::Read(const Arguments& arguments) {
-  if (shell_->read_depth_ >= kMaxReadDepth) return SqlError("files that read files are nested too deep");
-  ++shell_->read_depth_;
-  Status status = shell_->RunFile(arguments[0]);
-  --shell_->read_depth_;
+  if (shell_.read_depth >= kMaxReadDepth) return SqlError("files that read files are nested too deep");
+  ++shell_.read_depth;
+  Status status = run_file_(arguments[0]);
+  --shell_.read_depth;
   return status;
 }
 
 Status DotCommands::Separator(const Arguments& arguments) {
   if (!arguments.empty() && !IsColumnSeparator(arguments[0]))
     return SqlError("a separator is a text without double quotes and line breaks");
-  shell_->settings_.separator = arguments.empty() ? "" : arguments[0];
+  shell_.settings.separator = arguments.empty() ? "" : arguments[0];
   return Status::Ok();
 }
 
@@ -406,7 +404,7 @@ Status DotCommands::Width(const Arguments& arguments) {
     TESSERA_ASSIGN(const int64_t width, Number(argument));
     widths.push_back(static_cast<int>(std::clamp<int64_t>(width, -10'000, 10'000)));
   }
-  shell_->settings_.widths = std::move(widths);
+  shell_.settings.widths = std::move(widths);
   return Status::Ok();
 }
 

@@ -4,19 +4,23 @@
 // Start at: dot_commands.def, DotCommands::Run. One thread.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
-#include "shell/shell.h"
+#include "shell/shell_state.h"
 
 namespace tessera {
 
 class DotCommands {
  public:
-  explicit DotCommands(Shell* shell) : shell_(shell) {}
+  /// Runs the statements of a file, for .read.
+  using FileRunner = std::function<Status(const std::string& file)>;
+  DotCommands(ShellState* shell, FileRunner run_file) : shell_(*shell), run_file_(std::move(run_file)) {}
 
   /// Runs one line that starts with a dot. Errors: kSql with what is wrong and how the command is used.
   Status Run(std::string_view line);
@@ -83,7 +87,8 @@ class DotCommands {
   /// `what`: with its verb, "timer is".
   Status Switch(const Arguments& arguments, const char* what, bool* value);
 
-  Shell* shell_;
+  ShellState& shell_;
+  const FileRunner run_file_;
   std::string_view rest_;  ///< of the line, behind the command's name
 };
 

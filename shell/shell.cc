@@ -4,9 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <cstdlib>
 #include <utility>
 
@@ -21,7 +19,6 @@
 #include "shell/other_shells.h"
 #include "shell/sqlite_sequence.h"
 #include "shell/statement_name.h"
-#include "shell/statistics_text.h"
 #include "tablet/files/io_error.h"
 
 namespace tessera {
@@ -29,13 +26,6 @@ namespace {
 
 /// Says what is open, if a quote or a comment is.
 std::string ContinuationPrompt(std::string_view open) { return fmt::format("{:>4}...> ", open); }
-
-/// Whether a terminal may be sent colours.
-bool HasColors() {
-  const char* const off = std::getenv("NO_COLOR");
-  const char* const terminal = std::getenv("TERM");
-  return (off == nullptr || *off == 0) && terminal != nullptr && std::string_view(terminal) != "dumb";
-}
 
 bool IsBlank(std::string_view text) { return text.find_first_not_of(" \t\r\n\f\v") == std::string_view::npos; }
 
@@ -46,92 +36,73 @@ std::string HomeFile(const char* name) {
 
 }  // namespace
 
-Shell::Shell(std::unique_ptr<Session> session, const CommandLine& line)
-    : session_(std::move(session)), line_(line), reports_(line) {
-  settings_.format = line.format;
-  settings_.headers = line.headers;
-  settings_.separator = line.separator;
-  settings_.null_text = line.null_text;
-  settings_.echo = line.echo;
-  settings_.timer = line.timer;
-  settings_.bail = line.bail;
-  if (const char* const pager = std::getenv("PAGER"); pager != nullptr && *pager != 0) {
-    settings_.pager = true;
-    settings_.pager_command = pager;
-  }
-  session_->SetProgress([this](const Progress& progress) { progress_.Update(progress); });
-}
-
-Shell::~Shell() { session_->SetProgress({}); }
+Shell::Shell(std::unique_ptr<Session> session, const CommandLine& line) : state_(std::move(session), line) {}
 
 int Shell::Run() {
-  interactive_ = line_.inputs.empty() && !line_.batch && isatty(STDIN_FILENO) == 1;
-  WatchInterrupts(session_.get(), interactive_);
+  state_.interactive = state_.line.inputs.empty() && !state_.line.batch && isatty(STDIN_FILENO) == 1;
+  WatchInterrupts(state_.session.get(), state_.interactive);
   Greet();
   RunStart();
-  if (interactive_) {
+  if (state_.interactive) {
     RunInteractive();
-  } else if (line_.inputs.empty()) {
+  } else if (state_.line.inputs.empty()) {
     RunStandardInput();
   } else {
     RunInputs();
   }
   StopWatchingInterrupts();
-  if (const Status written = reports_.End(); !written.ok()) {
-    Message(written.message());
-    file_failed_ = true;
+  if (const Status written = state_.reports.End(); !written.ok()) {
+    ShellState::Message(written.message());
+    state_.file_failed = true;
   }
-  if (output_.reader_gone()) return kExitOk;  // `| head` has seen what it wanted
-  if (output_.failed()) return kExitUsage;
-  if (quit_status_ >= 0) return quit_status_;
-  if (file_failed_) return kExitUsage;
-  return failed_ && !interactive_ ? kExitSqlError : kExitOk;
-}
-
-bool Shell::Continues() const {
-  if (quit_ || stopped_ || output_.failed() || output_.reader_gone()) return false;
-  return PendingInterrupt() == 0 || (interactive_ && PendingInterrupt() == SIGINT);
+  if (state_.output.reader_gone()) return kExitOk;  // `| head` has seen what it wanted
+  if (state_.output.failed()) return kExitUsage;
+  if (state_.quit_status >= 0) return state_.quit_status;
+  if (state_.file_failed) return kExitUsage;
+  return failed_ && !state_.interactive ? kExitSqlError : kExitOk;
 }
 
 // ---- Where statements come from -------------------------------------------------------------------------------------
 
 void Shell::Greet() {
-  const std::string& directory = line_.session.directory;
-  if (interactive_) {
-    Message(fmt::format("Tessera {} ({}). Enter .help for help.", kVersion, session_->DeviceDescription()));
-    if (directory.empty()) Message("No database directory was given: this one lives until you leave.");
+  const std::string& directory = state_.line.session.directory;
+  if (state_.interactive) {
+    ShellState::Message(
+        fmt::format("Tessera {} ({}). Enter .help for help.", kVersion, state_.session->DeviceDescription()));
+    if (directory.empty()) ShellState::Message("No database directory was given: this one lives until you leave.");
   }
   // The name may be a mistake.
-  if (!directory.empty() && session_->is_new()) Message(directory + ": a new database, written at its first change");
+  if (!directory.empty() && state_.session->is_new())
+    ShellState::Message(directory + ": a new database, written at its first change");
 }
 
 void Shell::RunStart() {
-  const std::string file = !line_.init_file.empty()           ? line_.init_file
-                           : interactive_ && line_.reads_home ? HomeFile(".tesserarc")
-                                                              : "";
-  if (!line_.init_file.empty() || (!file.empty() && access(file.c_str(), R_OK) == 0)) {
+  const std::string file = !state_.line.init_file.empty()                 ? state_.line.init_file
+                           : state_.interactive && state_.line.reads_home ? HomeFile(".tesserarc")
+                                                                          : "";
+  if (!state_.line.init_file.empty() || (!file.empty() && access(file.c_str(), R_OK) == 0)) {
     Status status = RunFile(file);
-    if (!status.ok()) Message(status.message());
-    file_failed_ |= !status.ok() && !interactive_;
+    if (!status.ok()) ShellState::Message(status.message());
+    state_.file_failed |= !status.ok() && !state_.interactive;
   }
-  for (const std::string& command : line_.commands) {
-    if (!Continues()) break;
+  for (const std::string& command : state_.line.commands) {
+    if (!state_.Continues()) break;
     RunText(command, "");
   }
 }
 
 void Shell::RunInputs() {
-  for (const CommandLineInput& input : line_.inputs) {
-    if (!Continues()) break;
+  for (const CommandLineInput& input : state_.line.inputs) {
+    if (!state_.Continues()) break;
     if (input.kind == CommandLineInput::Kind::kText) {
       RunText(input.text, "");
       continue;
     }
     Status status = RunFile(input.text);
     if (status.ok()) continue;
-    Message("tessera: " + status.message());
-    file_failed_ = true;
-    if (settings_.bail) break;
+    ShellState::Message("tessera: " + status.message());
+    state_.file_failed = true;
+    if (state_.settings.bail) break;
   }
 }
 
@@ -142,19 +113,20 @@ void Shell::RunInteractive() {
   editor.SetCompleter([this, &script](std::string_view text) {
     CompletionNames names;
     names.dot_commands = DotCommands::Names();
-    if (const Result<std::shared_ptr<const Snapshot>> tables = session_->Tables(); tables.ok())
+    if (const Result<std::shared_ptr<const Snapshot>> tables = state_.session->Tables(); tables.ok())
       names.snapshot = *tables;
     return Complete(names, script.buffer, text);
   });
   std::string typed;  // since the first prompt of the statement
   for (;;) {
-    stopped_ = false;  // an error ends the line only
-    if (!Continues()) return;
+    state_.stopped = false;  // an error ends the line only
+    if (!state_.Continues()) return;
     TakeInterrupt();  // a Ctrl-C that came too late for the statement before
     std::string line;
-    const std::string prompt = script.buffer.empty()                ? settings_.prompt
-                               : settings_.continued_prompt.empty() ? ContinuationPrompt(script.end.Open(script.buffer))
-                                                                    : settings_.continued_prompt;
+    const std::string prompt = script.buffer.empty() ? state_.settings.prompt
+                               : state_.settings.continued_prompt.empty()
+                                   ? ContinuationPrompt(script.end.Open(script.buffer))
+                                   : state_.settings.continued_prompt;
     switch (editor.Read(prompt, &line)) {
       case LineEditor::Outcome::kLine:
         if (script.rows == nullptr) typed += (typed.empty() ? "" : "\n") + line;
@@ -180,8 +152,8 @@ void Shell::RunInteractive() {
 
 void Shell::RunStandardInput() {
   if (!RunDescriptor(STDIN_FILENO, "")) {
-    Message("tessera: could not read standard input: " + std::generic_category().message(errno));
-    file_failed_ = true;
+    ShellState::Message("tessera: could not read standard input: " + std::generic_category().message(errno));
+    state_.file_failed = true;
   }
 }
 
@@ -199,7 +171,7 @@ bool Shell::RunDescriptor(int fd, const std::string& name) {
   script.name = name;
   std::string text;  // what has been read and not yet taken
   std::string piece(1 << 16, 0);
-  while (Continues()) {
+  while (state_.Continues()) {
     const ssize_t n = read(fd, piece.data(), piece.size());
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return false;
@@ -210,7 +182,7 @@ bool Shell::RunDescriptor(int fd, const std::string& name) {
     // A line may be much longer than a piece: only what is new can hold its end.
     size_t begin = 0, searched = text.size();
     text.append(piece, 0, static_cast<size_t>(n));
-    for (size_t end; Continues() && (end = text.find('\n', searched)) != std::string::npos;) {
+    for (size_t end; state_.Continues() && (end = text.find('\n', searched)) != std::string::npos;) {
       TakeLine(&script, std::string_view(text).substr(begin, end - begin));
       begin = searched = end + 1;
     }
@@ -228,7 +200,7 @@ void Shell::RunText(std::string_view text, const std::string& name) {
 }
 
 void Shell::TakeLines(Script* script, std::string_view text) {
-  while (!text.empty() && Continues()) {
+  while (!text.empty() && state_.Continues()) {
     const size_t end = text.find('\n');
     TakeLine(script, text.substr(0, end));
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
@@ -238,7 +210,7 @@ void Shell::TakeLines(Script* script, std::string_view text) {
 bool Shell::TakeHabit(Script* script, std::string_view line) {
   const bool at_start = script->buffer.empty();
   if (!at_start && script->interactive && IsWayOut(line)) {
-    Message("The statement is not finished: it ends with a semicolon, or with Ctrl-C, which forgets it.");
+    ShellState::Message("The statement is not finished: it ends with a semicolon, or with Ctrl-C, which forgets it.");
     return false;
   }
   const Result<Habit> habit = ReadHabit(line, at_start && script->interactive);
@@ -292,14 +264,14 @@ void Shell::TakeLine(Script* script, std::string_view line) {
     return;
   }
   RunBuffer(script);
-  lines_once_ = false;
+  state_.lines_once = false;
 }
 
 bool Shell::EndWithRunMark(Script* script) {
   const RunMark mark = FindRunMark(script->buffer);
   if (mark.bytes == 0 || !script->end.Open(script->buffer).empty()) return false;
   script->buffer.replace(script->buffer.size() - mark.bytes, mark.bytes, ";\n");
-  lines_once_ = mark.as_lines;
+  state_.lines_once = mark.as_lines;
   script->end = {};
   return script->end.IsBetweenStatements(script->buffer);
 }
@@ -321,13 +293,13 @@ void Shell::TakeEnd(Script* script) {
     RunBuffer(script);
     script->line = lines->line();
     const Status status = lines->ForEachLine([&](std::string_view line) {
-      if (Continues()) TakeLine(script, line);
+      if (state_.Continues()) TakeLine(script, line);
     });
     if (!status.ok()) ReportError(status, "", script->line, *script);
     TakeEnd(script);
     return;
   }
-  if (!script->buffer.empty() && Continues()) RunBuffer(script);
+  if (!script->buffer.empty() && state_.Continues()) RunBuffer(script);
 }
 
 void Shell::RunBuffer(Script* script, ScriptRows* rows) {
@@ -337,7 +309,7 @@ void Shell::RunBuffer(Script* script, ScriptRows* rows) {
   size_t end = 0;  // of the statement before
   const std::vector<StatementText> statements = SplitStatements(text);
   for (const StatementText& statement : statements) {
-    if (!Continues()) return;
+    if (!state_.Continues()) return;
     NameInComment(std::string_view(text).substr(end, statement.offset - end), &script->next);
     end = statement.offset + statement.sql.size();
     std::string name = std::exchange(script->next, {});
@@ -345,10 +317,10 @@ void Shell::RunBuffer(Script* script, ScriptRows* rows) {
     const int line = script->buffer_line + statement.line - 1;
     const bool reads = rows != nullptr && &statement == &statements.back();
     if (NamesSqliteSequence(statement.sql) && RunSqliteSequence(statement.sql, line, *script)) continue;
-    if (reads) session_->SetCopyClient(rows);
+    if (reads) state_.session->SetCopyClient(rows);
     RunStatement(statement.sql, line, *script, name);
-    if (reads) session_->SetCopyClient(nullptr);
-    if (interactive_ && PendingInterrupt() != 0) return;  // Ctrl-C means the rest of the line too
+    if (reads) state_.session->SetCopyClient(nullptr);
+    if (state_.interactive && PendingInterrupt() != 0) return;  // Ctrl-C means the rest of the line too
   }
   NameInComment(std::string_view(text).substr(end), &script->next);
 }
@@ -356,171 +328,53 @@ void Shell::RunBuffer(Script* script, ScriptRows* rows) {
 // ---- Running --------------------------------------------------------------------------------------------------------
 
 void Shell::RunStatement(std::string_view sql, int line, const Script& script, const std::string& name) {
-  if (settings_.echo) {
-    Status echoed = output_.Write(std::string(sql) + ";\n");
+  if (state_.settings.echo) {
+    Status echoed = state_.output.Write(std::string(sql) + ";\n");
     if (!echoed.ok()) {
       ReportError(echoed, sql, line, script);
       return;
     }
   }
-  Status status = Execute(sql, name);
+  Status status = state_.Execute(sql, name);
   if (!status.ok()) ReportError(status, sql, line, script);
 }
 
 bool Shell::RunSqliteSequence(std::string_view sql, int line, const Script& script) {
-  const Result<std::shared_ptr<const Snapshot>> tables = session_->Tables();
+  const Result<std::shared_ptr<const Snapshot>> tables = state_.session->Tables();
   if (!tables.ok()) return false;
   const std::optional<std::string> set = SequenceStatement(sql, **tables);
   if (!set) return false;
   NoResult none;
-  const Status status = set->empty() ? Status::Ok() : session_->Execute(*set, &none);
+  const Status status = set->empty() ? Status::Ok() : state_.session->Execute(*set, &none);
   if (!status.ok()) ReportError(status, *set, line, script);
   return true;
 }
 
-Status Shell::Execute(std::string_view sql, const std::string& name) {
-  ++statements_;
-  for (int run = 1 - line_.warmup; run <= line_.repeat; ++run) {
-    Status status = ExecuteOnce(sql, run == 1 - line_.warmup);
-    const bool repeats = status.ok() && session_->last_was_query();
-    if (run > 0 || !repeats) {
-      if (settings_.timer) ReportTiming();
-      Report({statements_, name, static_cast<uint64_t>(std::max(run, 1))});
-    }
-    if (!repeats || !Continues()) return status;
-  }
-  return Status::Ok();
-}
-
-Status Shell::ExecuteOnce(std::string_view sql, bool prints) {
-  progress_.Start();
-  const ResultTextOptions options = TextOptions();
-  const auto sink = [&](std::string_view text) -> Status {
-    progress_.Finish();
-    if (!prints) return {};
-    TESSERA_TRY(output_.CheckFormat(ResultFormatName(options.format)));
-    return output_.Write(text);
-  };
-  const auto done = [this](const std::string& command_tag) {
-    progress_.Finish();
-    TellDone(command_tag);
-  };
-  const std::unique_ptr<ResultWriter> writer = MakeResultText(options, sink, done);
-  if (interactive_ && settings_.pager && !line_.safe) output_.StartPaging(settings_.pager_command);
-  Status status = session_->Execute(sql, writer.get());
-  progress_.Finish();
-  const Status written = output_.StatementDone();
-  if (status.ok()) status = written;
-  if (output_.TakeReaderGone() && !status.ok() && status.code() == ErrorCode::kCancelled) status = Status::Ok();
-  if (const std::string warning = session_->TakeWarning(); !warning.empty()) Message("WARNING:  " + warning);
-  return status;
-}
-
-void Shell::TellDone(const std::string& command_tag) {
-  if (interactive_) Message(command_tag);
-  if (!settings_.changes) return;
-  const size_t last = command_tag.find_last_not_of("0123456789");
-  if (last + 1 < command_tag.size() && command_tag.find(' ') != std::string::npos)
-    Message("changes: " + command_tag.substr(last + 1));
-}
-
-Status Shell::OpenDatabase(const std::string& directory) {
-  if (line_.session.cluster != nullptr) {
-    return Unsupported("ranks stay with their database", -1,
-                       "Leave, and start tessera --ranks with the other directory.");
-  }
-  SessionOptions options = line_.session;
-  options.directory = directory;
-  TESSERA_ASSIGN(std::unique_ptr<Session> session, Session::Open(options));
-  StopWatchingInterrupts();
-  session_->SetProgress({});
-  session_ = std::move(session);
-  line_.session.directory = directory;
-  session_->SetProgress([this](const Progress& progress) { progress_.Update(progress); });
-  WatchInterrupts(session_.get(), interactive_);
-  if (!directory.empty() && session_->is_new()) Message(directory + ": a new database, written at its first change");
-  return Status::Ok();
-}
-
 void Shell::RunDotCommand(std::string_view text, const Script& script) {
-  if (settings_.echo && !output_.Write(std::string(text) + "\n").ok()) return;
-  Status status = DotCommands(this).Run(text);
+  if (state_.settings.echo && !state_.output.Write(std::string(text) + "\n").ok()) return;
+  Status status = DotCommands(&state_, [this](const std::string& file) { return RunFile(file); }).Run(text);
   if (!status.ok()) ReportError(status, text, script.line, script);
 }
 
 void Shell::ReportError(const Status& error, std::string_view sql, int line, const Script& script) {
   failed_ = true;
-  stopped_ = settings_.bail;
-  if (output_.reader_gone()) return;
+  state_.stopped = state_.settings.bail;
+  if (state_.output.reader_gone()) return;
   Status shown = error;
   std::string where;
   if (script.interactive) {
     line = 1;  // what is on the screen starts at the prompt
   } else if (!script.name.empty()) {
     where = fmt::format("{}:{}: ", script.name, line);
-  } else if (error.position() < 0 && script.line > 1 && !output_.failed()) {
+  } else if (error.position() < 0 && script.line > 1 && !state_.output.failed()) {
     // An error without a place in a longer script: at least the statement is named.
     shown = error.At(0);
   }
-  std::string text = FormatError(shown, sql, line, settings_.sqlstates);
+  std::string text = FormatError(shown, sql, line, state_.settings.sqlstates);
   constexpr std::string_view kError = "ERROR:";
   if (text.starts_with(kError) && isatty(STDERR_FILENO) == 1 && HasColors())
     text.replace(0, kError.size(), "\x1b[31mERROR:\x1b[0m");
-  Message(where + text);
-}
-
-void Shell::ReportTiming() const {
-  const Timing& t = session_->last_timing();
-  std::string text = fmt::format("Time: {:.3f} ms (compile {:.3f}{}, execute {:.3f}", t.total, t.compile,
-                                 t.kept ? " from cache" : "", t.execute);
-  uint64_t transferred = 0;
-  bool gpu = false;
-  for (const vm::SectionStatistics& section : session_->last_statistics().sections) {
-    transferred += section.bytes_transferred;
-    gpu |= section.on_gpu;
-  }
-  if (gpu) text += fmt::format(", kernels {:.3f}", t.kernel);
-  text += fmt::format("); {} row{}", t.rows, t.rows == 1 ? "" : "s");
-  if (t.bytes_read > 0) {
-    text += fmt::format("; {} read, {:.2f} GB/s", BytesText(static_cast<double>(t.bytes_read)),
-                        t.execute > 0 ? static_cast<double>(t.bytes_read) / t.execute * 1e-6 : 0.0);
-  }
-  if (gpu) text += fmt::format("; {} to the GPU", BytesText(static_cast<double>(transferred)));
-  Message(text);
-}
-
-void Shell::Report(const StatementRun& run) {
-  const Status written = reports_.Add(run, session_->last_statistics());
-  if (written.ok()) return;
-  Message(written.message());
-  file_failed_ = true;
-}
-
-ResultTextOptions Shell::TextOptions() const {
-  ResultTextOptions options;
-  const bool terminal = output_.IsTerminal();
-  options.format = settings_.format.value_or(terminal ? ResultFormat::kBox : ResultFormat::kCsv);
-  if (settings_.expanded || lines_once_) options.format = ResultFormat::kLine;
-  options.null_text = settings_.null_text;
-  options.headers = settings_.headers;
-  options.separator = settings_.separator;
-  options.table = settings_.table;
-  options.colors = terminal && HasColors();
-  options.widths = settings_.widths;
-  options.max_rows = settings_.max_rows.value_or(terminal ? kTerminalRows : 0);
-  options.max_width = settings_.max_width.value_or(terminal ? output_.TerminalWidth() : 0);
-  return options;
-}
-
-void Shell::Message(const std::string& text) {
-  std::string line = text + "\n";
-  std::string_view rest = line;
-  while (!rest.empty()) {
-    const ssize_t n = write(STDERR_FILENO, rest.data(), rest.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return;
-    rest.remove_prefix(static_cast<size_t>(n));
-  }
+  ShellState::Message(where + text);
 }
 
 }  // namespace tessera
