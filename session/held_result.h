@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "session/session.h"
+#include "session/result_writer.h"
 #include "tablet/values/row_batch.h"
 #include "vm/program/program.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "session/session.h"
+#include "session/result_writer.h"
 
 namespace tessera {
 

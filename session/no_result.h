@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "session/session.h"
+#include "session/result_writer.h"
 
 namespace tessera {
 

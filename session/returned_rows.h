@@ -11,7 +11,7 @@
 
 #include "base/status.h"
 #include "compiler/compiler.h"
-#include "session/session.h"
+#include "session/result_writer.h"
 #include "session/session_state.h"
 #include "tablet/catalog/table_info.h"
 #include "tablet/values/row_batch.h"

@@ -9,7 +9,6 @@
 // handler.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -18,123 +17,18 @@
 #include <string_view>
 #include <vector>
 
-#include "base/progress.h"
 #include "base/status.h"
+#include "session/result_writer.h"
+#include "session/session_options.h"
 #include "tablet/catalog/table_info.h"
 #include "tablet/database.h"
 #include "tablet/values/row_batch.h"
-#include "vm/program/program.h"
 #include "vm/run/statistics.h"
 
 namespace tessera {
 
-class ThreadPool;
-
-class Cluster;
 class CopyClient;
-class Engine;
 class FileReader;
-class SessionActivity;
-struct TableRights;
-struct ExplainForm;
-struct PlanNode;
-
-enum class DeviceChoice {
-  kAuto,  ///< a GPU if there is one and the section can run there, else the host
-  kHost,
-  kGpu,  ///< no GPU, or a section over a stored table that it cannot run, is an error
-};
-
-struct SessionOptions {
-  std::string directory;  ///< "" for a database that lives until the session ends
-  OpenMode mode = OpenMode::kReadWrite;
-  DeviceChoice device = DeviceChoice::kAuto;
-  int threads = 0;            ///< 0: as many as the process may use
-  uint64_t memory_limit = 0;  ///< bytes that the process may allocate; 0: 80 % of what it may use
-  uint64_t gpu_memory = 0;    ///< bytes; 0: most of what the device has free
-  /// What it shares with other sessions of the process (session/engine.h); nullptr: nothing.
-  std::shared_ptr<Engine> engine;
-  /// Where it says what it does, made by the one who knows its user; nullptr: the session makes one.
-  std::shared_ptr<SessionActivity> activity;
-  Cluster* cluster = nullptr;  ///< this is rank 0 of it; nullptr: one process. It outlives the session.
-  bool trace = false;          ///< keep the spans of each statement's phases, on all ranks
-  bool scatter = false;        ///< ranks get their tablets from this one, even if they see the directory
-  /// Whether COPY ... FROM STDIN may read standard input: not if the statements themselves come from there.
-  bool standard_input_is_free = false;
-  /// Where COPY FROM STDIN and TO STDOUT go instead; it outlives the session. nullptr: the standard streams.
-  CopyClient* copy_client = nullptr;
-  /// Whether statements may name files: COPY, FROM 'file', EXPORT, IMPORT, VACUUM INTO. Not if they are those of others.
-  bool files = true;
-  /// Where these must be, and names that are relative begin; "": anywhere.
-  std::string files_folder;
-  /// What it may do with tables (session/table_rights.h); nullptr: all.
-  std::shared_ptr<const TableRights> rights;
-};
-
-/// Where the time of a statement went, in milliseconds.
-struct Timing {
-  double total = 0;    ///< from text to the last row
-  double compile = 0;  ///< from text to verified program
-  bool kept = false;   ///< the program is that of an earlier statement with this text: `compile` only found it
-  double execute = 0;
-  double kernel = 0;        ///< GPU kernels
-  uint64_t rows = 0;        ///< returned, or inserted
-  uint64_t bytes_read = 0;  ///< encoded bytes of the chunks that were read
-};
-
-/// How far the running statement is. A query does one pass after another, so `done` starts again with each.
-struct Progress {
-  const char* what = "";  ///< a few words
-  uint64_t done = 0;
-  uint64_t total = 0;  ///< 0 if unknown
-  ProgressUnit unit = ProgressUnit::kRows;
-};
-
-/// What EXPLAIN ANALYZE measured. The pointers are valid during the call that hands it over.
-struct Analysis {
-  const vm::RunStatistics* statistics = nullptr;
-  /// Rows that the planner expected of each section of the program, by its number; below 0 if it expected nothing.
-  const std::vector<double>* estimates = nullptr;
-  const Timing* timing = nullptr;
-  double bandwidth = 0;  ///< of the GPU's memory, in bytes a second; 0 if no section ran on one
-};
-
-/// What EXPLAIN shows. The pointers are valid during the call that hands it over.
-struct Explanation {
-  const PlanNode* plan = nullptr;
-  const ExplainForm* form = nullptr;
-  bool analyzed = false;  ///< it has run, as `analysis` says
-  Analysis analysis;
-};
-
-/// What a statement takes and returns, known before it runs.
-struct StatementDescription {
-  /// Of $1, $2 and so on, or ?; kNull: it cannot be told from where the parameter stands.
-  std::vector<SqlType> parameters;
-  /// None: it returns no rows. EXPLAIN has one of text, the lines that a writer makes of what it is handed.
-  std::vector<vm::ResultColumn> columns;
-};
-
-/// Takes what a statement returns; how that looks is the writer's matter. Calls come in this order, from the thread of
-/// Execute: Begin, Rows*, End, and behind them Done where rows were changed; or only Done; or Text*, and behind it Analyzed for EXPLAIN
-/// (ANALYZE, PROGRAM); or Explained for EXPLAIN, and Text behind it.
-class ResultWriter {
- public:
-  virtual ~ResultWriter() = default;
-  /// Threads that have nothing to do while Rows runs, and may help it. Called before Begin, and again with nullptr when they
-  /// are no longer there.
-  virtual void SetHelpers(ThreadPool*) {}
-  virtual Status Begin(const std::vector<vm::ResultColumn>& columns) = 0;
-  virtual Status Rows(RowBatch&& batch) = 0;
-  virtual Status End() = 0;
-  /// A statement without rows: "CREATE TABLE", "INSERT 0 3", "COPY 6001171".
-  virtual Status Done(const std::string& command_tag) = 0;
-  /// Text that is the result itself, in every format as it stands: EXPLAIN (PROGRAM), and pieces of a COPY TO STDOUT.
-  virtual Status Text(const std::string& text) = 0;
-  /// By default nothing is shown of it.
-  virtual Status Analyzed(const Analysis&) { return Status::Ok(); }
-  virtual Status Explained(const Explanation&) { return Status::Ok(); }
-};
 
 class Session {
  public:

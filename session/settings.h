@@ -12,7 +12,7 @@
 #include "base/status.h"
 #include "compiler/plan/plan_options.h"
 #include "kernels/kernels.h"
-#include "session/session.h"
+#include "session/session_options.h"
 #include "tablet/values/time_zone.h"
 
 namespace tessera {

@@ -14,7 +14,7 @@
 #include "base/status.h"
 #include "compiler/compiler.h"
 #include "compiler/parse/database_command.h"
-#include "session/session.h"
+#include "session/result_writer.h"
 #include "session/session_state.h"
 #include "tablet/catalog/table_info.h"
 #include "tablet/load/copy_options.h"
