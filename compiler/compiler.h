@@ -1,7 +1,7 @@
 // SQL text -> verified program. The public header of compiler/.
 //
 //   text
-//    |  Parse      forms of other engines rewritten, then libpg_query's parser                dialect.h, parser.h
+//    |  Parse      forms of other engines rewritten, then libpg_query's parser                dialect_text.h, parser.h
 //   ParsedStatement
 //    |  Bind       names, types, casts; constants folded                                      binder.h
 //   Statement, with a Query: a tree of query blocks

@@ -46,7 +46,7 @@ Status BindExplainOptions(const ParseNode& explain, Statement* out, bool* summar
   ExplainForm& form = out->explain_form;
   for (const ParseNode& option : *options) {
     const std::string_view name = option.Text(Field::k_defname);
-    if (name == "summarize") {  // what SUMMARIZE becomes, see dialect.cc
+    if (name == "summarize") {  // what SUMMARIZE becomes, see dialect_reader.cc
       *summarize = true;
       return Status::Ok();
     }

@@ -1,5 +1,5 @@
-// Reads the tokens of a statement once and notes what is to be edited in it, see dialect.h. Private to the dialect files:
-// dialect.cc has the reading, dialect_star.cc the forms of a star and of ALL, dialect_forms.cc those of expressions and
+// Reads the tokens of a statement once and notes what is to be edited in it, see dialect_text.h. Private to the dialect files:
+// dialect_reader.cc has the reading, dialect_star.cc the forms of a star and of ALL, dialect_forms.cc those of expressions and
 // FROM, dialect_pivot.cc PIVOT and UNPIVOT.
 //
 // Start at: DialectReader::Read. One thread.
@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "compiler/parse/dialect.h"
+#include "compiler/parse/dialect_text.h"
 #include "compiler/parse/sql_scanner.h"
 
 namespace tessera {

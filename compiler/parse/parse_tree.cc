@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/interrupt.h"
-#include "compiler/parse/dialect.h"
+#include "compiler/parse/dialect_text.h"
 
 namespace tessera {
 namespace {

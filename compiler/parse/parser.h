@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "base/status.h"
-#include "compiler/parse/dialect.h"
+#include "compiler/parse/dialect_text.h"
 #include "compiler/parse/parse_tree.h"
 
 namespace tessera {
@@ -27,7 +27,7 @@ struct ParsedStatement {
   Dialect dialect;
 };
 
-/// Reads the forms of other engines first, see dialect.h. Errors: kSql with a position, in PostgreSQL's words ("syntax
+/// Reads the forms of other engines first, see dialect_text.h. Errors: kSql with a position, in PostgreSQL's words ("syntax
 /// error at or near "form""); "no statement".
 /// `run`: see DialectText::Read.
 Result<ParsedStatement> Parse(std::string_view sql, const QueryRunner& run = {});

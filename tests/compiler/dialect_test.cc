@@ -1,10 +1,9 @@
 // Text in forms that the grammar lacks: what the parser gets, and where errors point.
-#include "compiler/parse/dialect.h"
-
 #include <gtest/gtest.h>
 
 #include <string>
 
+#include "compiler/parse/dialect_text.h"
 #include "tests/compiler/bind_fixture.h"
 
 namespace tessera {
