@@ -1,7 +1,6 @@
 // Casts between all types, and rounding to digits.
 #include "compiler/generate/conversion_generator.h"
 
-#include "compiler/generate/value_generator.h"
 #include "compiler/query/expr_builder.h"
 #include "tablet/values/enum_type.h"
 #include "vm/meaning/meaning.h"
@@ -209,7 +208,7 @@ Status ConversionGenerator::Cast(const Expr& e) {
     compare.nullable = a.nullable;
     compare.args.push_back(a.Clone());
     compare.args.push_back(zero.Clone());
-    return ValueGenerator(b_).Truth(compare);
+    return b_->Truth(compare);
   }
   const ConversionSteps steps = CastSteps(from, to);
   range_ = b_->Range(a);

@@ -5,9 +5,6 @@
 
 #include <algorithm>
 
-#include "compiler/generate/condition_generator.h"
-#include "compiler/generate/value_generator.h"
-
 namespace tessera {
 
 using vm::Opcode;
@@ -24,52 +21,7 @@ Status Scope::Compute(const Expr& leaf, SectionBuilder*) {
   return Status(ErrorCode::kInternal, "a column is not at hand where it is used").At(leaf.position);
 }
 
-// ---- Expressions ----------------------------------------------------------------------------------------------------
-
-Status SectionBuilder::Value(const Expr& e) { return ValueGenerator(this).Value(e); }
-Status SectionBuilder::Keep(const Expr& e, bool truth) { return ConditionGenerator(this).Keep(e, truth); }
-
-Status SectionBuilder::WideValue(const Expr& e) {
-  TESSERA_TRY(Value(e));
-  if (!IsWide(e.type)) Widen();
-  return Status::Ok();
-}
-
-Status SectionBuilder::NarrowValue(const Expr& e) {
-  if (e.kind == Expr::Kind::kConstant && e.type.id == TypeId::kDecimal && IsWide(e.type)) {
-    const SqlType bigint = SqlType::Of(TypeId::kBigint);
-    LoadConstant(e.constant.null ? tessera::Value::Null(bigint) : tessera::Value::Int(bigint, Low64(e.constant.wide)));
-    return Status::Ok();
-  }
-  TESSERA_TRY(Value(e));
-  if (!IsWide(e.type)) return Status::Ok();
-  if (section.code.back().op == Opcode::IToW) {  // it was computed in A
-    section.code.pop_back();
-  } else {
-    Narrow();
-  }
-  return Status::Ok();
-}
-
-Status SectionBuilder::Key(const Expr& e) {
-  TESSERA_TRY(Value(e));
-  if (e.type.IsFloat()) Emit(Opcode::CanonF);
-  return Status::Ok();
-}
-
-Status SectionBuilder::ValueIn(const Expr& e, int r) {
-  const int number = common_.ClassOf(e);
-  Operand o;
-  if (number < 0 || FindOperand(e, &o)) {
-    TESSERA_TRY(Value(e));
-    Store(r);
-    return Status::Ok();
-  }
-  TESSERA_TRY(ValueGenerator(this).Compute(e));
-  Store(r);
-  kept_[number] = {r, masks_.current()};
-  return Status::Ok();
-}
+// ---- Common subexpressions, operands --------------------------------------------------------------------------------
 
 void SectionBuilder::KeepValue(const Expr& e, int from) {
   // More registers than these would lie beyond the caches of a core, and in device memory on a GPU.

@@ -32,7 +32,7 @@ class SectionBuilder {
   Scope* scope() { return scope_; }
   ExprRanges ranges() const { return ExprRanges(*scope_); }
 
-  // ---- Expressions
+  // ---- Expressions (generate_expression.cc)
   /// Leaves the value of `e` in accumulator A, or W if its type is wide.
   Status Value(const Expr& e);
   /// Leaves the value of `e`, whose type may be narrow, in W.
@@ -43,14 +43,16 @@ class SectionBuilder {
   Status Keep(const Expr& e, bool truth = true);
   /// Leaves the value of a group key or join key: like Value, but floats become canonical.
   Status Key(const Expr& e);
+  /// A condition as a BOOLEAN value: 1 where it is true, 0 where it is false, NULL elsewhere.
+  Status Truth(const Expr& e);
+  /// Puts the value of `e` into register `r`, which no one else writes.
+  Status ValueIn(const Expr& e, int r);
+
+  // ---- Common subexpressions, operands
   /// The operand that holds `e`; false if `e` must be computed.
   bool FindOperand(const Expr& e, vm::Operand* o) { return FindOperand(e, IsWide(e.type), o); }
   /// The same for the value of `e` in 128 bits if `wide`, else in 64 bits.
   bool FindOperand(const Expr& e, bool wide, vm::Operand* o);
-  /// Puts the value of `e` into register `r`, which nobody else writes.
-  Status ValueIn(const Expr& e, int r);
-
-  // ---- Common subexpressions
   /// Says that the section is going to evaluate an expression. Callers do so in the order of evaluation, before they
   /// emit code.
   void WillEvaluate(const Expr& e) { common_.AddValue(e, ranges()); }

@@ -128,7 +128,7 @@ Status ValueGenerator::Compute(const Expr& e) {
     case Translation::kNullTest:
     case Translation::kInList:
     case Translation::kLike:
-      return Truth(e);
+      return b_->Truth(e);
   }
   return Status(ErrorCode::kInternal, "an expression has no instructions").At(e.position);
 }
@@ -330,28 +330,6 @@ Status ValueGenerator::Case(const Expr& e) {
   b_->FreeRegister(result);
   b_->FreeMask(entry);
   if (!one) b_->FreeMask(taken);
-  return Status::Ok();
-}
-
-Status ValueGenerator::Truth(const Expr& e) {
-  const SqlType boolean = SqlType::Of(TypeId::kBoolean);
-  const int result = b_->NewRegister(boolean), entry = b_->NewMask();
-  b_->Emit(Opcode::MaskSave, entry);
-  b_->LoadConstant(e.nullable ? tessera::Value::Null(boolean) : tessera::Value::Int(boolean, 0));
-  b_->Store(result);
-  TESSERA_TRY(b_->Keep(e));
-  b_->LoadConstant(tessera::Value::Int(boolean, 1));
-  b_->Store(result);
-  b_->Emit(Opcode::MaskLoad, entry);
-  if (e.nullable) {
-    TESSERA_TRY(b_->Keep(e, false));
-    b_->LoadConstant(tessera::Value::Int(boolean, 0));
-    b_->Store(result);
-    b_->Emit(Opcode::MaskLoad, entry);
-  }
-  b_->Load(Operand::Register(result), boolean);
-  b_->FreeRegister(result);
-  b_->FreeMask(entry);
   return Status::Ok();
 }
 

@@ -18,8 +18,6 @@ class ValueGenerator {
   Status Value(const Expr& e);
   /// The same without a look whether it is at hand or must be kept.
   Status Compute(const Expr& e);
-  /// A condition as a BOOLEAN value: 1 where it is true, 0 where it is false, NULL elsewhere.
-  Status Truth(const Expr& e);
   /// Accumulator = left op right, in A, or in W if `wide`. `reversed` is the operation with its operands swapped, or
   /// kNoOpcode.
   Status Operands(const Expr& left, const Expr& right, bool wide, vm::Opcode op, vm::Opcode reversed);
