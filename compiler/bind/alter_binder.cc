@@ -10,6 +10,7 @@
 #include "compiler/bind/expression_binder.h"
 #include "compiler/bind/foreign_key_binder.h"
 #include "compiler/bind/from_binder.h"
+#include "compiler/bind/named_table.h"
 #include "compiler/bind/query_block.h"
 #include "compiler/bind/relation_name.h"
 #include "compiler/bind/renamed_expression.h"

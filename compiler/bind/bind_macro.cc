@@ -3,8 +3,8 @@
 
 #include "compiler/bind/expression_binder.h"
 #include "compiler/bind/from_binder.h"
+#include "compiler/bind/inner_block.h"
 #include "compiler/bind/macro_call.h"
-#include "compiler/bind/query_binder.h"
 #include "compiler/parse/parser.h"
 #include "compiler/query/correlation.h"
 #include "compiler/query/parameters.h"

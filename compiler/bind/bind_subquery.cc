@@ -6,7 +6,7 @@
 
 #include "compiler/bind/array_binder.h"
 #include "compiler/bind/expression_binder.h"
-#include "compiler/bind/query_binder.h"
+#include "compiler/bind/inner_block.h"
 #include "compiler/query/fold.h"
 #include "compiler/query/subquery_expr.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "compiler/bind/from_binder.h"
-#include "compiler/bind/query_binder.h"
+#include "compiler/bind/inner_block.h"
 #include "compiler/bind/query_block.h"
 #include "compiler/bind/relation_name.h"
 #include "compiler/bind/table_binder.h"

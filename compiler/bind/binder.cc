@@ -18,6 +18,7 @@
 #include "compiler/bind/macro_binder.h"
 #include "compiler/bind/materialized_view_binder.h"
 #include "compiler/bind/merge_binder.h"
+#include "compiler/bind/named_table.h"
 #include "compiler/bind/parameter_binder.h"
 #include "compiler/bind/query_binder.h"
 #include "compiler/bind/query_block.h"

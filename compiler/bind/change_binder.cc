@@ -6,11 +6,12 @@
 
 #include "compiler/bind/expression_binder.h"
 #include "compiler/bind/from_binder.h"
-#include "compiler/bind/query_binder.h"
+#include "compiler/bind/named_table.h"
 #include "compiler/bind/query_block.h"
 #include "compiler/bind/returning_binder.h"
 #include "compiler/bind/set_list.h"
 #include "compiler/bind/table_binder.h"
+#include "compiler/bind/with_clause.h"
 #include "compiler/query/expr_builder.h"
 #include "tablet/catalog/live_tablet.h"
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "compiler/bind/from_binder.h"
+#include "compiler/bind/inner_block.h"
 #include "compiler/bind/macro_call.h"
-#include "compiler/bind/query_binder.h"
 #include "compiler/bind/query_block.h"
 #include "compiler/parse/parser.h"
 #include "compiler/query/nearest_name.h"

@@ -6,11 +6,11 @@
 
 #include "compiler/bind/expression_binder.h"
 #include "compiler/bind/from_binder.h"
-#include "compiler/bind/query_binder.h"
+#include "compiler/bind/named_table.h"
 #include "compiler/bind/query_block.h"
 #include "compiler/bind/row_rules.h"
 #include "compiler/bind/set_list.h"
-#include "compiler/bind/table_binder.h"
+#include "compiler/bind/with_clause.h"
 #include "compiler/query/conditions.h"
 #include "compiler/query/correlation.h"
 #include "compiler/query/expr_builder.h"

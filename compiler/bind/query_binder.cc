@@ -1,5 +1,4 @@
-// Binding a SELECT: its clauses in their order; here WITH, WHERE, ORDER BY and LIMIT. Set operations and VALUES are in
-// set_operation.cc.
+// Binding a SELECT: its clauses in their order; here WHERE, DISTINCT, QUALIFY and ORDER BY.
 #include "compiler/bind/query_binder.h"
 
 #include <algorithm>
@@ -7,19 +6,19 @@
 #include <string>
 #include <utility>
 
-#include "compiler/bind/bind_recursive.h"
 #include "compiler/bind/expression_binder.h"
 #include "compiler/bind/from_binder.h"
 #include "compiler/bind/grouping.h"
 #include "compiler/bind/grouping_sets.h"
+#include "compiler/bind/limit.h"
 #include "compiler/bind/query_block.h"
 #include "compiler/bind/ranked_rows.h"
 #include "compiler/bind/select_list.h"
 #include "compiler/bind/set_operation.h"
 #include "compiler/bind/split_windows.h"
+#include "compiler/bind/with_clause.h"
 #include "compiler/parse/parser.h"
 #include "compiler/parse/sql_scanner.h"
-#include "compiler/query/correlation.h"
 #include "compiler/query/fold.h"
 #include "compiler/query/nearest_name.h"
 #include "vm/program/program.h"
@@ -219,42 +218,12 @@ RowRanking Counted(QueryBlock* block) {
   return r;
 }
 
-/// The number is that of LIMIT n %.
-bool IsPercentage(const ParseNode& number, const BindContext& context) {
-  return FindMark(context, Dialect::Mark::Kind::kPercent, number.location()) != nullptr;
-}
-
 /// Leaves out rows of the split block by their number.
 Status KeepRows(RowRanking ranking, int position, QueryBlock* block) {
   block->context.deepest += 2 * kWindowLevels;
   if (block->context.deepest > kMaxNesting) return NestedTooDeeply(position);
   KeepRanked(std::move(ranking), block->query.get());
   return {};
-}
-
-/// The number of rows of LIMIT or OFFSET; -1 if it is NULL, or if it is `varying`.
-Result<int64_t> BindCount(const ParseNode& node, Clause clause, QueryBlock* block, ExprPtr* varying) {
-  const std::string name = clause == Clause::kLimit ? "LIMIT" : "OFFSET";
-  ExpressionBinder binder(&block->context, block->query->relations.empty() ? nullptr : &block->scope, clause);
-  TESSERA_ASSIGN(ExprPtr e, binder.Bind(node));
-  const SqlType bigint = SqlType::Of(TypeId::kBigint);
-  TESSERA_ASSIGN(e, binder.Resolve(std::move(e), bigint));
-  bool varies = !IsConstant(*e) && FindSubquery(*e) == nullptr;
-  ForEachColumnOfBlock(*e, [&](const Expr&) { varies = true; });
-  if (varies)
-    return SqlError(ErrorKind::kInvalidParameterValue, "argument of " + name + " must be a constant", e->position);
-  if (IsConstant(*e) && e->constant.null) return -1;
-  if (!e->type.IsNumeric())
-    return SqlError(ErrorKind::kDatatypeMismatch,
-                    "argument of " + name + " must be type BIGINT, not type " + e->type.ToString(), e->position);
-  if (!IsConstant(*e)) {
-    TESSERA_ASSIGN(*varying, binder.Coerce(std::move(e), bigint, CastContext::kExplicit));
-    return -1;
-  }
-  Result<Value> v = EvaluateCast(e->constant, bigint);
-  if (!v.ok()) return v.status().At(e->position);
-  if (v->i64 < 0) return SqlError(ErrorKind::kInvalidParameterValue, name + " must not be negative", e->position);
-  return v->i64;
 }
 
 Status BindQualify(QueryBlock* block) {
@@ -317,152 +286,50 @@ Status SplitBlock(QueryBlock* block) {
   return SplitWindows(block);
 }
 
-/// Binds the clauses of `select` into `block`.
-Status BindClauses(const ParseNode& select, QueryBlock* block) {
-  TESSERA_TRY(RefuseUnsupported(select, block->context.sql));
-  if (const ParseNode* with = select.Get(Field::k_withClause)) TESSERA_TRY(BindWith(*with, block));
+}  // namespace
+
+Status QueryBlock::BindClauses(const ParseNode& select) {
+  TESSERA_TRY(RefuseUnsupported(select, context.sql));
+  if (const ParseNode* with = select.Get(Field::k_withClause)) TESSERA_TRY(BindWith(*with, this));
   const char* const operation = SetOperationName(select);
-  TESSERA_TRY(operation != nullptr ? BindSetOperation(select, block) : BindSelect(select, block));
-  if (const ParseNode* sort = select.Get(Field::k_sortClause)) TESSERA_TRY(BindOrderBy(*sort, operation, block));
-  TESSERA_TRY(BindLimit(select, block));
+  TESSERA_TRY(operation != nullptr ? BindSetOperation(select, this) : BindSelect(select, this));
+  if (const ParseNode* sort = select.Get(Field::k_sortClause)) TESSERA_TRY(BindOrderBy(*sort, operation, this));
+  TESSERA_TRY(BindLimit(select, this));
   RowRanking first_rows;
   const ParseNode* const on = DistinctOn(select);
   if (on != nullptr) {
-    TESSERA_ASSIGN(first_rows, BindDistinctOn(*on, block));
+    TESSERA_ASSIGN(first_rows, BindDistinctOn(*on, this));
   }
-  const bool by_length = operation == nullptr && IsDistinctByLength(*block->query);
+  const bool by_length = operation == nullptr && IsDistinctByLength(*query);
   if (by_length) {
-    TESSERA_ASSIGN(first_rows, DistinctRows(select.FirstLocation(), block->query.get()));
+    TESSERA_ASSIGN(first_rows, DistinctRows(select.FirstLocation(), query.get()));
   }
-  if (operation == nullptr) TESSERA_TRY(SplitBlock(block));
-  if (by_length) TESSERA_TRY(KeepRows(std::move(first_rows), select.FirstLocation(), block));
-  if (on != nullptr) TESSERA_TRY(KeepRows(std::move(first_rows), on->first()->FirstLocation(), block));
-  Query& query = *block->query;
-  if (block->limit_percent >= 0) {
-    if (block->offset != nullptr)
-      return Unsupported("OFFSET of a subquery beside a percentage is not supported", block->offset->position);
-    return KeepRows(FirstPercent(query, block->limit_percent), select.Get(Field::k_limitCount)->FirstLocation(), block);
+  if (operation == nullptr) TESSERA_TRY(SplitBlock(this));
+  if (by_length) TESSERA_TRY(KeepRows(std::move(first_rows), select.FirstLocation(), this));
+  if (on != nullptr) TESSERA_TRY(KeepRows(std::move(first_rows), on->first()->FirstLocation(), this));
+  Query& rows = *query;
+  if (limit_percent >= 0) {
+    if (offset != nullptr)
+      return Unsupported("OFFSET of a subquery beside a percentage is not supported", offset->position);
+    return KeepRows(FirstPercent(rows, limit_percent), select.Get(Field::k_limitCount)->FirstLocation(), this);
   }
   const bool ties = select.Text(Field::k_limitOption) == "LIMIT_OPTION_WITH_TIES";
-  if (block->limit != nullptr || block->offset != nullptr) {
-    const ParseNode& count = *select.Get(block->limit != nullptr ? Field::k_limitCount : Field::k_limitOffset);
+  if (limit != nullptr || offset != nullptr) {
+    const ParseNode& count = *select.Get(limit != nullptr ? Field::k_limitCount : Field::k_limitOffset);
     if (ties) return Unsupported("WITH TIES with a subquery is not supported", count.FirstLocation());
-    return KeepRows(Counted(block), count.FirstLocation(), block);
+    return KeepRows(Counted(this), count.FirstLocation(), this);
   }
-  if (!ties || query.limit < 0) return {};
-  RowRanking first = Ties(query);
-  query.limit = -1;
-  return KeepRows(std::move(first), select.Get(Field::k_limitCount)->FirstLocation(), block);
+  if (!ties || rows.limit < 0) return {};
+  RowRanking first = Ties(rows);
+  rows.limit = -1;
+  return KeepRows(std::move(first), select.Get(Field::k_limitCount)->FirstLocation(), this);
 }
-
-}  // namespace
-
-Status BindWith(const ParseNode& with, QueryBlock* block) {
-  const bool recursive = with.Get(Field::k_recursive) != nullptr;
-  for (const ParseNode& node : *with.Get(Field::k_ctes)) {
-    const int position = node.location();
-    CteScope::Cte cte;
-    const std::string name(node.Text(Field::k_ctename));
-    if (block->ctes.queries.contains(name)) {
-      return SqlError(ErrorKind::kDuplicateAlias, "WITH query name \"" + name + "\" specified more than once",
-                      position);
-    }
-    const ParseNode& body = *node.Get(Field::k_ctequery);
-    if (!body.Is(Tag::kSelectStmt))
-      return Unsupported("WITH of a statement other than SELECT is not supported", position);
-    if (block->context.nesting > kMaxNesting) return NestedTooDeeply(position);
-    if (const ParseNode* names = node.Get(Field::k_aliascolnames)) {
-      for (const ParseNode& n : *names) cte.columns.emplace_back(n.Text(Field::k_sval));
-    }
-    const size_t named = cte.columns.size();
-    if (recursive && ReadsTable(body, name)) {
-      TESSERA_ASSIGN(cte.query, BindRecursive(body, name, position, &cte.columns, block));
-    } else {
-      TESSERA_ASSIGN(cte.query, BindQueryBlock(body, &block->context, nullptr));
-    }
-    const auto width = static_cast<size_t>(cte.query->visible);
-    if (named > width) {
-      return SqlError("WITH query \"" + name + "\" has " + std::to_string(width) + " columns available but " +
-                          std::to_string(named) + " columns specified",
-                      position);
-    }
-    for (size_t i = cte.columns.size(); i < width; ++i) cte.columns.push_back(cte.query->outputs[i].name);
-    block->ctes.queries.emplace(name, std::move(cte));
-  }
-  return {};
-}
-
-Status BindLimit(const ParseNode& select, QueryBlock* block) {
-  Query& query = *block->query;
-  if (const ParseNode* limit = select.Get(Field::k_limitCount);
-      limit != nullptr && IsPercentage(*limit, block->context)) {
-    ExpressionBinder binder(&block->context, nullptr, Clause::kLimit);
-    TESSERA_ASSIGN(ExprPtr e, binder.Bind(*limit));
-    TESSERA_ASSIGN(e, binder.Coerce(std::move(e), SqlType::Of(TypeId::kDouble), CastContext::kImplicit));
-    if (!IsConstant(*e) || !(e->constant.f64 >= 0 && e->constant.f64 <= 100))
-      return SqlError("LIMIT takes a percentage from 0 to 100", limit->location());
-    block->limit_percent = e->constant.f64;
-  } else if (limit != nullptr) {
-    TESSERA_ASSIGN(query.limit, BindCount(*limit, Clause::kLimit, block, &block->limit));
-  }
-  if (const ParseNode* offset = select.Get(Field::k_limitOffset)) {
-    TESSERA_ASSIGN(const int64_t n, BindCount(*offset, Clause::kOffset, block, &block->offset));
-    query.offset = std::max<int64_t>(n, 0);
-  }
-  return {};
-}
-
-namespace {
-
-bool HasSubquery(const ParseNode* node) {
-  if (node == nullptr || node->Is(Tag::kSubLink)) return node != nullptr;
-  for (const ParseNode& n : *node) {
-    if (HasSubquery(&n)) return true;
-  }
-  return false;
-}
-
-}  // namespace
 
 Result<std::unique_ptr<Query>> BindQuery(const ParseNode& select, std::string_view sql, const Dialect& dialect,
                                          const Snapshot& snapshot, const std::vector<SqlType>* literal_types) {
   QueryBlock block(sql, &dialect, snapshot);
   block.literal_types = literal_types;
-  TESSERA_TRY(BindClauses(select, &block));
-  return block.Take();
-}
-
-Result<std::unique_ptr<Query>> BindQueryBlock(const ParseNode& select, BindContext* outer, const NameScope* scope) {
-  QueryBlock block(*outer, scope);
-  TESSERA_TRY(BindClauses(select, &block));
-  outer->deepest = std::max(outer->deepest, block.context.deepest);
-  return block.Take();
-}
-
-Result<std::unique_ptr<Query>> BindViewBlock(const ParseNode& select, std::string_view sql, const Dialect& dialect,
-                                             BindContext* outer, const BoundView* view) {
-  QueryBlock block(*outer, sql, &dialect, view);
-  TESSERA_TRY(BindClauses(select, &block));
-  outer->deepest = std::max(outer->deepest, block.context.deepest);
-  return block.Take();
-}
-
-Result<std::unique_ptr<Query>> BindArmBlock(const ParseNode& select, BindContext* outer) {
-  QueryBlock block(*outer, nullptr);
-  const ParseNode* const limit = select.Get(Field::k_limitCount);
-  block.keeps_literals = select.Get(Field::k_distinctClause) == nullptr &&
-                         select.Text(Field::k_limitOption) != "LIMIT_OPTION_WITH_TIES" &&
-                         (limit == nullptr || !IsPercentage(*limit, block.context)) && !HasSubquery(limit) &&
-                         !HasSubquery(select.Get(Field::k_limitOffset));
-  TESSERA_TRY(BindClauses(select, &block));
-  outer->deepest = std::max(outer->deepest, block.context.deepest);
-  return block.Take();
-}
-
-Result<std::unique_ptr<Query>> BindRowBlock(const ParseNode& items, BindContext* outer) {
-  QueryBlock block(*outer, nullptr);
-  TESSERA_TRY(BindRow(items, &block));
-  outer->deepest = std::max(outer->deepest, block.context.deepest);
+  TESSERA_TRY(block.BindClauses(select));
   return block.Take();
 }
 

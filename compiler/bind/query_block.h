@@ -43,6 +43,8 @@ struct QueryBlock {
   QueryBlock(const QueryBlock&) = delete;
   QueryBlock& operator=(const QueryBlock&) = delete;
 
+  /// Binds the clauses of a SELECT, a set operation or VALUES, in which are blocks again (query_binder.cc).
+  Status BindClauses(const ParseNode& select);
   /// The bound query, with its height.
   std::unique_ptr<Query> Take();
 

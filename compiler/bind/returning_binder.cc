@@ -3,9 +3,9 @@
 #include <map>
 #include <utility>
 
-#include "compiler/bind/query_binder.h"
 #include "compiler/bind/query_block.h"
 #include "compiler/bind/select_list.h"
+#include "compiler/bind/with_clause.h"
 #include "compiler/query/expr_builder.h"
 #include "tablet/catalog/qualified_name.h"
 

@@ -8,9 +8,9 @@
 
 #include "compiler/bind/catalog_tables.h"
 #include "compiler/bind/foreign_key_binder.h"
+#include "compiler/bind/named_table.h"
 #include "compiler/bind/relation_name.h"
 #include "compiler/bind/sequence_binder.h"
-#include "compiler/bind/table_binder.h"
 #include "compiler/query/schema_text.h"
 #include "tablet/catalog/live_tablet.h"
 #include "tablet/catalog/qualified_name.h"

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "compiler/bind/named_table.h"
 #include "compiler/bind/row_rules.h"
 #include "compiler/bind/sequence_binder.h"
 #include "compiler/bind/table_binder.h"

@@ -9,7 +9,8 @@
 #include <vector>
 
 #include "compiler/bind/expression_binder.h"
-#include "compiler/bind/query_binder.h"
+#include "compiler/bind/inner_block.h"
+#include "compiler/bind/select_list.h"
 #include "compiler/parse/parser.h"
 #include "compiler/query/correlation.h"
 #include "compiler/query/expr_builder.h"
@@ -53,6 +54,14 @@ struct Arm {
   bool is_first = false;  ///< of INTERSECT and EXCEPT: rows to choose from, not to compare with
   int position = -1;
 };
+
+/// The query block of a row of VALUES, a list of expressions.
+Result<std::unique_ptr<Query>> BindRowBlock(const ParseNode& items, BindContext* outer) {
+  QueryBlock block(*outer, nullptr);
+  TESSERA_TRY(BindRow(items, &block));
+  outer->deepest = std::max(outer->deepest, block.context.deepest);
+  return block.Take();
+}
 
 class SetOperationBinder {
  public:

@@ -1,6 +1,6 @@
-// Tables: CREATE and DROP, names of tables and columns, and rows that are to be stored in one. Private to compiler/.
+// Tables: CREATE and DROP, and rows that are to be stored in one. Private to compiler/.
 //
-// Start at: FindTable, BindCreateTable, FitToTable. Pure functions; any thread.
+// Start at: BindCreateTable, FitToTable. Pure functions; any thread.
 #pragma once
 
 #include <memory>
@@ -27,17 +27,6 @@ Status BindCreateTableAs(const ParseNode& create, std::string_view sql, const Di
                          const Snapshot& snapshot, Statement* out);
 /// `position` is where the statement starts, because the tree has no positions of the names.
 Status BindDropTable(const ParseNode& drop, int position, const Snapshot& snapshot, Statement* out);
-
-/// The table that a RangeVar node names, which is to be changed. Errors: it does not exist (with a hint), it is a view, also a
-/// materialised one, it has a schema.
-Result<std::shared_ptr<const TableInfo>> FindTable(const ParseNode& range_var, const Snapshot& snapshot);
-/// The same of what has rows: also a materialised view.
-Result<std::shared_ptr<const TableInfo>> FindStored(const ParseNode& range_var, const Snapshot& snapshot);
-/// The error of a statement that takes a table, about a view.
-Status NotATable(std::string_view view, int position);
-Status TableNotFound(std::string_view name, int position, const Snapshot& snapshot);
-/// The column `name` of the table, or an error with a hint.
-Result<int> FindTableColumn(const TableInfo& table, std::string_view name, int position);
 
 /// An expression of VALUES or DEFAULT as a value of the column's type. Errors: it is not a constant, or not of that type.
 Result<Value> InsertValue(ExpressionBinder* binder, const ParseNode& node, const ColumnSchema& column);

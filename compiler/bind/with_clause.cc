@@ -1,4 +1,4 @@
-#include "compiler/bind/bind_recursive.h"
+#include "compiler/bind/with_clause.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -6,7 +6,8 @@
 #include <utility>
 
 #include "compiler/bind/expression_binder.h"
-#include "compiler/bind/query_binder.h"
+#include "compiler/bind/inner_block.h"
+#include "compiler/bind/limit.h"
 #include "compiler/parse/parser.h"
 #include "compiler/query/expr_builder.h"
 #include "compiler/query/query_copy.h"
@@ -61,8 +62,7 @@ Status GiveTypes(const Query& first, const std::string& name, int position, Quer
   return {};
 }
 
-}  // namespace
-
+/// Whether `body` reads a table of this name, somewhere in it.
 bool ReadsTable(const ParseNode& body, std::string_view name) {
   if (body.Is(Tag::kSelectStmt)) {
     // Its own WITH may give the name another meaning.
@@ -81,6 +81,12 @@ bool ReadsTable(const ParseNode& body, std::string_view name) {
   return false;
 }
 
+/// Binds a query of WITH that reads itself as `name`. `columns`: its column names; the first ones may be given, the others
+/// are added. Errors: it is no UNION whose right arm alone reads it; types of the arms that do not fit.
+///
+///   Query                 the first rows: the left arm of UNION
+///     union_all[0]        the step, the right arm, over the working table
+///     working             the working table: the rows of the last turn
 Result<std::unique_ptr<Query>> BindRecursive(const ParseNode& body, const std::string& name, int position,
                                              std::vector<std::string>* columns, QueryBlock* block) {
   const ParseNode *const left = body.Get(Field::k_larg), *const right = body.Get(Field::k_rarg);
@@ -145,6 +151,43 @@ Result<std::unique_ptr<Query>> BindRecursive(const ParseNode& body, const std::s
   kept->offset = offset;
   kept->height += kLevels;
   return kept;
+}
+
+}  // namespace
+
+Status BindWith(const ParseNode& with, QueryBlock* block) {
+  const bool recursive = with.Get(Field::k_recursive) != nullptr;
+  for (const ParseNode& node : *with.Get(Field::k_ctes)) {
+    const int position = node.location();
+    CteScope::Cte cte;
+    const std::string name(node.Text(Field::k_ctename));
+    if (block->ctes.queries.contains(name)) {
+      return SqlError(ErrorKind::kDuplicateAlias, "WITH query name \"" + name + "\" specified more than once",
+                      position);
+    }
+    const ParseNode& body = *node.Get(Field::k_ctequery);
+    if (!body.Is(Tag::kSelectStmt))
+      return Unsupported("WITH of a statement other than SELECT is not supported", position);
+    if (block->context.nesting > kMaxNesting) return NestedTooDeeply(position);
+    if (const ParseNode* names = node.Get(Field::k_aliascolnames)) {
+      for (const ParseNode& n : *names) cte.columns.emplace_back(n.Text(Field::k_sval));
+    }
+    const size_t named = cte.columns.size();
+    if (recursive && ReadsTable(body, name)) {
+      TESSERA_ASSIGN(cte.query, BindRecursive(body, name, position, &cte.columns, block));
+    } else {
+      TESSERA_ASSIGN(cte.query, BindQueryBlock(body, &block->context, nullptr));
+    }
+    const auto width = static_cast<size_t>(cte.query->visible);
+    if (named > width) {
+      return SqlError("WITH query \"" + name + "\" has " + std::to_string(width) + " columns available but " +
+                          std::to_string(named) + " columns specified",
+                      position);
+    }
+    for (size_t i = cte.columns.size(); i < width; ++i) cte.columns.push_back(cte.query->outputs[i].name);
+    block->ctes.queries.emplace(name, std::move(cte));
+  }
+  return {};
 }
 
 }  // namespace tessera

@@ -1,0 +1,72 @@
+#include "compiler/bind/named_table.h"
+
+#include <string>
+#include <vector>
+
+#include "compiler/bind/catalog_tables.h"
+#include "compiler/bind/populated_check.h"
+#include "compiler/bind/relation_name.h"
+#include "compiler/query/dependencies.h"
+#include "compiler/query/nearest_name.h"
+#include "tablet/catalog/qualified_name.h"
+
+namespace tessera {
+namespace {
+
+constexpr const char* kCatalogHint =
+    "information_schema.tables and information_schema.columns have the tables and their columns; there are also ";
+
+}  // namespace
+
+Status NotATable(std::string_view view, int position) {
+  return SqlError(ErrorKind::kWrongObjectType, "\"" + std::string(view) + "\"" + " is a view, not a table", position,
+                  "A view has no rows of its own: name the table that its query reads.");
+}
+
+Status TableNotFound(std::string_view name, int position, const Snapshot& snapshot) {
+  std::vector<std::string_view> names;
+  for (const auto& t : snapshot.tables) {
+    const std::string_view qualified = t->schema.name;
+    names.push_back(IsTemporaryName(qualified) ? qualified.substr(kTemporarySchema.size() + 1) : qualified);
+  }
+  for (const auto& v : snapshot.views) names.push_back(v->name);
+  if (const AttachedDatabase* const database = snapshot.FindAttached(AttachedOfName(name))) {
+    names.clear();
+    for (const auto& t : database->tables) names.push_back(t->schema.name);
+  }
+  const std::string nearest = NearestName(name, names);
+  const char* const kind = FindView(snapshot.views, nearest) != nullptr ? "view" : "table";
+  const bool is_catalog = name.starts_with("sqlite_") || name.starts_with("pg_") || name.starts_with("duckdb_");
+  return SqlError(ErrorKind::kUndefinedTable, "table \"" + std::string(name) + "\" does not exist", position,
+                  is_catalog        ? kCatalogHint + NamesOfCatalogTables("pg_catalog") + ", sqlite_master."
+                  : nearest.empty() ? ""
+                                    : "Perhaps you meant " + std::string(kind) + " \"" + nearest + "\".");
+}
+
+Result<std::shared_ptr<const TableInfo>> FindTable(const ParseNode& range_var, const Snapshot& snapshot) {
+  TESSERA_ASSIGN(std::shared_ptr<const TableInfo> table, FindStored(range_var, snapshot));
+  TESSERA_TRY(CheckChangeable(table->schema, range_var.location()));
+  return table;
+}
+
+Result<std::shared_ptr<const TableInfo>> FindStored(const ParseNode& range_var, const Snapshot& snapshot) {
+  TESSERA_ASSIGN(const std::string name, RelationName(range_var, snapshot));
+  if (FindView(snapshot.views, name) != nullptr) return NotATable(name, range_var.location());
+  std::shared_ptr<const TableInfo> table = snapshot.Find(name);
+  if (table == nullptr) return TableNotFound(name, range_var.location(), snapshot);
+  NoteTable(*table);
+  return table;
+}
+
+Result<int> FindTableColumn(const TableInfo& table, std::string_view name, int position) {
+  const int column = table.schema.Find(name);
+  if (column >= 0) return column;
+  std::vector<std::string_view> names;
+  for (const ColumnSchema& c : table.schema.columns) names.push_back(c.name);
+  const std::string nearest = NearestName(name, names);
+  return SqlError(ErrorKind::kUndefinedColumn,
+                  "column \"" + std::string(name) + "\" of table \"" + table.schema.name + "\" does not exist",
+                  position, nearest.empty() ? "" : "Perhaps you meant column \"" + nearest + "\".");
+}
+
+}  // namespace tessera

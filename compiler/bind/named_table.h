@@ -1,0 +1,26 @@
+// The table and the column that a name means, and the errors where there is none. Private to compiler/.
+//
+// Start at: FindTable. Pure functions; any thread.
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "base/status.h"
+#include "compiler/parse/parse_tree.h"
+#include "tablet/catalog/table_info.h"
+
+namespace tessera {
+
+/// The table that a RangeVar node names, which is to be changed. Errors: it does not exist (with a hint), it is a view, also a
+/// materialised one, it has a schema.
+Result<std::shared_ptr<const TableInfo>> FindTable(const ParseNode& range_var, const Snapshot& snapshot);
+/// The same of what has rows: also a materialised view.
+Result<std::shared_ptr<const TableInfo>> FindStored(const ParseNode& range_var, const Snapshot& snapshot);
+/// The error of a statement that takes a table, about a view.
+Status NotATable(std::string_view view, int position);
+Status TableNotFound(std::string_view name, int position, const Snapshot& snapshot);
+/// The column `name` of the table, or an error with a hint.
+Result<int> FindTableColumn(const TableInfo& table, std::string_view name, int position);
+
+}  // namespace tessera
