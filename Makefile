@@ -157,7 +157,7 @@ COLD := $(filter-out $(HOT),$(wildcard compiler/bind/bind_*.cc compiler/bind/cal
   $(foreach s,catalog_query co_location conversion_generator copy_binder decorrelate error_format exchange_joins fold_aggregates \
     generate_window grouping_sets hoist key_spans nearest_name partial_aggregate plan plan_text ranked_rows row_rules script \
     split_grouping split_windows statement_option stored_columns type_binder,$(filter compiler/%/$s.cc,$(SOURCES))) \
-  base/fmt_library.cc tablet/catalog/catalog.cc tablet/database.cc tablet/catalog/database_directory.cc vm/program/listing.cc
+  base/fmt_library.cc tablet/catalog/catalog.cc tablet/catalog/catalog_file.cc tablet/database.cc tablet/catalog/database_directory.cc vm/program/listing.cc
 
 WITH_MAIN := $(shell grep -l '^int main.' /dev/null $(SOURCES) $(TEST_SOURCES) $(TORTURE_SOURCES) $(BENCH_SOURCES))
 TESTS := $(notdir $(patsubst %.cc,%,$(filter %_test.cc,$(TEST_SOURCES))))

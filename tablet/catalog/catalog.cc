@@ -1,22 +1,16 @@
 // The catalog's SQL.
 #include "tablet/catalog/catalog.h"
 
-#include <fcntl.h>
 #include <sqlite3.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
-#include <chrono>
 #include <cstring>
 #include <random>
-#include <thread>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
-#include "base/interrupt.h"
 #include "tablet/catalog/catalog_checksum.h"
 #include "tablet/catalog/catalog_statement.h"
 #include "tablet/catalog/catalog_transaction.h"
@@ -24,7 +18,6 @@
 #include "tablet/catalog/schema_check.h"
 #include "tablet/catalog/statistics_check.h"
 #include "tablet/chunk/tablet_format.h"
-#include "tablet/files/regular_file.h"
 #include "tablet/values/enum_type.h"
 #include "tablet/values/utf8.h"
 
@@ -142,153 +135,37 @@ std::shared_ptr<const TableRecord> CatalogContents::Find(std::string_view name) 
   return at != tables.end() && (*at)->schema.name == name ? *at : nullptr;
 }
 
-Status Catalog::Corrupt(const std::string& reason) const {
-  return {ErrorCode::kCorrupt, "catalog \"" + path_ + "\" is corrupt: " + reason};
-}
-
-bool Catalog::Wait(int calls) {
-  const auto now = std::chrono::steady_clock::now();
-  if (calls == 0) patience_ends_ = now + std::chrono::milliseconds(lock_timeout_ms_);
-  if (Interrupted() || now >= patience_ends_) return false;
-  std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  return true;
-}
-
-Status Catalog::Error(int code) const { return Error(code, sqlite3_errmsg(db_)); }
-
-Status Catalog::Error(int code, const std::string& message) const {
-  switch (code & 0xFF) {
-    case SQLITE_BUSY:
-    case SQLITE_LOCKED:
-      if (Interrupted()) return Cancelled();
-      return {ErrorCode::kBusy, "database \"" + name_ + "\" is locked by another process"};
-    case SQLITE_FULL:
-    case SQLITE_NOMEM:
-      return {(code & 0xFF) == SQLITE_FULL ? ErrorKind::kDiskFull : ErrorKind::kOutOfMemory,
-              "catalog \"" + path_ + "\": " + message};
-    case SQLITE_READONLY:
-      if (code == SQLITE_READONLY_ROLLBACK || code == SQLITE_READONLY_RECOVERY) {
-        return {ErrorCode::kIo, "database \"" + name_ + "\" was left by a process that died while it wrote",
-                "Open it once for writing; that restores the last committed state."};
-      }
-      return {ErrorCode::kIo, "catalog \"" + path_ + "\": " + message};
-    case SQLITE_IOERR:
-      // The file lacks pages that it should have.
-      if (code == SQLITE_IOERR_SHORT_READ) return Corrupt(message);
-      return {ErrorCode::kIo, "catalog \"" + path_ + "\": " + message};
-    case SQLITE_PERM:
-    case SQLITE_CANTOPEN:
-    case SQLITE_AUTH:
-      return {ErrorCode::kIo, "cannot open \"" + path_ + "\": " + message};
-    default:
-      return Corrupt(message);
-  }
-}
-
-Status Catalog::Execute(const char* sql) {
-  const int code = sqlite3_exec(db_, sql, nullptr, nullptr, nullptr);
-  return code == SQLITE_OK ? Status() : Error(code);
-}
-
-Result<int64_t> Catalog::QueryInteger(const char* sql) {
-  Statement query(this, sql);
-  TESSERA_ASSIGN(bool row, query.Step());
-  return row ? query.Integer(0) : 0;
-}
-
-Status Catalog::Connect(Access access) {
-  int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE;
-  flags |= access == Access::kReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
-  if (access == Access::kCreate) flags |= SQLITE_OPEN_CREATE;
-  read_only_ = access == Access::kReadOnly;
-  const int code = sqlite3_open_v2(path_.c_str(), &db_, flags, nullptr);
-  if (code != SQLITE_OK) return Error(code);
-  sqlite3_extended_result_codes(db_, 1);
-  sqlite3_busy_handler(
-      db_, [](void* self, int calls) { return static_cast<Catalog*>(self)->Wait(calls) ? 1 : 0; }, this);
-  // A damaged or hostile file must not run SQL of its own.
-  sqlite3_db_config(db_, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
-  sqlite3_db_config(db_, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
-  sqlite3_db_config(db_, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
-  sqlite3_db_config(db_, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
-  return {};
-}
+Catalog::~Catalog() { sqlite3_finalize(data_version_); }
 
 Result<std::unique_ptr<Catalog>> Catalog::OpenTemporary(const std::string& name) {
   std::unique_ptr<Catalog> catalog(new Catalog(":memory:", name));
-  TESSERA_TRY(catalog->Connect(Access::kCreate));
-  catalog->has_chosen_journal_ = true;
+  TESSERA_TRY(catalog->file_.OpenTemporary());
   return catalog;
 }
 
 Result<std::unique_ptr<Catalog>> Catalog::Open(const std::string& path, const std::string& name, Access access) {
   std::unique_ptr<Catalog> catalog(new Catalog(path, name));
-  TESSERA_TRY(catalog->Connect(access));
-
-  // After a crash the journal comes first: it may be what makes the file a database again. In a database that is
-  // opened for reading only it is an error that says so.
-  TESSERA_ASSIGN(const bool journal, catalog->HasJournal());
-  if (journal) TESSERA_TRY(catalog->QueryInteger("PRAGMA schema_version").status());
-  // The two version bytes at 18 decide whether SQLite would use a write-ahead log, which means writing files even to
-  // read. They are read through SQLite's own handle: closing another one would drop the POSIX locks of this process.
-  sqlite3_file* file = nullptr;
-  sqlite3_file_control(catalog->db_, "main", SQLITE_FCNTL_FILE_POINTER, &file);
-  sqlite3_int64 size = 0;
-  if (file != nullptr && file->pMethods != nullptr && file->pMethods->xFileSize(file, &size) == SQLITE_OK &&
-      size >= 100) {
-    uint8_t header[20];
-    if (file->pMethods->xRead(file, header, sizeof header, 0) == SQLITE_OK &&
-        (memcmp(header, "SQLite format 3", 16) != 0 || header[18] != 1 || header[19] != 1)) {
-      return catalog->Corrupt("it is not a database of this program");
-    }
-  }
-  // EXTRA is FULL and, where a journal is removed at the end, one more sync of the directory. Without it a power failure
-  // could bring back the old catalog, whose tablet files were removed right after the commit.
-  TESSERA_TRY(catalog->Execute("PRAGMA synchronous = EXTRA"));
+  TESSERA_TRY(catalog->file_.Open(access));
   return catalog;
 }
 
-/// A commit ends with a synced header of zeros in a journal that stays: its blocks are written again, and the file system
-/// has nothing to note of its own, which it would have of a journal that is made and removed each time (30 ms instead of 34
-/// for an INSERT of one row).
-Status Catalog::ChooseJournal() {
-  if (std::exchange(has_chosen_journal_, true)) return {};
-  return Execute("PRAGMA journal_mode = PERSIST");
-}
-
-Result<bool> Catalog::HasJournal() const {
-  const std::string journal = path_ + "-journal";
-  struct stat info;
-  if (stat(journal.c_str(), &info) != 0 || info.st_size == 0) return false;
-  TESSERA_ASSIGN(const FileDescriptor file, OpenRegularFile(journal, O_RDONLY));
-  // A journal of several databases ends with the name of another journal and this magic number. SQLite would remove the
-  // file of that name, wherever it is. Ours are of one database.
-  constexpr uint8_t kMagic[] = {0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7};
-  uint8_t end[sizeof kMagic];
-  const off_t at = info.st_size - static_cast<off_t>(sizeof end);
-  if (at > 0 && pread(file.get(), end, sizeof end, at) == sizeof end && memcmp(end, kMagic, sizeof end) == 0) {
-    return Corrupt("its journal is not this program's");
-  }
-  return true;
-}
-
-Catalog::~Catalog() {
-  for (const auto& [sql, statement] : prepared_) sqlite3_finalize(statement);
-  sqlite3_finalize(data_version_);
-  sqlite3_close(db_);
+Status Catalog::BeginChange(CatalogTransaction* transaction, const char* sql) {
+  TESSERA_TRY(file_.ChooseJournal());
+  TESSERA_TRY(transaction->Begin(sql));
+  return transaction->is_part() ? Status() : TakeOverLog();
 }
 
 Result<Catalog::State> Catalog::Check() {
-  TESSERA_ASSIGN(const int64_t application, QueryInteger("PRAGMA application_id"));
-  TESSERA_ASSIGN(const int64_t version, QueryInteger("PRAGMA user_version"));
+  TESSERA_ASSIGN(const int64_t application, QueryInteger(&file_, "PRAGMA application_id"));
+  TESSERA_ASSIGN(const int64_t version, QueryInteger(&file_, "PRAGMA user_version"));
   if (application != kApplicationId) {
-    TESSERA_ASSIGN(const int64_t pages, QueryInteger("PRAGMA page_count"));
+    TESSERA_ASSIGN(const int64_t pages, QueryInteger(&file_, "PRAGMA page_count"));
     if (application == 0 && version == 0 && pages == 0) return State::kEmpty;
-    return Corrupt("it is not a database of this program");
+    return file_.Corrupt("it is not a database of this program");
   }
   if (version < kUserVersion || version > kNewestVersion) {
     return Status(ErrorCode::kCorrupt,
-                  "database \"" + name_ + "\" has format version " + std::to_string(version) +
+                  "database \"" + file_.name() + "\" has format version " + std::to_string(version) +
                       ", this program reads version " + std::to_string(kNewestVersion),
                   version > kNewestVersion ? "Use the newer program that wrote it." : "");
   }
@@ -296,14 +173,15 @@ Result<Catalog::State> Catalog::Check() {
   const std::string_view kSchemas[] = {
       kSchema,       kDefaultsSchema, kConstraintsSchema, kTypesSchema,     kDeletedRowsSchema, kViewsSchema,
       kMacrosSchema, kLogSchema,      kLayoutsSchema,     kSequencesSchema, kSchemasSchema,     kCommentsSchema};
-  Statement query(this, "SELECT type, sql FROM sqlite_schema");
+  CatalogStatement query(&file_, "SELECT type, sql FROM sqlite_schema");
   for (;;) {
     TESSERA_ASSIGN(bool row, query.Step());
     if (!row) break;
     const bool index = query.Text(0) == "index" && query.IsNull(1);
     const std::string sql = query.Text(1) + ";\n";
     const auto has = [&](std::string_view schema) { return schema.find(sql) != std::string_view::npos; };
-    if (!index && std::ranges::none_of(kSchemas, has)) return Corrupt("it has tables that are not this program's");
+    if (!index && std::ranges::none_of(kSchemas, has))
+      return file_.Corrupt("it has tables that are not this program's");
   }
   return State::kInitialised;
 }
@@ -316,12 +194,12 @@ Status Catalog::Initialise() {
 }
 
 Status Catalog::Initialise(const CatalogContents& contents, const std::vector<std::vector<std::string>>& sketches) {
-  Transaction transaction(this);
-  TESSERA_TRY(transaction.BeginChange("BEGIN EXCLUSIVE"));
-  TESSERA_TRY(Execute(kSchema));
-  TESSERA_TRY(Execute(("PRAGMA application_id = " + std::to_string(kApplicationId)).c_str()));
-  TESSERA_TRY(Execute(("PRAGMA user_version = " + std::to_string(kUserVersion)).c_str()));
-  Statement insert(this, "INSERT INTO database VALUES (1, ?, ?, ?, ?)");
+  CatalogTransaction transaction(&file_, is_open_);
+  TESSERA_TRY(BeginChange(&transaction, "BEGIN EXCLUSIVE"));
+  TESSERA_TRY(file_.Execute(kSchema));
+  TESSERA_TRY(file_.Execute(("PRAGMA application_id = " + std::to_string(kApplicationId)).c_str()));
+  TESSERA_TRY(file_.Execute(("PRAGMA user_version = " + std::to_string(kUserVersion)).c_str()));
+  CatalogStatement insert(&file_, "INSERT INTO database VALUES (1, ?, ?, ?, ?)");
   insert.BindBlob({reinterpret_cast<const char*>(contents.database.data()), contents.database.size()});
   insert.Bind(contents.next_table_id).Bind(contents.next_tablet_id);
   TESSERA_TRY(insert.Bind(DatabaseChecksum(contents)).Run());
@@ -342,13 +220,13 @@ Status Catalog::Initialise(const CatalogContents& contents, const std::vector<st
 Result<bool> Catalog::Changed() {
   if (data_version_ == nullptr) {
     const int code =
-        sqlite3_prepare_v3(db_, "PRAGMA data_version", -1, SQLITE_PREPARE_PERSISTENT, &data_version_, nullptr);
-    if (code != SQLITE_OK) return Error(code);
+        sqlite3_prepare_v3(file_.db(), "PRAGMA data_version", -1, SQLITE_PREPARE_PERSISTENT, &data_version_, nullptr);
+    if (code != SQLITE_OK) return file_.Error(code);
   }
   const int code = sqlite3_step(data_version_);
   const int64_t version = code == SQLITE_ROW ? sqlite3_column_int64(data_version_, 0) : 0;
   sqlite3_reset(data_version_);
-  if (code != SQLITE_ROW) return Error(code);
+  if (code != SQLITE_ROW) return file_.Error(code);
   const bool changed = version != last_data_version_;
   last_data_version_ = sqlite_version_ = version;
   if (!changed && log_ != nullptr && generation_ != 0 && !is_open_ && !has_record_) {
@@ -366,7 +244,7 @@ Result<CatalogContents> Catalog::Load(const CatalogContents* before) {
     TESSERA_TRY(ApplyRecords(&contents, true));
     return contents;
   }
-  Transaction transaction(this);
+  CatalogTransaction transaction(&file_, is_open_);
   TESSERA_TRY(transaction.Begin("BEGIN"));
   TESSERA_ASSIGN(CatalogContents contents, LoadInTransaction(before));
   if (is_open_) {
@@ -381,10 +259,10 @@ Result<CatalogContents> Catalog::Load(const CatalogContents* before) {
 Result<int64_t> Catalog::LoadGeneration() {
   TESSERA_ASSIGN(const bool has_log, HasTable("log"));
   if (!has_log) return int64_t{0};
-  Statement query(this, "SELECT generation FROM log");
+  CatalogStatement query(&file_, "SELECT generation FROM log");
   TESSERA_ASSIGN(const bool row, query.Step());
   const int64_t generation = row ? query.Integer(0, 1, kGreatestId) : 0;
-  if (!row || !query.wrong().empty()) return Corrupt("the generation of its commit log is damaged");
+  if (!row || !query.wrong().empty()) return file_.Corrupt("the generation of its commit log is damaged");
   return generation;
 }
 
@@ -392,21 +270,21 @@ Result<CatalogContents> Catalog::LoadInTransaction(const CatalogContents* before
   CatalogContents contents;
   uint64_t checksum = 0;
   {
-    Statement query(this, "SELECT id, next_table_id, next_tablet_id, checksum FROM database");
+    CatalogStatement query(&file_, "SELECT id, next_table_id, next_tablet_id, checksum FROM database");
     TESSERA_ASSIGN(bool row, query.Step());
-    if (!row) return Corrupt("the database's own row is missing");
+    if (!row) return file_.Corrupt("the database's own row is missing");
     const std::string id = query.Blob(0);
-    if (id.size() != contents.database.size()) return Corrupt("the database's identifier is damaged");
+    if (id.size() != contents.database.size()) return file_.Corrupt("the database's identifier is damaged");
     memcpy(contents.database.data(), id.data(), id.size());
     contents.next_table_id = query.Integer(1, 1, kGreatestId);
     contents.next_tablet_id = query.Integer(2, 1, kGreatestId);
     checksum = static_cast<uint64_t>(query.Integer(3));
-    if (!query.wrong().empty()) return Corrupt("the database's own row has " + query.wrong());
+    if (!query.wrong().empty()) return file_.Corrupt("the database's own row has " + query.wrong());
   }
   TESSERA_ASSIGN(contents.log_generation, LoadGeneration());
   // NOT INDEXED: a damaged index could hide rows that the table has.
-  Statement query(this,
-                  "SELECT id, name, version, declared_tablet_rows, tablet_rows, checksum FROM tables NOT INDEXED");
+  CatalogStatement query(
+      &file_, "SELECT id, name, version, declared_tablet_rows, tablet_rows, checksum FROM tables NOT INDEXED");
   for (;;) {
     TESSERA_ASSIGN(bool row, query.Step());
     if (!row) break;
@@ -417,7 +295,7 @@ Result<CatalogContents> Catalog::LoadInTransaction(const CatalogContents* before
     table.schema.tablet_rows = static_cast<uint32_t>(query.Integer(3, 0, kGreatestTabletRows));
     table.tablet_rows = static_cast<uint32_t>(query.Integer(4, 0, kGreatestTabletRows));
     table.checksum = static_cast<uint64_t>(query.Integer(5));
-    if (!query.wrong().empty()) return Corrupt("a table has " + query.wrong());
+    if (!query.wrong().empty()) return file_.Corrupt("a table has " + query.wrong());
     if (before != nullptr) {
       const auto known = before->Find(table.schema.name);
       if (known != nullptr && known->id == table.id && known->checksum == table.checksum) {
@@ -431,16 +309,16 @@ Result<CatalogContents> Catalog::LoadInTransaction(const CatalogContents* before
   std::sort(contents.tables.begin(), contents.tables.end(),
             [](const auto& a, const auto& b) { return a->schema.name < b->schema.name; });
   TESSERA_TRY(LoadNames(&contents));
-  if (DatabaseChecksum(contents) != checksum) return Corrupt("the checksum of the tables is wrong");
+  if (DatabaseChecksum(contents) != checksum) return file_.Corrupt("the checksum of the tables is wrong");
   // SQLite's indexes say so already, but they are the file's too.
   std::unordered_set<int64_t> tables, tablets;
   int64_t columns = 0, defaults = 0, constraints = 0, with_deleted = 0;
   for (size_t t = 0; t < contents.tables.size(); ++t) {
     const TableRecord& table = *contents.tables[t];
     const bool same_name = t > 0 && contents.tables[t - 1]->schema.name == table.schema.name;
-    if (same_name || !tables.insert(table.id).second) return Corrupt("two tables are one");
+    if (same_name || !tables.insert(table.id).second) return file_.Corrupt("two tables are one");
     for (const TabletRecord& tablet : table.tablets) {
-      if (!tablets.insert(tablet.id).second) return Corrupt("two tablets are one");
+      if (!tablets.insert(tablet.id).second) return file_.Corrupt("two tablets are one");
       with_deleted += tablet.live != nullptr ? 1 : 0;
     }
     columns += static_cast<int64_t>(table.schema.columns.size());
@@ -448,12 +326,12 @@ Result<CatalogContents> Catalog::LoadInTransaction(const CatalogContents* before
     constraints += static_cast<int64_t>(ConstraintsOf(table).size());
   }
   // Rows of a table that is not there would become those of the next one that gets its number.
-  TESSERA_ASSIGN(const int64_t all_columns, QueryInteger("SELECT count(*) FROM columns NOT INDEXED"));
-  TESSERA_ASSIGN(const int64_t all_tablets, QueryInteger("SELECT count(*) FROM tablets NOT INDEXED"));
+  TESSERA_ASSIGN(const int64_t all_columns, QueryInteger(&file_, "SELECT count(*) FROM columns NOT INDEXED"));
+  TESSERA_ASSIGN(const int64_t all_tablets, QueryInteger(&file_, "SELECT count(*) FROM tablets NOT INDEXED"));
   // The other tables are made with their first entry.
   const auto count = [&](const char* table, const char* sql) -> Result<int64_t> {
     TESSERA_ASSIGN(const bool has_table, HasTable(table));
-    return has_table ? QueryInteger(sql) : 0;
+    return has_table ? QueryInteger(&file_, sql) : 0;
   };
   TESSERA_ASSIGN(const int64_t all_defaults, count("defaults", "SELECT count(*) FROM defaults NOT INDEXED"));
   TESSERA_ASSIGN(const int64_t all_constraints, count("constraints", "SELECT count(*) FROM constraints NOT INDEXED"));
@@ -461,7 +339,7 @@ Result<CatalogContents> Catalog::LoadInTransaction(const CatalogContents* before
                  count("deleted_rows", "SELECT count(*) FROM deleted_rows NOT INDEXED"));
   if (all_with_deleted != with_deleted || all_constraints != constraints || all_defaults != defaults ||
       all_columns != columns || all_tablets != static_cast<int64_t>(tablets.size())) {
-    return Corrupt("it has columns, defaults, constraints, tablets or deleted rows of a table that is missing");
+    return file_.Corrupt("it has columns, defaults, constraints, tablets or deleted rows of a table that is missing");
   }
   TESSERA_TRY(CheckLayouts(contents));
   return contents;
@@ -471,9 +349,9 @@ Result<std::shared_ptr<const TableRecord>> Catalog::LoadTable(TableRecord table,
   const std::string of_table = " in table " + QuoteForMessage(table.schema.name);
   std::vector<std::pair<int64_t, int>> key;  // (key position, column)
   {
-    Statement query(this,
-                    "SELECT name, type, precision, scale, length, not_null, key_position, min, max, null_count, "
-                    "distinct_count, encoded_bytes, position FROM columns WHERE table_id = ? ORDER BY position");
+    CatalogStatement query(&file_,
+                           "SELECT name, type, precision, scale, length, not_null, key_position, min, max, null_count, "
+                           "distinct_count, encoded_bytes, position FROM columns WHERE table_id = ? ORDER BY position");
     query.Bind(table.id);
     for (;;) {
       TESSERA_ASSIGN(bool row, query.Step());
@@ -490,33 +368,34 @@ Result<std::shared_ptr<const TableRecord>> Catalog::LoadTable(TableRecord table,
       statistics.has_range = !query.IsNull(7) && !query.IsNull(8);
       if (statistics.has_range &&
           (!FromDecimal(query.Text(7), &statistics.min) || !FromDecimal(query.Text(8), &statistics.max))) {
-        return Corrupt("damaged statistics" + of_table);
+        return file_.Corrupt("damaged statistics" + of_table);
       }
       statistics.null_count = static_cast<uint64_t>(query.Integer(9, 0));
       statistics.distinct = static_cast<uint64_t>(query.Integer(10, 0));
       statistics.encoded_bytes = static_cast<uint64_t>(query.Integer(11, 0));
       (void)query.Integer(12, number, number);
-      if (!query.wrong().empty()) return Corrupt(query.wrong() + " of column " + std::to_string(number + 1) + of_table);
+      if (!query.wrong().empty())
+        return file_.Corrupt(query.wrong() + " of column " + std::to_string(number + 1) + of_table);
       table.schema.columns.push_back(std::move(column));
       table.statistics.push_back(statistics);
     }
   }
   TESSERA_ASSIGN(const bool has_defaults, HasTable("defaults"));
   if (has_defaults) {
-    Statement query(this, "SELECT position, value FROM defaults WHERE table_id = ? ORDER BY position");
+    CatalogStatement query(&file_, "SELECT position, value FROM defaults WHERE table_id = ? ORDER BY position");
     query.Bind(table.id);
     for (;;) {
       TESSERA_ASSIGN(bool row, query.Step());
       if (!row) break;
       const int64_t column = query.Integer(0, 0, static_cast<int64_t>(table.schema.columns.size()) - 1);
-      if (!query.wrong().empty()) return Corrupt(query.wrong() + " of a default" + of_table);
+      if (!query.wrong().empty()) return file_.Corrupt(query.wrong() + " of a default" + of_table);
       table.schema.columns[static_cast<size_t>(column)].default_text = query.Text(1);
     }
   }
   TESSERA_ASSIGN(const bool has_constraints, HasTable("constraints"));
   std::string buckets;
   if (has_constraints) {
-    Statement query(this, "SELECT kind, name, value FROM constraints WHERE table_id = ? ORDER BY position");
+    CatalogStatement query(&file_, "SELECT kind, name, value FROM constraints WHERE table_id = ? ORDER BY position");
     query.Bind(table.id);
     for (;;) {
       TESSERA_ASSIGN(bool row, query.Step());
@@ -526,19 +405,19 @@ Result<std::shared_ptr<const TableRecord>> Catalog::LoadTable(TableRecord table,
         continue;
       }
       if (!AddConstraint({query.Text(0), query.Text(1), query.Text(2)}, &table.schema))
-        return Corrupt("a wrong constraint" + of_table);
+        return file_.Corrupt("a wrong constraint" + of_table);
     }
   }
   std::sort(key.begin(), key.end());
   for (size_t i = 0; i < key.size(); ++i) {
     const auto& [position, column] = key[i];
     if (position != static_cast<int64_t>(i) || !table.schema.columns[static_cast<size_t>(column)].not_null)
-      return Corrupt("a wrong primary key" + of_table);
+      return file_.Corrupt("a wrong primary key" + of_table);
     table.schema.primary_key.push_back(column);
   }
-  Statement query(this,
-                  "SELECT id, rows, file_bytes, header_checksum, position FROM tablets WHERE table_id = ? ORDER BY "
-                  "position");
+  CatalogStatement query(
+      &file_,
+      "SELECT id, rows, file_bytes, header_checksum, position FROM tablets WHERE table_id = ? ORDER BY position");
   query.Bind(table.id);
   for (;;) {
     TESSERA_ASSIGN(bool row, query.Step());
@@ -550,29 +429,30 @@ Result<std::shared_ptr<const TableRecord>> Catalog::LoadTable(TableRecord table,
     tablet.file_bytes = static_cast<uint64_t>(query.Integer(2, 1, kGreatestFileBytes));
     tablet.header_checksum = static_cast<uint64_t>(query.Integer(3));
     (void)query.Integer(4, number, number);
-    if (!query.wrong().empty()) return Corrupt(query.wrong() + " of tablet " + std::to_string(number + 1) + of_table);
+    if (!query.wrong().empty())
+      return file_.Corrupt(query.wrong() + " of tablet " + std::to_string(number + 1) + of_table);
     table.tablets.push_back(tablet);
   }
   TESSERA_TRY(LoadDeletedRows(&table));
   TESSERA_TRY(LoadLayouts(&table, next_tablet_id));
-  if (!SetBuckets(buckets, &table)) return Corrupt("wrong buckets of tablets" + of_table);
-  if (TableChecksum(table) != table.checksum) return Corrupt("a wrong checksum" + of_table);
-  if (Status status = CheckSchema(table.schema); !status.ok()) return Corrupt(status.message());
-  if (Status status = CheckStatistics(table); !status.ok()) return Corrupt(status.message() + of_table);
+  if (!SetBuckets(buckets, &table)) return file_.Corrupt("wrong buckets of tablets" + of_table);
+  if (TableChecksum(table) != table.checksum) return file_.Corrupt("a wrong checksum" + of_table);
+  if (Status status = CheckSchema(table.schema); !status.ok()) return file_.Corrupt(status.message());
+  if (Status status = CheckStatistics(table); !status.ok()) return file_.Corrupt(status.message() + of_table);
   return std::make_shared<const TableRecord>(std::move(table));
 }
 
 Status Catalog::LoadDeletedRows(TableRecord* table) {
   TESSERA_ASSIGN(const bool has_deleted, HasTable("deleted_rows"));
   if (!has_deleted) return {};
-  Statement query(this, "SELECT rows FROM deleted_rows WHERE tablet_id = ?");
+  CatalogStatement query(&file_, "SELECT rows FROM deleted_rows WHERE tablet_id = ?");
   for (TabletRecord& tablet : table->tablets) {
     query.Bind(tablet.id);
     TESSERA_ASSIGN(const bool row, query.Step());
     if (row) {
       tablet.live = LiveRows::Unpack(tablet.rows, query.Blob(0));
       if (tablet.live == nullptr || !query.wrong().empty())
-        return Corrupt("damaged deleted rows in table " + QuoteForMessage(table->schema.name));
+        return file_.Corrupt("damaged deleted rows in table " + QuoteForMessage(table->schema.name));
     }
     query.Reset();
   }
@@ -591,22 +471,22 @@ Status Catalog::WriteDeletedRows(const TableRecord& before, const TableRecord& a
     if (known != old.end() && tablet.live != nullptr) old.erase(known);
     if (same) continue;
     if (!std::exchange(has_deleted, true)) {
-      TESSERA_TRY(Execute(kDeletedRowsSchema));
+      TESSERA_TRY(file_.Execute(kDeletedRowsSchema));
       TESSERA_TRY(RaiseVersion(kVersionWithDeletedRows));
     }
-    Statement insert(this, "INSERT OR REPLACE INTO deleted_rows VALUES (?, ?)");
+    CatalogStatement insert(&file_, "INSERT OR REPLACE INTO deleted_rows VALUES (?, ?)");
     const std::string& packed = tablet.live->packed();
     TESSERA_TRY(insert.Bind(tablet.id).BindBlob(packed).Run());
   }
   for (const auto& [tablet, live] : old) {  // these tablets are gone
-    Statement remove(this, "DELETE FROM deleted_rows WHERE tablet_id = ?");
+    CatalogStatement remove(&file_, "DELETE FROM deleted_rows WHERE tablet_id = ?");
     TESSERA_TRY(remove.Bind(tablet).Run());
   }
   return {};
 }
 
 Status Catalog::WriteTable(const TableRecord& table, const std::vector<std::string>& sketches) {
-  Statement insert(this, "INSERT INTO tables VALUES (?, ?, ?, ?, ?, ?)");
+  CatalogStatement insert(&file_, "INSERT INTO tables VALUES (?, ?, ?, ?, ?, ?)");
   TESSERA_TRY(insert.Bind(table.id)
                   .Bind(std::string_view(table.schema.name))
                   .Bind(table.version)
@@ -619,7 +499,7 @@ Status Catalog::WriteTable(const TableRecord& table, const std::vector<std::stri
   };
   if (table.schema.distribute_by.empty() && std::ranges::any_of(table.tablets, is_short))
     TESSERA_TRY(RaiseVersion(kVersionWithShortTablets));
-  Statement insert_column(this, "INSERT INTO columns VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  CatalogStatement insert_column(&file_, "INSERT INTO columns VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
   for (size_t c = 0; c < table.schema.columns.size(); ++c) {
     const ColumnSchema& column = table.schema.columns[c];
     const ColumnStatistics& statistics = table.statistics[c];
@@ -656,10 +536,10 @@ Status Catalog::WriteTable(const TableRecord& table, const std::vector<std::stri
     if (!column.default_text) continue;
     TESSERA_ASSIGN(const bool has_defaults, HasTable("defaults"));
     if (!has_defaults) {
-      TESSERA_TRY(Execute(kDefaultsSchema));
+      TESSERA_TRY(file_.Execute(kDefaultsSchema));
       TESSERA_TRY(RaiseVersion(kVersionWithDefaults));
     }
-    Statement insert_default(this, "INSERT INTO defaults VALUES (?, ?, ?)");
+    CatalogStatement insert_default(&file_, "INSERT INTO defaults VALUES (?, ?, ?)");
     TESSERA_TRY(
         insert_default.Bind(table.id).Bind(static_cast<int64_t>(c)).Bind(std::string_view(*column.default_text)).Run());
   }
@@ -667,11 +547,11 @@ Status Catalog::WriteTable(const TableRecord& table, const std::vector<std::stri
   if (constraints.empty()) return {};
   TESSERA_ASSIGN(const bool has_constraints, HasTable("constraints"));
   if (!has_constraints) {
-    TESSERA_TRY(Execute(kConstraintsSchema));
+    TESSERA_TRY(file_.Execute(kConstraintsSchema));
     TESSERA_TRY(RaiseVersion(kVersionWithConstraints));
   }
   TESSERA_TRY(RaiseVersionFor(table.schema, constraints));
-  Statement insert_constraint(this, "INSERT INTO constraints VALUES (?, ?, ?, ?, ?)");
+  CatalogStatement insert_constraint(&file_, "INSERT INTO constraints VALUES (?, ?, ?, ?, ?)");
   for (size_t i = 0; i < constraints.size(); ++i) {
     insert_constraint.Bind(table.id).Bind(static_cast<int64_t>(i));
     for (const std::string* text : {&constraints[i].kind, &constraints[i].name, &constraints[i].value})
@@ -693,12 +573,12 @@ Status Catalog::RaiseVersionFor(const TableSchema& schema, const std::vector<Con
 }
 
 Status Catalog::RaiseVersion(int version) {
-  TESSERA_ASSIGN(const int64_t before, QueryInteger("PRAGMA user_version"));
-  return before >= version ? Status::Ok() : Execute(("PRAGMA user_version = " + std::to_string(version)).c_str());
+  TESSERA_ASSIGN(const int64_t before, QueryInteger(&file_, "PRAGMA user_version"));
+  return before >= version ? Status::Ok() : file_.Execute(("PRAGMA user_version = " + std::to_string(version)).c_str());
 }
 
 Result<bool> Catalog::HasTable(const char* name) {
-  Statement query(this, "SELECT 1 FROM sqlite_schema WHERE name = ?");
+  CatalogStatement query(&file_, "SELECT 1 FROM sqlite_schema WHERE name = ?");
   return query.Bind(std::string_view(name)).Step();
 }
 
@@ -706,39 +586,40 @@ Status Catalog::DeleteTablets(int64_t table_id) {
   TESSERA_TRY(DeleteLayouts(table_id));
   TESSERA_ASSIGN(const bool has_deleted, HasTable("deleted_rows"));
   if (has_deleted) {
-    Statement deleted(this, "DELETE FROM deleted_rows WHERE tablet_id IN (SELECT id FROM tablets WHERE table_id = ?)");
+    CatalogStatement deleted(&file_,
+                             "DELETE FROM deleted_rows WHERE tablet_id IN (SELECT id FROM tablets WHERE table_id = ?)");
     TESSERA_TRY(deleted.Bind(table_id).Run());
   }
-  Statement tablets(this, "DELETE FROM tablets WHERE table_id = ?");
+  CatalogStatement tablets(&file_, "DELETE FROM tablets WHERE table_id = ?");
   return tablets.Bind(table_id).Run();
 }
 
 Status Catalog::DeleteTable(int64_t table_id) {
-  Statement columns(this, "DELETE FROM columns WHERE table_id = ?");
+  CatalogStatement columns(&file_, "DELETE FROM columns WHERE table_id = ?");
   TESSERA_TRY(columns.Bind(table_id).Run());
   TESSERA_ASSIGN(const bool has_defaults, HasTable("defaults"));
   if (has_defaults) {
-    Statement defaults(this, "DELETE FROM defaults WHERE table_id = ?");
+    CatalogStatement defaults(&file_, "DELETE FROM defaults WHERE table_id = ?");
     TESSERA_TRY(defaults.Bind(table_id).Run());
   }
   TESSERA_ASSIGN(const bool has_constraints, HasTable("constraints"));
   if (has_constraints) {
-    Statement constraints(this, "DELETE FROM constraints WHERE table_id = ?");
+    CatalogStatement constraints(&file_, "DELETE FROM constraints WHERE table_id = ?");
     TESSERA_TRY(constraints.Bind(table_id).Run());
   }
-  Statement table(this, "DELETE FROM tables WHERE id = ?");
+  CatalogStatement table(&file_, "DELETE FROM tables WHERE id = ?");
   return table.Bind(table_id).Run();
 }
 
 Result<uint64_t> Catalog::WriteDatabase(CatalogContents after) {
   after.log_generation = changing_generation_;
   const uint64_t checksum = DatabaseChecksum(after);
-  Statement update(this, "UPDATE database SET next_table_id = ?, next_tablet_id = ?, checksum = ?");
+  CatalogStatement update(&file_, "UPDATE database SET next_table_id = ?, next_tablet_id = ?, checksum = ?");
   TESSERA_TRY(update.Bind(after.next_table_id).Bind(after.next_tablet_id).Bind(checksum).Run());
   return checksum;
 }
 
-Result<Durability> Catalog::Commit(Transaction* transaction, const CatalogContents& after) {
+Result<Durability> Catalog::Commit(CatalogTransaction* transaction, const CatalogContents& after) {
   TESSERA_ASSIGN(const uint64_t checksum, WriteDatabase(after));
   last_data_version_ = -1;  // SQLite reports only the transactions of other connections
   return transaction->CommitChange(checksum);
@@ -760,8 +641,8 @@ Result<Durability> Catalog::InsertTable(const CatalogContents& state, TableRecor
   after.next_tablet_id = next_tablet_id;
   if (replaced != nullptr) std::erase_if(after.tables, [&](const auto& t) { return t->id == replaced->id; });
   after.tables.push_back(std::make_shared<const TableRecord>(table));
-  Transaction transaction(this);
-  TESSERA_TRY(transaction.BeginChange("BEGIN IMMEDIATE"));
+  CatalogTransaction transaction(&file_, is_open_);
+  TESSERA_TRY(BeginChange(&transaction, "BEGIN IMMEDIATE"));
   if (replaced != nullptr) {
     TESSERA_TRY(DeleteTablets(replaced->id));
     TESSERA_TRY(DeleteTable(replaced->id));
@@ -775,8 +656,8 @@ Result<Durability> Catalog::InsertTable(const CatalogContents& state, TableRecor
 Result<Durability> Catalog::DropTable(const CatalogContents& state, const TableRecord& table) {
   CatalogContents after = state;
   std::erase_if(after.tables, [&](const auto& t) { return t->id == table.id; });
-  Transaction transaction(this);
-  TESSERA_TRY(transaction.BeginChange("BEGIN IMMEDIATE"));
+  CatalogTransaction transaction(&file_, is_open_);
+  TESSERA_TRY(BeginChange(&transaction, "BEGIN IMMEDIATE"));
   TESSERA_TRY(DeleteTablets(table.id));
   TESSERA_TRY(DeleteTable(table.id));
   TESSERA_TRY(DropSequencesOf(table.id, &after));
@@ -785,8 +666,8 @@ Result<Durability> Catalog::DropTable(const CatalogContents& state, const TableR
 
 Result<Durability> Catalog::Truncate(const CatalogContents& state, const std::set<int64_t>& tables) {
   CatalogContents after = state;
-  Transaction transaction(this);
-  TESSERA_TRY(transaction.BeginChange("BEGIN IMMEDIATE"));
+  CatalogTransaction transaction(&file_, is_open_);
+  TESSERA_TRY(BeginChange(&transaction, "BEGIN IMMEDIATE"));
   for (auto& table : after.tables) {
     if (!tables.contains(table->id)) continue;
     TableRecord before = *table;
@@ -801,7 +682,7 @@ Result<Durability> Catalog::Truncate(const CatalogContents& state, const std::se
 
 /// The tablets of the table from number `first` on.
 Status Catalog::InsertTablets(const TableRecord& table, size_t first) {
-  Statement insert(this, "INSERT INTO tablets VALUES (?, ?, ?, ?, ?, ?)");
+  CatalogStatement insert(&file_, "INSERT INTO tablets VALUES (?, ?, ?, ?, ?, ?)");
   for (size_t t = first; t < table.tablets.size(); ++t) {
     const TabletRecord& tablet = table.tablets[t];
     TESSERA_TRY(insert.Bind(tablet.id)
@@ -830,7 +711,7 @@ Status Catalog::WriteChange(const TableRecord& before, const TableRecord& after,
          before.tablets[same].id == after.tablets[same].id) {
     ++same;
   }
-  Statement remove(this, "DELETE FROM tablets WHERE table_id = ? AND position >= ?");
+  CatalogStatement remove(&file_, "DELETE FROM tablets WHERE table_id = ? AND position >= ?");
   TESSERA_TRY(remove.Bind(after.id).Bind(static_cast<int64_t>(same)).Run());
   TESSERA_TRY(InsertTablets(after, same));
   TESSERA_TRY(WriteDeletedRows(before, after));
@@ -847,8 +728,8 @@ Result<Durability> Catalog::UpdateTable(const CatalogContents& state, const Tabl
     if (table->id == after.id) table = std::make_shared<const TableRecord>(after);
   }
   starts_log = starts_log && PrepareLog(state.database);
-  Transaction transaction(this);
-  TESSERA_TRY(transaction.BeginChange("BEGIN IMMEDIATE"));
+  CatalogTransaction transaction(&file_, is_open_);
+  TESSERA_TRY(BeginChange(&transaction, "BEGIN IMMEDIATE"));
   TESSERA_TRY(WriteChange(before, after, sketches));
   TESSERA_TRY(DropSequencesWithoutColumn(after, &contents));
   if (starts_log) TESSERA_TRY(WriteFirstGeneration());
@@ -865,15 +746,15 @@ Result<Durability> Catalog::UpdateTable(const CatalogContents& state, const Tabl
 Result<std::vector<std::string>> Catalog::Sketches(const TableRecord& table) {
   if (const auto logged = logged_.find(table.id); logged != logged_.end()) return logged->second.sketches;
   std::vector<std::string> sketches;
-  Statement query(this, "SELECT sketch FROM columns WHERE table_id = ? ORDER BY position");
+  CatalogStatement query(&file_, "SELECT sketch FROM columns WHERE table_id = ? ORDER BY position");
   query.Bind(table.id);
   for (;;) {
     TESSERA_ASSIGN(bool row, query.Step());
     if (!row) break;
     sketches.push_back(query.IsNull(0) ? std::string() : query.Blob(0));
   }
-  if (!query.wrong().empty()) return Corrupt(query.wrong());
-  if (sketches.size() != table.schema.columns.size()) return Corrupt("a column is missing");
+  if (!query.wrong().empty()) return file_.Corrupt(query.wrong());
+  if (sketches.size() != table.schema.columns.size()) return file_.Corrupt("a column is missing");
   return sketches;
 }
 

@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <set>
@@ -21,6 +20,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "tablet/catalog/catalog_file.h"
 #include "tablet/catalog/catalog_names.h"
 #include "tablet/catalog/log_record.h"
 #include "tablet/catalog/macro.h"
@@ -33,22 +33,16 @@
 #include "tablet/files/tablet_file.h"
 #include "tablet/values/enum_type.h"
 
-struct sqlite3;
 struct sqlite3_stmt;
 
 namespace tessera {
 
-/// Of a change that was made.
-enum class Durability {
-  kDurable,
-  kUntilPowerFails,  ///< it is visible, but SQLite could not make sure of the disk: a power failure may undo it
-};
-
+class CatalogTransaction;
 struct ConstraintRow;
 
 class Catalog {
  public:
-  enum class Access { kReadOnly, kReadWrite, kCreate };
+  using Access = CatalogFile::Access;
   /// `name` is the database's name for messages. Does not look into the file yet; see Check(). Commits wait for the disk.
   static Result<std::unique_ptr<Catalog>> Open(const std::string& path, const std::string& name, Access access);
   /// An empty one in memory, which no other process sees.
@@ -58,7 +52,7 @@ class Catalog {
   Catalog& operator=(const Catalog&) = delete;
 
   /// How long to wait for another process that has the catalog locked.
-  void SetLockTimeout(int milliseconds) { lock_timeout_ms_ = milliseconds; }
+  void SetLockTimeout(int milliseconds) { file_.SetLockTimeout(milliseconds); }
 
   enum class State { kEmpty, kInitialised };
   /// Empty (a creation was interrupted) or ours; anything else is kCorrupt.
@@ -121,26 +115,14 @@ class Catalog {
   Result<std::vector<std::string>> Sketches(const TableRecord& table);
 
  private:
-  class Statement;
-  class Transaction;
-  Catalog(std::string path, std::string name) : path_(std::move(path)), name_(std::move(name)) {}
-  Status Connect(Access access);
-  Status Error(int code) const;
-  Status Error(int code, const std::string& message) const;
-  /// Whether to try again where another process has the catalog locked; waits a little. `calls`: how often it has.
-  bool Wait(int calls);
-  Status Execute(const char* sql);
-  Result<int64_t> QueryInteger(const char* sql);
-  /// Whether SQLite may have to undo a transaction of a process that died.
-  Result<bool> HasJournal() const;
+  Catalog(std::string path, std::string name) : file_(std::move(path), std::move(name)) {}
+  /// Before the change SQLite's file gets what the log has.
+  Status BeginChange(CatalogTransaction* transaction, const char* sql);
   /// Whether the table of defaults or that of constraints is there.
   Result<bool> HasTable(const char* name);
-  /// Before the first change: how transactions are rolled back.
-  Status ChooseJournal();
   /// So that programs that do not know what is new refuse the catalog.
   Status RaiseVersion(int version);
   Status RaiseVersionFor(const TableSchema& schema, const std::vector<ConstraintRow>& constraints);
-  Status Corrupt(const std::string& reason) const;
   Result<CatalogContents> LoadInTransaction(const CatalogContents* before);
   /// Of the commit log; 0: there is none.
   Result<int64_t> LoadGeneration();
@@ -192,7 +174,7 @@ class Catalog {
   Status WriteChange(const TableRecord& before, const TableRecord& after, const std::vector<std::string>& sketches);
   /// The row of `database`. Returns its checksum.
   Result<uint64_t> WriteDatabase(CatalogContents after);
-  Result<Durability> Commit(Transaction* transaction, const CatalogContents& after);
+  Result<Durability> Commit(CatalogTransaction* transaction, const CatalogContents& after);
 
   // catalog_log.cc
   static const char kLogSchema[];
@@ -215,20 +197,13 @@ class Catalog {
   bool PrepareLog(const DatabaseId& database);
   Status WriteFirstGeneration();
 
-  const std::string path_;
-  const std::string name_;
-  sqlite3* db_ = nullptr;
-  int lock_timeout_ms_ = 5000;
-  std::chrono::steady_clock::time_point patience_ends_;
-  std::unordered_map<std::string, sqlite3_stmt*> prepared_;  ///< by their SQL, those not in use
-  sqlite3_stmt* data_version_ = nullptr;                     ///< prepared once: Changed() is called for every statement
-  int64_t last_data_version_ = -1;                           ///< -1: SQLite's file is read anew
+  CatalogFile file_;
+  sqlite3_stmt* data_version_ = nullptr;  ///< prepared once: Changed() is called for every statement
+  int64_t last_data_version_ = -1;        ///< -1: SQLite's file is read anew
   int64_t sqlite_version_ = 0, others_version_ = 0;
-  bool has_chosen_journal_ = false;
   bool is_open_ = false;  ///< between BeginOpen() and its end
   int64_t least_version_ = 0;
 
-  bool read_only_ = false;
   std::unique_ptr<CommitLog> log_;   ///< nullptr: none is known
   int64_t generation_ = 0;           ///< of the log, as SQLite's file has it; 0: there is none
   int64_t changing_generation_ = 0;  ///< as it will be after the transaction

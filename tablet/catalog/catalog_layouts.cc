@@ -76,8 +76,8 @@ Status Catalog::LoadLayouts(TableRecord* table, int64_t next_tablet_id) {
   if (!has_layouts) return {};
   std::map<int64_t, TabletLayout> layouts;
   {
-    Statement query(
-        this,
+    CatalogStatement query(
+        &file_,
         "SELECT tablet_id, f.id, file_id, offset, bytes, f.header_checksum, columns FROM column_files f JOIN "
         "tablets t ON t.id = tablet_id WHERE table_id = ? ORDER BY tablet_id, f.id");
     query.Bind(table->id);
@@ -92,13 +92,13 @@ Status Catalog::LoadLayouts(TableRecord* table, int64_t next_tablet_id) {
       file.header_checksum = static_cast<uint64_t>(query.Integer(5));
       if (!ReadNumbers(query.Text(6), &file.columns) || !query.wrong().empty() ||
           file.offset % kColumnFileAlignment != 0)
-        return Corrupt("a wrong file of columns in table " + QuoteForMessage(table->schema.name));
+        return file_.Corrupt("a wrong file of columns in table " + QuoteForMessage(table->schema.name));
       layouts[query.Integer(0)].files.push_back(std::move(file));
     }
   }
   {
-    Statement query(
-        this,
+    CatalogStatement query(
+        &file_,
         "SELECT tablet_id, c.position, value FROM constant_columns c JOIN tablets t ON t.id = tablet_id WHERE "
         "table_id = ? ORDER BY tablet_id, c.position");
     query.Bind(table->id);
@@ -108,7 +108,8 @@ Status Catalog::LoadLayouts(TableRecord* table, int64_t next_tablet_id) {
       ConstantColumn constant;
       constant.column = static_cast<int32_t>(query.Integer(1, 0, INT32_MAX));
       if (!query.IsNull(2)) constant.value = query.Text(2);
-      if (!query.wrong().empty()) return Corrupt("a wrong constant in table " + QuoteForMessage(table->schema.name));
+      if (!query.wrong().empty())
+        return file_.Corrupt("a wrong constant in table " + QuoteForMessage(table->schema.name));
       layouts[query.Integer(0)].constants.push_back(std::move(constant));
     }
   }
@@ -116,7 +117,7 @@ Status Catalog::LoadLayouts(TableRecord* table, int64_t next_tablet_id) {
     const auto at = layouts.find(tablet.id);
     if (at == layouts.end()) continue;
     if (!IsPossible(at->second, table->schema) || tablet.file_bytes != at->second.bytes())
-      return Corrupt("impossible files of a tablet in table " + QuoteForMessage(table->schema.name));
+      return file_.Corrupt("impossible files of a tablet in table " + QuoteForMessage(table->schema.name));
     tablet.layout = std::make_shared<const TabletLayout>(std::move(at->second));
   }
   return {};
@@ -132,10 +133,10 @@ Status Catalog::WriteLayouts(const TableRecord& before, const TableRecord& after
   for (const TabletRecord& tablet : after.tablets) {
     if (tablet.layout == nullptr || old.erase(tablet.id) > 0) continue;
     if (!std::exchange(has_layouts, true)) {
-      TESSERA_TRY(Execute(kLayoutsSchema));
+      TESSERA_TRY(file_.Execute(kLayoutsSchema));
       TESSERA_TRY(RaiseVersion(kVersionWithLayouts));
     }
-    Statement file(this, "INSERT INTO column_files VALUES (?, ?, ?, ?, ?, ?, ?)");
+    CatalogStatement file(&file_, "INSERT INTO column_files VALUES (?, ?, ?, ?, ?, ?, ?)");
     for (const ColumnFile& f : tablet.layout->files) {
       TESSERA_TRY(file.Bind(tablet.id)
                       .Bind(f.id)
@@ -146,7 +147,7 @@ Status Catalog::WriteLayouts(const TableRecord& before, const TableRecord& after
                       .Bind(std::string_view(NumbersText(f.columns)))
                       .Run());
     }
-    Statement constant(this, "INSERT INTO constant_columns VALUES (?, ?, ?)");
+    CatalogStatement constant(&file_, "INSERT INTO constant_columns VALUES (?, ?, ?)");
     for (const ConstantColumn& c : tablet.layout->constants) {
       constant.Bind(tablet.id).Bind(int64_t{c.column});
       if (c.value) {
@@ -160,7 +161,7 @@ Status Catalog::WriteLayouts(const TableRecord& before, const TableRecord& after
   for (const int64_t tablet : old) {
     for (const char* sql :
          {"DELETE FROM column_files WHERE tablet_id = ?", "DELETE FROM constant_columns WHERE tablet_id = ?"}) {
-      Statement remove(this, sql);
+      CatalogStatement remove(&file_, sql);
       TESSERA_TRY(remove.Bind(tablet).Run());
     }
   }
@@ -173,7 +174,7 @@ Status Catalog::DeleteLayouts(int64_t table_id) {
   for (const char* sql :
        {"DELETE FROM column_files WHERE tablet_id IN (SELECT id FROM tablets WHERE table_id = ?)",
         "DELETE FROM constant_columns WHERE tablet_id IN (SELECT id FROM tablets WHERE table_id = ?)"}) {
-    Statement remove(this, sql);
+    CatalogStatement remove(&file_, sql);
     TESSERA_TRY(remove.Bind(table_id).Run());
   }
   return {};
@@ -190,13 +191,16 @@ Status Catalog::CheckLayouts(const CatalogContents& contents) {
       files += static_cast<int64_t>(tablet.layout->files.size());
       constants += static_cast<int64_t>(tablet.layout->constants.size());
       for (const ColumnFile& file : tablet.layout->files) {
-        if (!places.insert({file.file_id, file.offset}).second) return Corrupt("two tablets have the same columns");
+        if (!places.insert({file.file_id, file.offset}).second)
+          return file_.Corrupt("two tablets have the same columns");
       }
     }
   }
-  TESSERA_ASSIGN(const int64_t all_files, QueryInteger("SELECT count(*) FROM column_files NOT INDEXED"));
-  TESSERA_ASSIGN(const int64_t all_constants, QueryInteger("SELECT count(*) FROM constant_columns NOT INDEXED"));
-  if (all_files != files || all_constants != constants) return Corrupt("it has columns of a tablet that is missing");
+  TESSERA_ASSIGN(const int64_t all_files, QueryInteger(&file_, "SELECT count(*) FROM column_files NOT INDEXED"));
+  TESSERA_ASSIGN(const int64_t all_constants,
+                 QueryInteger(&file_, "SELECT count(*) FROM constant_columns NOT INDEXED"));
+  if (all_files != files || all_constants != constants)
+    return file_.Corrupt("it has columns of a tablet that is missing");
   return {};
 }
 

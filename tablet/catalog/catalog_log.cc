@@ -77,16 +77,16 @@ CREATE TABLE log (
 );
 )";
 
-std::string Catalog::DirectoryPath() const { return path_.substr(0, path_.size() - sizeof kCatalogFile); }
+std::string Catalog::DirectoryPath() const { return file_.path().substr(0, file_.path().size() - sizeof kCatalogFile); }
 
 Status Catalog::OpenLog(const DatabaseId& database) {
   if (log_ != nullptr) return {};
   const std::string path = DirectoryPath() + "/" + kCommitLogFile;
   if (access(path.c_str(), F_OK) != 0 && errno == ENOENT) {
-    return {ErrorCode::kCorrupt, "database \"" + name_ + "\" has lost its commit log \"" + path + "\"",
+    return {ErrorCode::kCorrupt, "database \"" + file_.name() + "\" has lost its commit log \"" + path + "\"",
             "Restore the file from a copy."};
   }
-  TESSERA_ASSIGN(log_, CommitLog::Open(path, database, read_only_));
+  TESSERA_ASSIGN(log_, CommitLog::Open(path, database, file_.read_only()));
   return {};
 }
 
@@ -114,7 +114,7 @@ Status Catalog::ApplyRecords(CatalogContents* contents, bool of_others) {
       if (!next) return {};
     }
     Result<LoggedChange> change = ApplyChange(log_->record(), contents);
-    if (!change.ok()) return Corrupt(change.status().message() + ", in the commit log");
+    if (!change.ok()) return file_.Corrupt(change.status().message() + ", in the commit log");
     NoteLogged(std::move(*change));
   }
 }
@@ -148,8 +148,8 @@ Status Catalog::RestoreLoggedFiles(bool sync) {
       TESSERA_ASSIGN(const std::string bytes, log_->Read(file->second.offset, file->second.bytes));
       const Result<std::string> there = ReadWhole(path, bytes.size());
       if (!there.ok() || *there != bytes) {
-        if (read_only_) {
-          return {ErrorCode::kIo, "database \"" + name_ + "\" was left by a machine that lost power",
+        if (file_.read_only()) {
+          return {ErrorCode::kIo, "database \"" + file_.name() + "\" was left by a machine that lost power",
                   "Open it once for writing; that restores the files of the last changes."};
         }
         // (Of two processes that do so the second repeats what is right already.)
@@ -174,14 +174,14 @@ Status Catalog::TakeOverLog() {
   if (generation_ == 0) return {};
   TESSERA_TRY(RestoreLoggedFiles(true));
   for (const auto& [id, logged] : logged_) TESSERA_TRY(WriteChange(*logged.before, *logged.after, logged.sketches));
-  Statement update(this, "UPDATE log SET generation = ?");
+  CatalogStatement update(&file_, "UPDATE log SET generation = ?");
   TESSERA_TRY(update.Bind(generation_ + 1).Run());
   ++changing_generation_;
   return {};
 }
 
 bool Catalog::PrepareLog(const DatabaseId& database) {
-  if (generation_ != 0 || is_open_ || path_ == ":memory:") return false;
+  if (generation_ != 0 || is_open_ || file_.path() == ":memory:") return false;
   const std::string path = DirectoryPath() + "/" + kCommitLogFile;
   log_ = nullptr;
   // (Without one the change is made nevertheless.)
@@ -189,8 +189,8 @@ bool Catalog::PrepareLog(const DatabaseId& database) {
 }
 
 Status Catalog::WriteFirstGeneration() {
-  TESSERA_TRY(Execute(kLogSchema));
-  TESSERA_TRY(Execute("INSERT INTO log VALUES (1, 1)"));
+  TESSERA_TRY(file_.Execute(kLogSchema));
+  TESSERA_TRY(file_.Execute("INSERT INTO log VALUES (1, 1)"));
   TESSERA_TRY(RaiseVersion(kVersionWithLog));
   changing_generation_ = 1;
   return {};
@@ -224,7 +224,7 @@ Result<bool> Catalog::LogUpdate(const CatalogContents& state, const TableRecord&
   }
   logged_.try_emplace(change.after->id);
   for (const LoggedFile& file : change.files) logged_files_.try_emplace(file.tablet);
-  Status appended = log_->Append(record, lock_timeout_ms_);
+  Status appended = log_->Append(record, file_.lock_timeout());
   if (!appended.ok()) {
     last_data_version_ = -1;
     return appended;

@@ -78,9 +78,10 @@ CREATE TABLE sequences (
 Status Catalog::LoadSequences(Sequences* sequences) {
   TESSERA_ASSIGN(const bool has_sequences, HasTable("sequences"));
   if (!has_sequences) return {};
-  Statement query(this,
-                  "SELECT name, type, start, increment, least, greatest, cycles, value, was_given, table_id, column, "
-                  "identity FROM sequences NOT INDEXED");
+  CatalogStatement query(
+      &file_,
+      "SELECT name, type, start, increment, least, greatest, cycles, value, was_given, table_id, column, "
+      "identity FROM sequences NOT INDEXED");
   for (;;) {
     TESSERA_ASSIGN(const bool row, query.Step());
     if (!row) break;
@@ -97,11 +98,11 @@ Status Catalog::LoadSequences(Sequences* sequences) {
     s.table_id = query.Integer(9, 0, INT64_MAX);
     s.column = query.Text(10);
     const std::string identity = query.Text(11);
-    if (!query.wrong().empty()) return Corrupt("a sequence has " + query.wrong());
+    if (!query.wrong().empty()) return file_.Corrupt("a sequence has " + query.wrong());
     s.identity = identity == "a"   ? Sequence::Identity::kAlways
                  : identity == "d" ? Sequence::Identity::kByDefault
                                    : Sequence::Identity::kNone;
-    if (Status status = CheckSequence(s); !status.ok()) return Corrupt(status.message());
+    if (Status status = CheckSequence(s); !status.ok()) return file_.Corrupt(status.message());
     sequences->push_back(std::move(s));
   }
   std::ranges::sort(*sequences, {}, &Sequence::name);
@@ -112,11 +113,11 @@ Status Catalog::WriteSequences(const Sequences& sequences) {
   TESSERA_ASSIGN(const bool has_sequences, HasTable("sequences"));
   if (!has_sequences) {
     if (sequences.empty()) return {};
-    TESSERA_TRY(Execute(kSequencesSchema));
+    TESSERA_TRY(file_.Execute(kSequencesSchema));
     TESSERA_TRY(RaiseVersion(kVersionWithNames));
   }
-  TESSERA_TRY(Execute("DELETE FROM sequences"));
-  Statement insert(this, "INSERT INTO sequences VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  TESSERA_TRY(file_.Execute("DELETE FROM sequences"));
+  CatalogStatement insert(&file_, "INSERT INTO sequences VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
   for (const Sequence& s : sequences) {
     insert.Bind(std::string_view(s.name)).Bind(std::string_view(s.type));
     for (const int64_t n :
@@ -148,24 +149,24 @@ Status Catalog::LoadNames(CatalogNames* names) {
   TESSERA_TRY(LoadSequences(&names->sequences));
   TESSERA_ASSIGN(const bool has_schemas, HasTable("schemas"));
   if (has_schemas) {
-    Statement query(this, "SELECT name FROM schemas NOT INDEXED");
+    CatalogStatement query(&file_, "SELECT name FROM schemas NOT INDEXED");
     for (;;) {
       TESSERA_ASSIGN(const bool row, query.Step());
       if (!row) break;
       names->schemas.push_back(query.Text(0));
     }
-    if (!query.wrong().empty()) return Corrupt("a schema has " + query.wrong());
+    if (!query.wrong().empty()) return file_.Corrupt("a schema has " + query.wrong());
     std::ranges::sort(names->schemas);
   }
   TESSERA_ASSIGN(const bool has_comments, HasTable("comments"));
   if (!has_comments) return {};
-  Statement query(this, "SELECT kind, name, column, text FROM comments NOT INDEXED");
+  CatalogStatement query(&file_, "SELECT kind, name, column, text FROM comments NOT INDEXED");
   for (;;) {
     TESSERA_ASSIGN(const bool row, query.Step());
     if (!row) break;
     names->comments.push_back({query.Text(0), query.Text(1), query.Text(2), query.Text(3)});
   }
-  if (!query.wrong().empty()) return Corrupt("a comment has " + query.wrong());
+  if (!query.wrong().empty()) return file_.Corrupt("a comment has " + query.wrong());
   std::ranges::sort(names->comments);
   return {};
 }
@@ -174,11 +175,11 @@ Status Catalog::WriteSchemas(const std::vector<std::string>& schemas) {
   TESSERA_ASSIGN(const bool has_schemas, HasTable("schemas"));
   if (!has_schemas) {
     if (schemas.empty()) return {};
-    TESSERA_TRY(Execute(kSchemasSchema));
+    TESSERA_TRY(file_.Execute(kSchemasSchema));
     TESSERA_TRY(RaiseVersion(kVersionWithNames));
   }
-  TESSERA_TRY(Execute("DELETE FROM schemas"));
-  Statement insert(this, "INSERT INTO schemas VALUES (?)");
+  TESSERA_TRY(file_.Execute("DELETE FROM schemas"));
+  CatalogStatement insert(&file_, "INSERT INTO schemas VALUES (?)");
   for (const std::string& schema : schemas) TESSERA_TRY(insert.Bind(std::string_view(schema)).Run());
   return {};
 }
@@ -187,11 +188,11 @@ Status Catalog::WriteComments(const Comments& comments) {
   TESSERA_ASSIGN(const bool has_comments, HasTable("comments"));
   if (!has_comments) {
     if (comments.empty()) return {};
-    TESSERA_TRY(Execute(kCommentsSchema));
+    TESSERA_TRY(file_.Execute(kCommentsSchema));
     TESSERA_TRY(RaiseVersion(kVersionWithNames));
   }
-  TESSERA_TRY(Execute("DELETE FROM comments"));
-  Statement insert(this, "INSERT INTO comments VALUES (?, ?, ?, ?)");
+  TESSERA_TRY(file_.Execute("DELETE FROM comments"));
+  CatalogStatement insert(&file_, "INSERT INTO comments VALUES (?, ?, ?, ?)");
   for (const Comment& c : comments) {
     for (const std::string* text : {&c.kind, &c.name, &c.column, &c.text}) insert.Bind(std::string_view(*text));
     TESSERA_TRY(insert.Run());
@@ -264,8 +265,8 @@ Status Catalog::DropLeftComments(CatalogContents* after) {
 Result<Durability> Catalog::SetNames(const CatalogContents& state, CatalogNames names) {
   CatalogContents after = state;
   after.names = std::move(names);
-  Transaction transaction(this);
-  TESSERA_TRY(transaction.BeginChange("BEGIN IMMEDIATE"));
+  CatalogTransaction transaction(&file_, is_open_);
+  TESSERA_TRY(BeginChange(&transaction, "BEGIN IMMEDIATE"));
   if (after.names.sequences != state.names.sequences) TESSERA_TRY(WriteSequences(after.names.sequences));
   if (after.names.schemas != state.names.schemas) TESSERA_TRY(WriteSchemas(after.names.schemas));
   if (after.names.comments != state.names.comments) TESSERA_TRY(WriteComments(after.names.comments));

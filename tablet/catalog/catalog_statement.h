@@ -1,6 +1,6 @@
-// One statement of the catalog's SQL. Private to tablet/catalog/catalog.cc.
+// One statement of the catalog's SQL. Private to tablet/catalog/.
 //
-// Start at: Catalog::Statement. Thread-compatible, as the catalog.
+// Start at: CatalogStatement. Thread-compatible, as the catalog.
 #pragma once
 
 #include <sqlite3.h>
@@ -10,44 +10,44 @@
 #include <string_view>
 
 #include "base/status.h"
-#include "tablet/catalog/catalog.h"
+#include "tablet/catalog/catalog_file.h"
 
 namespace tessera {
 
 /// A prepared statement, which the catalog keeps for the next time: to prepare those of an INSERT took a third of its time.
 /// The first error sticks and is returned by Step().
-class Catalog::Statement {
+class CatalogStatement {
  public:
-  Statement(Catalog* catalog, const char* sql) : catalog_(catalog), sql_(sql) {
-    if (const auto kept = catalog->prepared_.find(sql); kept != catalog->prepared_.end()) {
+  CatalogStatement(CatalogFile* file, const char* sql) : file_(file), sql_(sql) {
+    if (const auto kept = file->prepared_.find(sql); kept != file->prepared_.end()) {
       statement_ = kept->second;
-      catalog->prepared_.erase(kept);
+      file->prepared_.erase(kept);
     } else {
-      code_ = sqlite3_prepare_v3(catalog->db_, sql, -1, SQLITE_PREPARE_PERSISTENT, &statement_, nullptr);
+      code_ = sqlite3_prepare_v3(file->db_, sql, -1, SQLITE_PREPARE_PERSISTENT, &statement_, nullptr);
     }
   }
-  ~Statement() {
+  ~CatalogStatement() {
     if (statement_ == nullptr) return;
     sqlite3_reset(statement_);
     sqlite3_clear_bindings(statement_);
     try {
-      if (catalog_->prepared_.try_emplace(sql_, statement_).second) return;
+      if (file_->prepared_.try_emplace(sql_, statement_).second) return;
     } catch (...) {  // no memory to keep it
     }
     sqlite3_finalize(statement_);
   }
-  Statement(const Statement&) = delete;
-  Statement& operator=(const Statement&) = delete;
+  CatalogStatement(const CatalogStatement&) = delete;
+  CatalogStatement& operator=(const CatalogStatement&) = delete;
 
-  Statement& Bind(int64_t v) { return Check(sqlite3_bind_int64(statement_, ++bound_, v)); }
-  Statement& Bind(uint64_t v) { return Bind(static_cast<int64_t>(v)); }
-  Statement& Bind(std::string_view v) {
+  CatalogStatement& Bind(int64_t v) { return Check(sqlite3_bind_int64(statement_, ++bound_, v)); }
+  CatalogStatement& Bind(uint64_t v) { return Bind(static_cast<int64_t>(v)); }
+  CatalogStatement& Bind(std::string_view v) {
     return Check(sqlite3_bind_text(statement_, ++bound_, v.data(), static_cast<int>(v.size()), SQLITE_TRANSIENT));
   }
-  Statement& BindBlob(std::string_view v) {
+  CatalogStatement& BindBlob(std::string_view v) {
     return Check(sqlite3_bind_blob(statement_, ++bound_, v.data(), static_cast<int>(v.size()), SQLITE_TRANSIENT));
   }
-  Statement& BindNull() { return Check(sqlite3_bind_null(statement_, ++bound_)); }
+  CatalogStatement& BindNull() { return Check(sqlite3_bind_null(statement_, ++bound_)); }
 
   /// True if there is a row to read.
   Result<bool> Step() {
@@ -57,7 +57,7 @@ class Catalog::Statement {
       if (code == SQLITE_DONE) return false;
       code_ = code;
     }
-    return catalog_->Error(code_);
+    return file_->Error(code_);
   }
   /// Starts anew; true if there is a row to read. Makes no message of an error.
   bool StepAgain() {
@@ -91,7 +91,7 @@ class Catalog::Statement {
   const std::string& wrong() const { return wrong_; }
 
  private:
-  Statement& Check(int code) {
+  CatalogStatement& Check(int code) {
     if (code_ == SQLITE_OK) code_ = code;
     return *this;
   }
@@ -106,12 +106,19 @@ class Catalog::Statement {
     if (wrong_.empty()) wrong_ = std::string("a wrong ") + (name != nullptr ? name : "value");
   }
 
-  Catalog* const catalog_;
+  CatalogFile* const file_;
   const std::string sql_;
   sqlite3_stmt* statement_ = nullptr;
   int code_ = SQLITE_OK;
   int bound_ = 0;
   std::string wrong_;
 };
+
+/// The first value of the first row; 0: there is none.
+inline Result<int64_t> QueryInteger(CatalogFile* file, const char* sql) {
+  CatalogStatement query(file, sql);
+  TESSERA_ASSIGN(const bool row, query.Step());
+  return row ? query.Integer(0) : 0;
+}
 
 }  // namespace tessera

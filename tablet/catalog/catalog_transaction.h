@@ -1,4 +1,6 @@
-// A transaction of the catalog's file, or a part of one. Internal to catalog.cc and catalog_transaction.cc.
+// A transaction of the catalog's file, or a part of one. Private to tablet/catalog/.
+//
+// Start at: CatalogTransaction. Thread-compatible, as the catalog.
 #pragma once
 
 #include <sqlite3.h>
@@ -7,33 +9,27 @@
 #include <string>
 
 #include "base/status.h"
-#include "tablet/catalog/catalog.h"
+#include "tablet/catalog/catalog_file.h"
 #include "tablet/catalog/catalog_statement.h"
 
 namespace tessera {
 
 /// Rolls back unless committed. Within a transaction of several changes it is a part of it, which is undone alone.
-class Catalog::Transaction {
+class CatalogTransaction {
  public:
-  explicit Transaction(Catalog* catalog) : catalog_(catalog), is_part_(catalog->is_open_) {}
-  ~Transaction() {
+  CatalogTransaction(CatalogFile* file, bool is_part) : file_(*file), is_part_(is_part) {}
+  ~CatalogTransaction() {
     // (Execute() would make a message, and there may be no memory for it.)
     if (begun_)
-      sqlite3_exec(catalog_->db_, is_part_ ? "ROLLBACK TO change; RELEASE change" : "ROLLBACK", nullptr, nullptr,
-                   nullptr);
+      sqlite3_exec(file_.db(), is_part_ ? "ROLLBACK TO change; RELEASE change" : "ROLLBACK", nullptr, nullptr, nullptr);
   }
   Status Begin(const char* sql) {
-    TESSERA_TRY(catalog_->Execute(is_part_ ? "SAVEPOINT change" : sql));
+    TESSERA_TRY(file_.Execute(is_part_ ? "SAVEPOINT change" : sql));
     begun_ = true;
     return {};
   }
-  Status BeginChange(const char* sql) {
-    TESSERA_TRY(catalog_->ChooseJournal());
-    TESSERA_TRY(Begin(sql));
-    return is_part_ ? Status() : catalog_->TakeOverLog();
-  }
   Status Commit() {
-    TESSERA_TRY(catalog_->Execute(is_part_ ? "RELEASE change" : "COMMIT"));
+    TESSERA_TRY(file_.Execute(is_part_ ? "RELEASE change" : "COMMIT"));
     begun_ = false;
     return {};
   }
@@ -46,32 +42,33 @@ class Catalog::Transaction {
     }
     // Made now: after the commit nothing that can be done before may fail.
     const Status uncertain(ErrorCode::kIo,
-                           "catalog \"" + catalog_->path_ + "\" cannot be read after an error at its commit",
+                           "catalog \"" + file_.path() + "\" cannot be read after an error at its commit",
                            "The change may have been made or not: look before you repeat it.");
-    Statement query(catalog_, "SELECT checksum FROM database");
-    const int code = sqlite3_exec(catalog_->db_, "COMMIT", nullptr, nullptr, nullptr);
+    CatalogStatement query(&file_, "SELECT checksum FROM database");
+    const int code = sqlite3_exec(file_.db(), "COMMIT", nullptr, nullptr, nullptr);
     if (code == SQLITE_OK) {
       begun_ = false;
       return Durability::kDurable;
     }
-    if (sqlite3_get_autocommit(catalog_->db_) == 0) return catalog_->Error(code);
+    if (sqlite3_get_autocommit(file_.db()) == 0) return file_.Error(code);
     begun_ = false;
     constexpr int kAttempts = 3;  // what failed once may have been the machine's memory at its end
     for (int i = 0; i < kAttempts; ++i) {
       const bool row = query.StepAgain();
       if (row && static_cast<uint64_t>(query.Integer(0)) == checksum) return Durability::kUntilPowerFails;
-      if (row) return catalog_->Error(code, sqlite3_errstr(code));
+      if (row) return file_.Error(code, sqlite3_errstr(code));
     }
     return uncertain;
   }
 
+  bool is_part() const { return is_part_; }
   /// The transaction has been begun by an earlier object.
   void TakeOver() { begun_ = true; }
   /// ... and is left to a later one.
   void Leave() { begun_ = false; }
 
  private:
-  Catalog* const catalog_;
+  CatalogFile& file_;
   const bool is_part_;
   bool begun_ = false;
 };

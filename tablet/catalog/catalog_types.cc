@@ -43,15 +43,15 @@ Status Catalog::LoadNames(CatalogContents* contents) {
 Status Catalog::LoadTypes(std::vector<EnumType>* types) {
   TESSERA_ASSIGN(const bool has_types, HasTable("types"));
   if (!has_types) return Status::Ok();
-  Statement query(this, "SELECT name, labels FROM types NOT INDEXED");
+  CatalogStatement query(&file_, "SELECT name, labels FROM types NOT INDEXED");
   for (;;) {
     TESSERA_ASSIGN(bool row, query.Step());
     if (!row) break;
     EnumType type;
-    if (!ReadEnum(query.Text(1), &type) || type.name != query.Text(0)) return Corrupt("a damaged type");
+    if (!ReadEnum(query.Text(1), &type) || type.name != query.Text(0)) return file_.Corrupt("a damaged type");
     types->push_back(std::move(type));
   }
-  if (!query.wrong().empty()) return Corrupt("a type has " + query.wrong());
+  if (!query.wrong().empty()) return file_.Corrupt("a type has " + query.wrong());
   std::sort(types->begin(), types->end(), [](const EnumType& a, const EnumType& b) { return a.name < b.name; });
   return Status::Ok();
 }
@@ -59,11 +59,11 @@ Status Catalog::LoadTypes(std::vector<EnumType>* types) {
 Status Catalog::WriteTypes(const std::vector<EnumType>& types) {
   TESSERA_ASSIGN(const bool has_types, HasTable("types"));
   if (!has_types) {
-    TESSERA_TRY(Execute(kTypesSchema));
+    TESSERA_TRY(file_.Execute(kTypesSchema));
     TESSERA_TRY(RaiseVersion(kVersionWithTypes));
   }
-  TESSERA_TRY(Execute("DELETE FROM types"));
-  Statement insert(this, "INSERT INTO types VALUES (?, ?)");
+  TESSERA_TRY(file_.Execute("DELETE FROM types"));
+  CatalogStatement insert(&file_, "INSERT INTO types VALUES (?, ?)");
   for (const EnumType& type : types)
     TESSERA_TRY(insert.Bind(std::string_view(type.name)).Bind(std::string_view(EnumText(type))).Run());
   return {};
@@ -72,14 +72,14 @@ Status Catalog::WriteTypes(const std::vector<EnumType>& types) {
 Status Catalog::LoadMacros(std::vector<Macro>* macros) {
   TESSERA_ASSIGN(const bool has_macros, HasTable("macros"));
   if (!has_macros) return Status::Ok();
-  Statement query(this, "SELECT name, of_rows, definition FROM macros NOT INDEXED");
+  CatalogStatement query(&file_, "SELECT name, of_rows, definition FROM macros NOT INDEXED");
   for (;;) {
     TESSERA_ASSIGN(bool row, query.Step());
     if (!row) break;
     macros->push_back({query.Text(0), query.Integer(1, 0, 1) == 1, query.Text(2)});
-    if (!CheckMacro(macros->back()).ok()) return Corrupt("a damaged macro");
+    if (!CheckMacro(macros->back()).ok()) return file_.Corrupt("a damaged macro");
   }
-  if (!query.wrong().empty()) return Corrupt("a macro has " + query.wrong());
+  if (!query.wrong().empty()) return file_.Corrupt("a macro has " + query.wrong());
   std::sort(macros->begin(), macros->end(), ComesBefore);
   return Status::Ok();
 }
@@ -87,11 +87,11 @@ Status Catalog::LoadMacros(std::vector<Macro>* macros) {
 Status Catalog::WriteMacros(const std::vector<Macro>& macros) {
   TESSERA_ASSIGN(const bool has_macros, HasTable("macros"));
   if (!has_macros) {
-    TESSERA_TRY(Execute(kMacrosSchema));
+    TESSERA_TRY(file_.Execute(kMacrosSchema));
     TESSERA_TRY(RaiseVersion(kVersionWithMacros));
   }
-  TESSERA_TRY(Execute("DELETE FROM macros"));
-  Statement insert(this, "INSERT INTO macros VALUES (?, ?, ?)");
+  TESSERA_TRY(file_.Execute("DELETE FROM macros"));
+  CatalogStatement insert(&file_, "INSERT INTO macros VALUES (?, ?, ?)");
   for (const Macro& macro : macros) {
     TESSERA_TRY(insert.Bind(std::string_view(macro.name))
                     .Bind(int64_t{macro.of_rows})
@@ -104,8 +104,8 @@ Status Catalog::WriteMacros(const std::vector<Macro>& macros) {
 Result<Durability> Catalog::SetTypes(const CatalogContents& state, std::vector<EnumType> types) {
   CatalogContents after = state;
   after.types = std::move(types);
-  Transaction transaction(this);
-  TESSERA_TRY(transaction.BeginChange("BEGIN IMMEDIATE"));
+  CatalogTransaction transaction(&file_, is_open_);
+  TESSERA_TRY(BeginChange(&transaction, "BEGIN IMMEDIATE"));
   TESSERA_TRY(WriteTypes(after.types));
   TESSERA_TRY(DropLeftComments(&after));
   return Commit(&transaction, after);
@@ -114,8 +114,8 @@ Result<Durability> Catalog::SetTypes(const CatalogContents& state, std::vector<E
 Result<Durability> Catalog::SetMacros(const CatalogContents& state, std::vector<Macro> macros) {
   CatalogContents after = state;
   after.macros = std::move(macros);
-  Transaction transaction(this);
-  TESSERA_TRY(transaction.BeginChange("BEGIN IMMEDIATE"));
+  CatalogTransaction transaction(&file_, is_open_);
+  TESSERA_TRY(BeginChange(&transaction, "BEGIN IMMEDIATE"));
   TESSERA_TRY(WriteMacros(after.macros));
   TESSERA_TRY(DropLeftComments(&after));
   return Commit(&transaction, after);
@@ -124,8 +124,8 @@ Result<Durability> Catalog::SetMacros(const CatalogContents& state, std::vector<
 Result<Durability> Catalog::SetViews(const CatalogContents& state, Views views) {
   CatalogContents after = state;
   after.views = std::move(views);
-  Transaction transaction(this);
-  TESSERA_TRY(transaction.BeginChange("BEGIN IMMEDIATE"));
+  CatalogTransaction transaction(&file_, is_open_);
+  TESSERA_TRY(BeginChange(&transaction, "BEGIN IMMEDIATE"));
   TESSERA_TRY(WriteViews(after.views));
   TESSERA_TRY(DropLeftComments(&after));
   return Commit(&transaction, after);

@@ -31,14 +31,15 @@ CREATE TABLE view_columns (
 Status Catalog::LoadViews(Views* views) {
   TESSERA_ASSIGN(const bool has_views, HasTable("views"));
   if (!has_views) return {};
-  Statement query(this, "SELECT name, query FROM views NOT INDEXED");
+  CatalogStatement query(&file_, "SELECT name, query FROM views NOT INDEXED");
   for (;;) {
     TESSERA_ASSIGN(const bool row, query.Step());
     if (!row) break;
     ViewSchema view;
     view.name = query.Text(0);
     view.query = query.Text(1);
-    Statement columns(this, "SELECT name, output, type, position FROM view_columns WHERE view = ? ORDER BY position");
+    CatalogStatement columns(&file_,
+                             "SELECT name, output, type, position FROM view_columns WHERE view = ? ORDER BY position");
     columns.Bind(std::string_view(view.name));
     for (;;) {
       TESSERA_ASSIGN(const bool column, columns.Step());
@@ -48,28 +49,28 @@ Status Catalog::LoadViews(Views* views) {
       view.columns.push_back({columns.Text(0), columns.Text(1), columns.Text(2)});
     }
     if (!query.wrong().empty() || !columns.wrong().empty())
-      return Corrupt("a view has " + (query.wrong().empty() ? columns.wrong() : query.wrong()));
-    if (Status status = CheckView(view); !status.ok()) return Corrupt(status.message());
+      return file_.Corrupt("a view has " + (query.wrong().empty() ? columns.wrong() : query.wrong()));
+    if (Status status = CheckView(view); !status.ok()) return file_.Corrupt(status.message());
     views->push_back(std::make_shared<const ViewSchema>(std::move(view)));
   }
   std::sort(views->begin(), views->end(), ViewLess);
   int64_t columns = 0;
   for (const auto& view : *views) columns += static_cast<int64_t>(view->columns.size());
-  TESSERA_ASSIGN(const int64_t all_columns, QueryInteger("SELECT count(*) FROM view_columns NOT INDEXED"));
-  if (all_columns != columns) return Corrupt("it has columns of a view that is missing");
+  TESSERA_ASSIGN(const int64_t all_columns, QueryInteger(&file_, "SELECT count(*) FROM view_columns NOT INDEXED"));
+  if (all_columns != columns) return file_.Corrupt("it has columns of a view that is missing");
   return {};
 }
 
 Status Catalog::WriteViews(const Views& views) {
   TESSERA_ASSIGN(const bool has_views, HasTable("views"));
   if (!has_views) {
-    TESSERA_TRY(Execute(kViewsSchema));
+    TESSERA_TRY(file_.Execute(kViewsSchema));
     TESSERA_TRY(RaiseVersion(kVersionWithViews));
   }
-  TESSERA_TRY(Execute("DELETE FROM view_columns"));
-  TESSERA_TRY(Execute("DELETE FROM views"));
-  Statement insert(this, "INSERT INTO views VALUES (?, ?)");
-  Statement insert_column(this, "INSERT INTO view_columns VALUES (?, ?, ?, ?, ?)");
+  TESSERA_TRY(file_.Execute("DELETE FROM view_columns"));
+  TESSERA_TRY(file_.Execute("DELETE FROM views"));
+  CatalogStatement insert(&file_, "INSERT INTO views VALUES (?, ?)");
+  CatalogStatement insert_column(&file_, "INSERT INTO view_columns VALUES (?, ?, ?, ?, ?)");
   for (const auto& view : views) {
     TESSERA_TRY(insert.Bind(std::string_view(view->name)).Bind(std::string_view(view->query)).Run());
     for (size_t c = 0; c < view->columns.size(); ++c) {
