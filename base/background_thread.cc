@@ -4,6 +4,8 @@
 #include <cerrno>
 #include <system_error>
 
+#include "base/exception_status.h"
+
 namespace tessera {
 namespace {
 

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/exception_status.h"
+
 namespace tessera {
 
 void SharedLoops::Call(Loop* loop, std::unique_lock<std::mutex>* lock) {

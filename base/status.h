@@ -115,22 +115,6 @@ inline Status Unsupported(std::string message, int position = -1, std::string hi
 /// The user cancelled the statement.
 inline Status Cancelled() { return {ErrorCode::kCancelled, "canceling statement due to user request"}; }
 
-/// The error for a caught bad_alloc. Allocates nothing.
-Status OutOfMemory() noexcept;
-/// The error for the exception that is being handled: kResource for memory and threads that ran out, kCancelled for
-/// Interruption, else kInternal. Call it in catch (...).
-Status StatusOfException() noexcept;
-
-/// f(), which returns a Status or a Result; an exception of it becomes the error.
-template <class F>
-auto Caught(const F& f) -> decltype(f()) {
-  try {
-    return f();
-  } catch (...) {
-    return StatusOfException();
-  }
-}
-
 #define TESSERA_CONCAT_(a, b) a##b
 #define TESSERA_CONCAT(a, b) TESSERA_CONCAT_(a, b)
 

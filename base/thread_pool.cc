@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/background_thread.h"
+#include "base/exception_status.h"
 #include "base/interrupt.h"
 #include "base/memory_budget.h"
 

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/exception_status.h"
 #include "base/memory_budget.h"
 #include "capi/adbc.h"
 #include "capi/adbc_objects.h"

@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/exception_status.h"
 #include "base/uninitialized.h"
 #include "capi/arrow_types.h"
 #include "tablet/values/enum_type.h"

@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/exception_status.h"
 #include "base/memory_budget.h"
 #include "capi/arrow_array.h"
 #include "capi/arrow_types.h"

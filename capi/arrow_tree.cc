@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/exception_status.h"
 #include "base/status.h"
 #include "capi/arrow_types.h"
 

@@ -12,6 +12,7 @@
 #include <string>
 #include <utility>
 
+#include "base/exception_status.h"
 #include "base/memory_budget.h"
 #include "base/version.h"
 #include "capi/arrow_result.h"

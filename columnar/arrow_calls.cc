@@ -5,6 +5,8 @@
 #include <exception>
 #include <new>
 
+#include "base/exception_status.h"
+
 namespace tessera::columnar {
 namespace {
 

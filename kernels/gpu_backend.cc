@@ -11,6 +11,7 @@
 #include <atomic>
 #include <mutex>
 
+#include "base/exception_status.h"
 #include "kernels/join/device_joins.h"
 #include "kernels/kernels.h"
 #include "kernels/launch/vm_kernel.h"

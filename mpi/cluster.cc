@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/exception_status.h"
 #include "base/host_name.h"
 #include "base/memory_budget.h"
 #include "base/phase_clock.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/exception_status.h"
 #include "base/interrupt.h"
 #include "base/memory_budget.h"
 #include "base/phase_clock.h"

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/background_thread.h"
+#include "base/exception_status.h"
 #include "base/interrupt.h"
 #include "mpi/messages.h"
 #include "tablet/load/file_load.h"

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <utility>
 
+#include "base/exception_status.h"
 #include "base/interrupt.h"
 
 namespace tessera::server {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/exception_status.h"
 #include "base/interrupt.h"
 #include "compiler/parse/database_command.h"
 #include "compiler/parse/script.h"

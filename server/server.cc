@@ -13,6 +13,7 @@
 #include <memory>
 #include <mutex>
 
+#include "base/exception_status.h"
 #include "server/authentication.h"
 #include "server/client.h"
 #include "server/listening.h"

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/exception_status.h"
 #include "compiler/compiler.h"
 #include "compiler/query/schema_text.h"
 #include "session/foreign_keys.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/exception_status.h"
 #include "session/program_run.h"
 #include "tablet/catalog/table_of_rows.h"
 

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "base/exception_status.h"
 #include "base/interrupt.h"
 #include "base/memory_budget.h"
 #include "base/phase_clock.h"

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "base/exception_status.h"
 #include "base/interruptible_io.h"
 #include "tablet/files/file_descriptor.h"
 #include "tablet/files/io_error.h"

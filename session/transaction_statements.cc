@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/exception_status.h"
 #include "compiler/compiler.h"
 #include "compiler/parse/sql_scanner.h"
 #include "compiler/parse/transaction_command.h"

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/exception_status.h"
 #include "base/version.h"
 #include "mpi/cluster.h"
 #include "shell/command_line.h"

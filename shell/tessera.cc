@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdio>
 
+#include "base/exception_status.h"
 #include "base/memory_budget.h"
 #include "base/processors.h"
 #include "base/version.h"

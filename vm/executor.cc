@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/exception_status.h"
 #include "base/host_name.h"
 #include "base/interrupt.h"
 #include "base/memory_budget.h"

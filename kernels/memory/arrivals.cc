@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/background_thread.h"
+#include "base/exception_status.h"
 #include "kernels/memory/cuda_memory.h"
 
 namespace tessera::kernels {

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "base/exception_status.h"
 #include "base/phase_clock.h"
 #include "base/size_text.h"
 #include "kernels/memory/cuda_memory.h"

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/background_thread.h"
+#include "base/exception_status.h"
 #include "tablet/files/file_mapping.h"
 
 namespace tessera::kernels {

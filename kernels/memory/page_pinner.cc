@@ -5,6 +5,7 @@
 
 #include "base/background_thread.h"
 #include "base/clock.h"
+#include "base/exception_status.h"
 #include "base/memory_budget.h"
 #include "kernels/memory/cuda_memory.h"
 #include "tablet/chunk/tablet_format.h"

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/exception_status.h"
 #include "kernels/ranks/group_parts.h"
 #include "kernels/run/kept_results.h"
 #include "vm/shares/tell_ranks.h"

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "base/exception_status.h"
 #include "kernels/memory/run_buffer.h"
 
 namespace tessera::kernels {

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "base/exception_status.h"
 #include "kernels/ranks/gather_rows.h"
 #include "kernels/ranks/rank_texts.h"
 #include "kernels/rows/resolve_texts.h"

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/exception_status.h"
 #include "base/shared_loops.h"
 #include "base/thread_pool.h"
 #include "kernels/text/text_tests.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/exception_status.h"
 #include "vm/rows/row_set.h"
 
 namespace tessera::kernels {

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdio>
 
+#include "base/exception_status.h"
 #include "tablet/files/io_error.h"
 
 namespace tessera {

@@ -8,6 +8,7 @@
 #include <map>
 #include <mutex>
 
+#include "base/exception_status.h"
 #include "base/memory_budget.h"
 #include "base/thread_pool.h"
 #include "tablet/values/utf8.h"

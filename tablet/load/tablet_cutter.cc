@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/exception_status.h"
 #include "tablet/catalog/schema_check.h"
 #include "tablet/chunk/packed_chunk.h"
 #include "tablet/chunk/stored_range.h"

@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "base/exception_status.h"
 #include "base/memory_budget.h"
 #include "base/phase_clock.h"
 #include "base/status.h"

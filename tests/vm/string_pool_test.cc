@@ -1,6 +1,8 @@
 // The strings of a query: identifiers from 0 on, and reading without a lock while other threads add.
 #include "vm/rows/string_pool.h"
 
+#include "base/exception_status.h"
+
 #define XXH_INLINE_ALL
 #include <gtest/gtest.h>
 #include <xxhash.h>

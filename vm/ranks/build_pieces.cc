@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/exception_status.h"
 #include "vm/rows/row_set.h"
 #include "vm/run/host_sections.h"
 

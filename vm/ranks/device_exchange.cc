@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/exception_status.h"
 #include "vm/ranks/heavy_keys.h"
 #include "vm/ranks/key_exchange.h"
 

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/exception_status.h"
 #include "base/interrupt.h"
 #include "base/memory_budget.h"
 #include "base/thread_pool.h"

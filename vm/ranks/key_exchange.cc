@@ -9,6 +9,7 @@
 #include <span>
 #include <string_view>
 
+#include "base/exception_status.h"
 #include "base/interrupt.h"
 #include "base/memory_budget.h"
 #include "base/phase_clock.h"

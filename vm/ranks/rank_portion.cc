@@ -6,6 +6,7 @@
 #include <deque>
 #include <utility>
 
+#include "base/exception_status.h"
 #include "vm/rows/row_set.h"
 #include "vm/run/host_sections.h"
 #include "vm/run/unit_runner.h"

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "base/exception_status.h"
 #include "base/memory_budget.h"
 #include "base/phase_clock.h"
 #include "base/thread_pool.h"

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "base/exception_status.h"
 #include "vm/run/unwanted_groups.h"
 #include "vm/shares/tablet_shares.h"
 

@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "base/clock.h"
+#include "base/exception_status.h"
 #include "base/memory_budget.h"
 #include "base/phase_clock.h"
 #include "vm/rows/row_set.h"
