@@ -44,21 +44,21 @@ int32_t EnumNumber(const EnumType& type) {
   return number;
 }
 
-const EnumType& EnumOf(const SqlType& type) {
+const EnumType& EnumOfNumber(int32_t number) {
   static const EnumType none;
-  if (type.id != TypeId::kEnum || type.length < 1) return none;
+  if (number < 1) return none;
   // It is asked for each value that is printed: threads that took the lock each time would wait for each other.
   struct Met {
     int32_t number = 0;
     const EnumType* type = nullptr;
   };
   thread_local std::array<Met, 16> met;
-  Met& last = met[static_cast<size_t>(type.length) % met.size()];
-  if (last.number == type.length) return *last.type;
+  Met& last = met[static_cast<size_t>(number) % met.size()];
+  if (last.number == number) return *last.type;
   Known& all = All();
   const std::lock_guard lock(all.mutex);
-  if (static_cast<size_t>(type.length) > all.types.size()) return none;
-  last = {type.length, &all.types[static_cast<size_t>(type.length) - 1]};
+  if (static_cast<size_t>(number) > all.types.size()) return none;
+  last = {number, &all.types[static_cast<size_t>(number) - 1]};
   return *last.type;
 }
 

@@ -1,7 +1,7 @@
 // Types that CREATE TYPE makes: ENUM, a name and its labels. A value is stored as the place of its label, so that
 // values compare as places do; in a process each different type has a number, which is the `length` of its SqlType.
 //
-// Start at: EnumNumber, EnumOf. Any thread.
+// Start at: EnumNumber, EnumOfNumber; of an SqlType: EnumOf (tablet/values/types.h). Any thread.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "base/status.h"
-#include "tablet/values/types.h"
 
 namespace tessera {
 
@@ -28,8 +27,7 @@ inline constexpr size_t kMostLabels = 32768, kMostLabelBytes = 255;
 /// The type's number; the same for equal types, for as long as the process lives.
 int32_t EnumNumber(const EnumType& type);
 /// The type of that number; one without a name if there is none.
-const EnumType& EnumOf(const SqlType& type);
-inline SqlType EnumSqlType(const EnumType& type) { return {TypeId::kEnum, 0, 0, EnumNumber(type)}; }
+const EnumType& EnumOfNumber(int32_t number);
 
 /// The name and the labels as one text, and back; false if the text is none.
 std::string EnumText(const EnumType& type);
@@ -39,8 +37,5 @@ bool ReadEnum(std::string_view text, EnumType* out);
 Result<int64_t> PlaceOfLabel(std::string_view text, std::string_view label);
 /// The same in a type.
 Result<int64_t> PlaceOfLabel(const EnumType& type, std::string_view label);
-
-/// The `length` of a type where it is stored: numbers are the process's own.
-inline int32_t StoredLength(const SqlType& type) { return type.id == TypeId::kEnum ? 0 : type.length; }
 
 }  // namespace tessera

@@ -1,4 +1,4 @@
-// How a type is spelled.
+// How a type is spelled, and the ENUM that it is.
 #include "tablet/values/types.h"
 
 #include "tablet/values/enum_type.h"
@@ -44,5 +44,9 @@ std::string SqlType::ToString() const {
   }
   return "?";
 }
+
+const EnumType& EnumOf(const SqlType& type) { return EnumOfNumber(type.id == TypeId::kEnum ? type.length : 0); }
+
+SqlType EnumSqlType(const EnumType& type) { return {TypeId::kEnum, 0, 0, EnumNumber(type)}; }
 
 }  // namespace tessera

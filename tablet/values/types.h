@@ -8,6 +8,8 @@
 
 namespace tessera {
 
+struct EnumType;
+
 enum class TypeId : uint8_t {
   kNull,         ///< the type of a bare NULL before the binder gives it one; never stored
   kBoolean,      ///< 0 or 1
@@ -82,5 +84,12 @@ struct SqlType {
 
 /// Whether the machine holds values of the type in 128 bits.
 inline bool IsWide(const SqlType& t) { return t.storage() == StorageClass::kWide; }
+
+/// What the type has of CREATE TYPE, see enum_type.h; one without a name if it is no ENUM.
+const EnumType& EnumOf(const SqlType& type);
+SqlType EnumSqlType(const EnumType& type);
+
+/// The `length` of a type where it is stored: numbers of ENUMs are the process's own.
+inline int32_t StoredLength(const SqlType& type) { return type.id == TypeId::kEnum ? 0 : type.length; }
 
 }  // namespace tessera
