@@ -79,7 +79,7 @@ std::string CutTo(const std::string& text, size_t bytes) {
 }  // namespace
 
 ProgressBar::ProgressBar(std::string what, uint64_t total, ProgressUnit unit, Show show)
-    : what_(Printable(std::move(what))), unit_(unit), start_(Clock::now()), total_(total) {
+    : what_(Printable(std::move(what))), total_(total), unit_(unit), start_(Clock::now()) {
   auto first = Clock::time_point::max();
   if (isatty(STDERR_FILENO) == 1) first = show == Show::kAtOnce ? start_ : start_ + kDelay;
   next_draw_.store(first, std::memory_order_relaxed);
@@ -117,7 +117,7 @@ void ProgressBar::Draw(Clock::time_point now) {
 
 std::string ProgressBar::Line(double seconds, size_t width) const {
   const auto done = static_cast<double>(done_.load(std::memory_order_relaxed));
-  const auto total = static_cast<double>(total_.load(std::memory_order_relaxed));
+  const auto total = static_cast<double>(total_);
   const double rate = seconds > 0 ? done / seconds : 0;
 
   // If there is little room, the bar is left out first, then the end of the name, then the rate.

@@ -32,8 +32,8 @@ class ProgressBar {
     kAtOnce,          ///< for work that is known to be long
   };
 
-  /// `what` names the work in a few words; `total` is in `unit`, 0 if unknown (then the line has no percentage, bar or
-  /// ETA until SetTotal()). The clock starts here.
+  /// `what` names the work in a few words; `total` is in `unit`, 0 if unknown: then the line has no percentage, bar or
+  /// ETA. It may be an estimate: the percentage stops at 100. The clock starts here.
   ProgressBar(std::string what, uint64_t total, ProgressUnit unit, Show show = Show::kAfterOneSecond);
   ~ProgressBar() { Finish(); }
   ProgressBar(const ProgressBar&) = delete;
@@ -42,9 +42,6 @@ class ProgressBar {
   /// `amount` more units are done. Costs an atomic addition and, on a terminal, a look at the clock: call it for a
   /// batch of rows, not for a row.
   void Advance(uint64_t amount);
-
-  /// Sets or corrects the total; 0 if unknown. It may be an estimate: the percentage stops at 100.
-  void SetTotal(uint64_t total) { total_.store(total, std::memory_order_relaxed); }
 
   /// Clears the line; nothing is drawn afterwards. Call it before printing anything else. Harmless if repeated.
   void Finish();
@@ -56,10 +53,10 @@ class ProgressBar {
   std::string Line(double seconds, size_t width) const;
 
   const std::string what_;
+  const uint64_t total_;
   const ProgressUnit unit_;
   const Clock::time_point start_;
   std::atomic<uint64_t> done_{0};
-  std::atomic<uint64_t> total_;
   std::atomic<Clock::time_point> next_draw_;  ///< time_point::max() if nothing may be drawn (no terminal, or finished)
 
   std::mutex mutex_;        ///< held while drawing; guards what follows

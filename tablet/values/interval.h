@@ -20,8 +20,6 @@ namespace tessera {
 
 struct Interval {
   int64_t months = 0, days = 0, micros = 0;
-
-  bool IsZero() const { return months == 0 && days == 0 && micros == 0; }
 };
 
 inline constexpr int64_t kMostMonths = (int64_t{1} << 21) - 1;
