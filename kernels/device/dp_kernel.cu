@@ -39,7 +39,7 @@ __host__ __device__ uint32_t LaunchBlocks(const BucketLaunch& b, uint32_t first)
   return GenerationOf(b, first) + b.multiprocessors;
 }
 
-__device__ cudaError_t LaunchGrid(const BucketLaunch& b, uint32_t bucket, const ChildGrid& grid) {
+__device__ cudaError_t StartChildGrid(const BucketLaunch& b, uint32_t bucket, const ChildGrid& grid) {
   Launch launch = b.launch;
   launch.grid.units = b.search.units + static_cast<uint64_t>(bucket) * b.bucket_units;
   launch.input.tiles = grid.units;
@@ -124,7 +124,7 @@ __global__ void __launch_bounds__(kBucketThreads) LaunchBuckets(const __grid_con
     atomicAdd(&buckets.search.totals->child_grids, grid.units != 0 ? 1u : 0u);
   }
   if (grid.units != 0) {
-    const cudaError_t error = LaunchGrid(buckets, bucket, grid);
+    const cudaError_t error = StartChildGrid(buckets, bucket, grid);
     if (error != cudaSuccess) atomicCAS(&progress.error, 0u, static_cast<uint32_t>(error));
   }
   __threadfence();

@@ -44,7 +44,7 @@ struct BucketProgress {
 };
 
 struct BucketLaunch {
-  Launch launch;      ///< of the child grids; LaunchGrid fills in what differs between them
+  Launch launch;      ///< of the child grids; StartChildGrid fills in what differs between them
   UnitSearch search;  ///< its units: a list for each bucket of a generation
   uint32_t buckets = 0, bucket_tiles = 1;
   uint32_t generation = 1;     ///< buckets of one, fewer in the last one; up to kGenerationBuckets

@@ -130,7 +130,7 @@ struct DirectGroups {
   DirectKey keys[kMaxDirectKeys] = {};
 };
 
-/// All that the VM kernel gets. The order of the parts leaves no gaps between them. (The fields of the sink
+/// All that the VM kernel gets. Fields lie where they would lie without the parts. (The fields of the sink
 /// are no part of their own: nvcc makes other loops over groups then, and longer ones.)
 struct Launch {
   LaunchCode code;
@@ -143,8 +143,8 @@ struct Launch {
   bool repeats = false;  ///< a row can reach the sink more than once
   LaunchQueues queues;
   LaunchKeys keys;
-  /// Groups that a block aggregates in shared memory before it adds them to the table. Without `direct` a power of two
-  /// (or 0): the groups with ordinals below it. With `direct` all groups there can be, or none.
+  /// Groups that a block aggregates in shared memory before it adds them to the table. Without direct.active a power of two
+  /// (or 0): the groups with ordinals below it. With direct.active all groups there can be, or none.
   uint32_t private_groups = 0;
   DirectGroups direct;
   /// Not 0: no more tiles are begun once the sink has no room for this many groups, or rows, more: those of the rows

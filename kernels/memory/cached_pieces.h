@@ -43,11 +43,9 @@ struct TabletPieces {
   std::vector<bool> was_in_place;      ///< the same: has been read in place since it was here
   std::weak_ptr<PinnedPages> pages;    ///< the tablet holds them; expired: none
 
-  /// Whether the codes of a column are on the device, or on their way there.
-  bool HasCodes(int column) const {
-    const size_t place = PlaceOf(column, PieceStream::kCodes);
-    return place < pieces.size() && pieces[place] != nullptr;
-  }
+  /// Whether a piece is on the device, or on its way there.
+  bool Has(size_t place) const { return place < pieces.size() && pieces[place] != nullptr; }
+  bool HasCodes(int column) const { return Has(PlaceOf(column, PieceStream::kCodes)); }
 };
 
 struct CachedPiece {

@@ -86,7 +86,7 @@ const uint8_t* ColumnCache::Pin(CachedPiece* piece, std::vector<CachedPiece*>* p
 Result<const uint8_t*> ColumnCache::Fetch(TabletPieces* of, int column, PieceStream stream, const uint8_t* data,
                                           uint64_t bytes, std::vector<CachedPiece*>* pinned, uint64_t* copied) {
   const size_t place = PlaceOf(column, stream);
-  ReservePending();
+  if (!of->Has(place)) ReservePending();
   TESSERA_ASSIGN(const bool is_new, pieces_.Add(of, place, bytes, copier_.transfer() == Transfer::kZeroCopy));
   CachedPiece* const piece = of->pieces[place];
   if (is_new) {

@@ -146,7 +146,7 @@ class ColumnCache {
   Status WaitForReaders();
   Status FinishOne(Copies* copies, cudaStream_t stream, double* milliseconds);
 
-  // The parts, each of which refers to those before it.
+  // The parts. They refer to those before them: the budget, which has the pool, goes before the streams.
   CopyStreams streams_;
   DeviceBudget budget_;
   CachedPieces pieces_{streams_, &budget_};

@@ -49,8 +49,9 @@ class CopyEngine {
   bool Queue(int threads, std::vector<CopyPart>* parts);
   /// Copies them on this thread. Errors become those of the copies.
   void CopyHere(const std::vector<CopyPart>& parts);
+  /// Whether no thread touches any of them any more.
   bool AreIssued(const CopiesList& list);
-  /// Until no thread touches these copies any more: all of them are on their way, or one has failed.
+  /// Until no thread touches these copies any more: all of them are on their way or were given up.
   void WaitUntilIssued(Copies* copies);
   /// The same after those that were not begun are taken back, which makes them cancelled.
   void Withdraw(const std::shared_ptr<Copies>& copies);

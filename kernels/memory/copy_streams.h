@@ -1,4 +1,6 @@
 // The streams on which columns come to the device. Private to kernels/memory/.
+//
+// Start at: CopyStreams. The thread of the cache.
 #pragma once
 
 #include <cuda_runtime_api.h>

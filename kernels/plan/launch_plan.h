@@ -42,7 +42,7 @@ struct PlannedRecord {
 struct PlannedGroups {
   uint32_t private_groups = 0;
   bool direct = false;
-  uint32_t domain = 0;  ///< direct: of the keys, in device memory if private_groups is 0
+  uint32_t domain = 0;  ///< direct: size of the keys' domain; the groups are in device memory if private_groups is 0
   DirectKey keys[kMaxDirectKeys];
 };
 

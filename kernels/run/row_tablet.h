@@ -20,8 +20,8 @@ class RowTablet {
   /// `rows`: nullptr if the section reads a stored table.
   RowTablet(const vm::Section& section, const RowSource* rows) : section_(section), rows_(rows) {}
 
-  bool has_rows() const { return rows_ != nullptr; }
-  /// Adds them to a batch without tablets; no rows: adds none. REQUIRES: has_rows; the batch refers to this.
+  bool reads_rows() const { return rows_ != nullptr; }
+  /// Adds them to a batch without tablets; no rows: adds none. REQUIRES: reads_rows; the batch refers to this.
   void AddTo(TabletBatch* batch);
 
  private:

@@ -46,7 +46,7 @@ TabletsAhead EncodeAhead(GpuDevice* gpu, const vm::SectionContext& context,
 class TabletEncoder {
  public:
   /// `tests`: those of the section. `key_ranges`: of the join tables, as they are whenever a tablet is encoded.
-  /// `of_table`: the source is a stored table; if not, nothing below but encoder() is called.
+  /// `of_table`: the source is a stored table; if not, nothing below but encoder() and Forget() is called.
   TabletEncoder(GpuDevice* gpu, const vm::SectionContext& context, const TextTests& tests,
                 const std::vector<vm::KeyRange>& key_ranges, bool of_table);
 

@@ -55,7 +55,7 @@ tessera::Result<bool> TabletFeed::Collect(const ColumnBudget& budget, UnderWay o
                                           const FindSparseSlots& find_sparse, const MayCut& may_cut,
                                           TabletBatch* batch) {
   batch->ClearTablets();
-  if (row_tablet_.has_rows()) {
+  if (row_tablet_.reads_rows()) {
     CollectRows(batch);
     return true;
   }

@@ -107,7 +107,7 @@ class TabletFeed {
   /// Whether a launch should begin with the tablets of the batch, which have `rows` rows: the device has nothing to do, and
   /// there are as many rows after them.
   bool ShouldStart(const TabletBatch& batch, uint64_t rows, UnderWay others, const MayCut& may_cut);
-  size_t tablets() const { return row_tablet_.has_rows() ? 1 : context_.table->tablets.size(); }
+  size_t tablets() const { return row_tablet_.reads_rows() ? 1 : context_.table->tablets.size(); }
   /// Collects the rows that are one tablet.
   void CollectRows(TabletBatch* batch);
   /// Finds out which streams of the slots' chunks the section reads in this tablet, for Upload. Returns their bytes.

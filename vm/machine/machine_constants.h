@@ -1,4 +1,6 @@
 // A program's constants as the machine reads them. Private to vm/machine/.
+//
+// Start at: MachineConstants. One machine's, and so one thread's.
 #pragma once
 
 #include <cstdint>

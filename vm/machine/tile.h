@@ -1,4 +1,6 @@
 // The tile that the machine works on: where its rows come from, and where they go. Private to vm/.
+//
+// Start at: Tile. Plain data.
 #pragma once
 
 #include <cstdint>

@@ -77,7 +77,7 @@ class TileMachine {
   Status ResumeTile(const TileSinks& sinks);
   /// Bytes of packed codes that tiles have unpacked since the last call.
   uint64_t TakeDecodedBytes() { return codes_.TakeBytes(); }
-  /// The text of a value that the tile has emitted, valid until the next tile.
+  /// The text of a value, valid until the next tile.
   std::string_view Text(int64_t value) const { return texts_.Get(value); }
   /// The number of the first row of the next tiles' tablet in its source, for PlaceI.
   void StartAt(uint64_t row) { tile_.row_before = row; }

@@ -1,4 +1,6 @@
 // What ends a tile before its code does: an error, the user, a sink that is full. Private to vm/machine/.
+//
+// Start at: TileStops. One machine's; the flag may be set by any thread.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,6 @@
 // Codes that are stored packed, unpacked for a tile. Private to vm/machine/.
+//
+// Start at: UnpackedCodes. One machine's, and so one thread's.
 #pragma once
 
 #include <cstddef>
