@@ -27,12 +27,12 @@ namespace {
 constexpr int kApplicationId = 0x54534352;  // "TSCR"
 /// Without and with the table of defaults, with that of constraints, with types or what is computed for each row, with
 /// clustered tables, with distributed ones, with deleted rows, with views or macros, and with a commit log, short tablets
-/// before the last, foreign keys, materialised views or tablets of several files, and with sequences, schemas or comments.
-/// Each is made with the first entry.
+/// before the last, foreign keys, materialised views or tablets of several files, with sequences, schemas or comments, and with
+/// a commit log of several tables and sequences. Each is made with the first entry.
 constexpr int kUserVersion = 1, kVersionWithDefaults = 2, kVersionWithConstraints = 3, kVersionWithTypes = 4,
               kVersionWithClusters = 5, kVersionWithBuckets = 6, kVersionWithDeletedRows = 7,
               kVersionWithShortTablets = 9, kVersionWithForeignKeys = 9, kVersionWithComments = 10,
-              kNewestVersion = 10;  // (8: with views or macros; 10: with sequences or schemas)
+              kNewestVersion = kVersionWithSeveral;  // (8: with views or macros; 10: with sequences or schemas)
 /// Of tables, tablets and versions: whoever counts on from here does not come to the end of an int64_t.
 constexpr int64_t kGreatestId = int64_t{1} << 62;
 constexpr int64_t kGreatestFileBytes = int64_t{1} << 50;
@@ -150,8 +150,13 @@ Result<std::unique_ptr<Catalog>> Catalog::Open(const std::string& path, const st
 }
 
 Status Catalog::BeginChange(CatalogTransaction* transaction, const char* sql) {
+  TESSERA_TRY(GiveToSqlite(false));
+  return BeginWhole(transaction, sql);
+}
+
+Status Catalog::BeginWhole(CatalogTransaction* transaction, const char* sql) {
   TESSERA_TRY(file_.ChooseJournal());
-  TESSERA_TRY(transaction->Begin(sql));
+  TESSERA_TRY(transaction->Begin(sql, is_open_));
   return transaction->is_part() ? Status() : TakeOverLog();
 }
 
@@ -194,7 +199,7 @@ Status Catalog::Initialise() {
 }
 
 Status Catalog::Initialise(const CatalogContents& contents, const std::vector<std::vector<std::string>>& sketches) {
-  CatalogTransaction transaction(&file_, is_open_);
+  CatalogTransaction transaction(&file_);
   TESSERA_TRY(BeginChange(&transaction, "BEGIN EXCLUSIVE"));
   TESSERA_TRY(file_.Execute(kSchema));
   TESSERA_TRY(file_.Execute(("PRAGMA application_id = " + std::to_string(kApplicationId)).c_str()));
@@ -218,6 +223,7 @@ Status Catalog::Initialise(const CatalogContents& contents, const std::vector<st
 }
 
 Result<bool> Catalog::Changed() {
+  if (held_ != nullptr) return std::exchange(held_->has_changed, false);
   if (data_version_ == nullptr) {
     const int code =
         sqlite3_prepare_v3(file_.db(), "PRAGMA data_version", -1, SQLITE_PREPARE_PERSISTENT, &data_version_, nullptr);
@@ -239,13 +245,14 @@ Result<bool> Catalog::Changed() {
 }
 
 Result<CatalogContents> Catalog::Load(const CatalogContents* before) {
+  if (held_ != nullptr) return held_->now.contents;
   if (before != nullptr && only_log_grew_) {
     CatalogContents contents = *before;
     TESSERA_TRY(ApplyRecords(&contents, true));
     return contents;
   }
-  CatalogTransaction transaction(&file_, is_open_);
-  TESSERA_TRY(transaction.Begin("BEGIN"));
+  CatalogTransaction transaction(&file_);
+  TESSERA_TRY(transaction.Begin("BEGIN", is_open_));
   TESSERA_ASSIGN(CatalogContents contents, LoadInTransaction(before));
   if (is_open_) {
     ForgetLogged(contents.log_generation);
@@ -641,7 +648,7 @@ Result<Durability> Catalog::InsertTable(const CatalogContents& state, TableRecor
   after.next_tablet_id = next_tablet_id;
   if (replaced != nullptr) std::erase_if(after.tables, [&](const auto& t) { return t->id == replaced->id; });
   after.tables.push_back(std::make_shared<const TableRecord>(table));
-  CatalogTransaction transaction(&file_, is_open_);
+  CatalogTransaction transaction(&file_);
   TESSERA_TRY(BeginChange(&transaction, "BEGIN IMMEDIATE"));
   if (replaced != nullptr) {
     TESSERA_TRY(DeleteTablets(replaced->id));
@@ -656,7 +663,7 @@ Result<Durability> Catalog::InsertTable(const CatalogContents& state, TableRecor
 Result<Durability> Catalog::DropTable(const CatalogContents& state, const TableRecord& table) {
   CatalogContents after = state;
   std::erase_if(after.tables, [&](const auto& t) { return t->id == table.id; });
-  CatalogTransaction transaction(&file_, is_open_);
+  CatalogTransaction transaction(&file_);
   TESSERA_TRY(BeginChange(&transaction, "BEGIN IMMEDIATE"));
   TESSERA_TRY(DeleteTablets(table.id));
   TESSERA_TRY(DeleteTable(table.id));
@@ -666,7 +673,7 @@ Result<Durability> Catalog::DropTable(const CatalogContents& state, const TableR
 
 Result<Durability> Catalog::Truncate(const CatalogContents& state, const std::set<int64_t>& tables) {
   CatalogContents after = state;
-  CatalogTransaction transaction(&file_, is_open_);
+  CatalogTransaction transaction(&file_);
   TESSERA_TRY(BeginChange(&transaction, "BEGIN IMMEDIATE"));
   for (auto& table : after.tables) {
     if (!tables.contains(table->id)) continue;
@@ -720,15 +727,21 @@ Status Catalog::WriteChange(const TableRecord& before, const TableRecord& after,
 
 Result<Durability> Catalog::UpdateTable(const CatalogContents& state, const TableRecord& before, TableRecord after,
                                         const std::vector<std::string>& sketches, int64_t next_tablet_id,
-                                        bool starts_log, CatalogContents* made) {
+                                        bool is_of_rows, CatalogContents* made) {
   SetVersion(before, &after);
   CatalogContents contents = state;
   contents.next_tablet_id = next_tablet_id;
   for (auto& table : contents.tables) {
     if (table->id == after.id) table = std::make_shared<const TableRecord>(after);
   }
-  starts_log = starts_log && PrepareLog(state.database);
-  CatalogTransaction transaction(&file_, is_open_);
+  if (held_ != nullptr && is_of_rows) {
+    held_->now.sketches[after.id] = sketches;
+    held_->now.contents = contents;
+    *made = std::move(contents);
+    return Durability::kDurable;
+  }
+  const bool starts_log = is_of_rows && PrepareLog(state.database);
+  CatalogTransaction transaction(&file_);
   TESSERA_TRY(BeginChange(&transaction, "BEGIN IMMEDIATE"));
   TESSERA_TRY(WriteChange(before, after, sketches));
   TESSERA_TRY(DropSequencesWithoutColumn(after, &contents));
@@ -744,6 +757,9 @@ Result<Durability> Catalog::UpdateTable(const CatalogContents& state, const Tabl
 }
 
 Result<std::vector<std::string>> Catalog::Sketches(const TableRecord& table) {
+  if (held_ != nullptr) {
+    if (const auto held = held_->now.sketches.find(table.id); held != held_->now.sketches.end()) return held->second;
+  }
   if (const auto logged = logged_.find(table.id); logged != logged_.end()) return logged->second.sketches;
   std::vector<std::string> sketches;
   CatalogStatement query(&file_, "SELECT sketch FROM columns WHERE table_id = ? ORDER BY position");

@@ -87,23 +87,28 @@ class Catalog {
   /// Sequences, schemas and comments are `names` from now on.
   Result<Durability> SetNames(const CatalogContents& state, CatalogNames names);
   /// Replaces a table's record by `after` (its version and checksum are set here) and its sketches, one per column. `made` becomes what
-  /// Load() would return, if the disk has it. `starts_log`: later changes are small enough for the commit log.
+  /// Load() would return, if the disk has it. `is_of_rows`: the schema is that of `before`, and such changes may go to the commit
+  /// log.
   Result<Durability> UpdateTable(const CatalogContents& state, const TableRecord& before, TableRecord after,
-                                 const std::vector<std::string>& sketches, int64_t next_tablet_id, bool starts_log,
+                                 const std::vector<std::string>& sketches, int64_t next_tablet_id, bool is_of_rows,
                                  CatalogContents* made);
-  /// The same by a record of the commit log, which is all that the disk is waited for: not for the files of new tablets. `after`
-  /// has the schema of `before`. False: the change is too large, or the log is full or not there, or a transaction is open;
-  /// nothing was done.
+  // The same by a record of the commit log, which is all that the disk is waited for: not for the files of new tablets. False: the
+  // change is too large or no such, or the log is full or not there, or a transaction is open; nothing was done.
+  /// REQUIRES: `after` has the schema of `before`.
   Result<bool> LogUpdate(const CatalogContents& state, const TableRecord& before, TableRecord after,
                          const std::vector<std::string>& sketches, int64_t next_tablet_id, CatalogContents* made);
+  Result<bool> LogNames(const CatalogContents& state, const CatalogNames& names, CatalogContents* made);
 
   // A transaction of several of these changes, which are parts of it: Load() has them, other connections do not. Readers of
-  // other processes go on; a writer would wait.
+  // other processes go on; a writer would wait. As long as it has changed rows of tables and values of sequences alone, SQLite does
+  // not know of it.
   Status BeginOpen(const CatalogContents& state);
   /// Marks the state to which ReturnToMark goes, after which the mark is still there. Numbers rise.
   Status SetMark(size_t number);
   Status ReturnToMark(size_t number);
   Status DropMark(size_t number);
+  /// Ends it by a record of the commit log. False: as of LogUpdate; it goes on, as it does after an error.
+  Result<bool> LogOpen();
   /// Ends it, also with an error.
   Result<Durability> CommitOpen();
   void RollBackOpen() noexcept;
@@ -115,9 +120,12 @@ class Catalog {
   Result<std::vector<std::string>> Sketches(const TableRecord& table);
 
  private:
+  using SketchesByTable = std::unordered_map<int64_t, std::vector<std::string>>;
   Catalog(std::string path, std::string name) : file_(std::move(path), std::move(name)) {}
-  /// Before the change SQLite's file gets what the log has.
+  /// A held transaction goes to SQLite. Before the change SQLite's file gets what the log has.
   Status BeginChange(CatalogTransaction* transaction, const char* sql);
+  /// The same where no transaction is held, or the held one begins.
+  Status BeginWhole(CatalogTransaction* transaction, const char* sql);
   /// Whether the table of defaults or that of constraints is there.
   Result<bool> HasTable(const char* name);
   /// So that programs that do not know what is new refuse the catalog.
@@ -176,6 +184,24 @@ class Catalog {
   Result<uint64_t> WriteDatabase(CatalogContents after);
   Result<Durability> Commit(CatalogTransaction* transaction, const CatalogContents& after);
 
+  // catalog_transaction.cc
+  /// A transaction of which SQLite does not know.
+  struct HeldTransaction {
+    struct State {
+      CatalogContents contents;
+      SketchesByTable sketches;  ///< of the tables that it has changed
+    };
+    std::vector<State> marks;  ///< the first: before it
+    State now;
+    bool has_changed = false;  ///< Changed() has not said so yet
+  };
+  /// The held transaction becomes one of SQLite. `ends`: there are no marks any more, and the next one may be in the log.
+  /// After an error it is held as before.
+  Status GiveToSqlite(bool ends);
+  Status SetMarkOfSqlite(size_t number);
+  Status WriteDifference(const HeldTransaction::State& before, const HeldTransaction::State& after);
+  Status WriteSequenceValue(const Sequence& sequence);
+
   // catalog_log.cc
   static const char kLogSchema[];
   static constexpr int kVersionWithLog = 9;
@@ -183,6 +209,10 @@ class Catalog {
   std::string DirectoryPath() const;
   Status OpenLog(const DatabaseId& database);
   void NoteLogged(LoggedChange change);
+  /// Whether such a change may be a record. `files`: those of new tablets, by table; nullptr: they are not read.
+  bool FitsRecord(const LoggedChange& change, std::vector<std::vector<NewFile>>* files);
+  /// Adds a record that makes `after` of `before`, as LogUpdate. `sketches`: of the tables that differ.
+  Result<bool> Log(const CatalogContents& before, const CatalogContents& after, const SketchesByTable& sketches);
   /// The log has no records of this generation that are known.
   void ForgetLogged(int64_t generation);
   /// `of_others`: those since the last time.
@@ -196,12 +226,15 @@ class Catalog {
   /// Makes the file of a log. False: there is one already, or none can be made.
   bool PrepareLog(const DatabaseId& database);
   Status WriteFirstGeneration();
+  /// Whether the catalog's version is one of a log of such records.
+  bool HasVersionFor(const LoggedChange& change);
 
   CatalogFile file_;
   sqlite3_stmt* data_version_ = nullptr;  ///< prepared once: Changed() is called for every statement
   int64_t last_data_version_ = -1;        ///< -1: SQLite's file is read anew
   int64_t sqlite_version_ = 0, others_version_ = 0;
-  bool is_open_ = false;  ///< between BeginOpen() and its end
+  std::unique_ptr<HeldTransaction> held_;  ///< from BeginOpen() on, until SQLite gets it
+  bool is_open_ = false;                   ///< ... and from then on to its end
   int64_t least_version_ = 0;
 
   std::unique_ptr<CommitLog> log_;   ///< nullptr: none is known
@@ -211,13 +244,11 @@ class Catalog {
   bool only_log_grew_ = false;       ///< Changed() said so because of the log alone
   int64_t records_of_others_ = 0;
   bool has_checked_files_ = false;
-  struct LoggedTable {
-    std::shared_ptr<const TableRecord> before;  ///< as SQLite has it
-    std::shared_ptr<const TableRecord> after;
-    std::vector<std::string> sketches;
-  };
-  std::unordered_map<int64_t, LoggedTable> logged_;       ///< tables that the log has changed, by identifier
-  std::unordered_map<int64_t, LoggedFile> logged_files_;  ///< by tablet; offsets are of the log
+  bool has_newest_version_ = false;  ///< known of SQLite's file: of a log of records of several tables
+  /// Tables that the log has changed, by identifier: `before` is as SQLite has it.
+  std::unordered_map<int64_t, LoggedTable> logged_;
+  std::unordered_map<int64_t, LoggedFile> logged_files_;        ///< by tablet; offsets are of the log
+  std::unordered_map<std::string, Sequence> logged_sequences_;  ///< to whose values the log has brought them, by name
 };
 
 }  // namespace tessera

@@ -50,22 +50,28 @@ Status WriteWhole(const std::string& path, std::string_view bytes) {
   return {};
 }
 
-/// New tablets of `after` and tablets that have lost rows: whether they are few, and each new one is one file.
-bool IsSmall(const TableRecord& before, const TableRecord& after, std::vector<const TabletRecord*>* added) {
+/// About what a record takes of files, and of deleted rows.
+struct RecordSize {
+  uint64_t files = 0, marks = 0;
+  bool IsSmall() const { return files <= CommitLog::kGreatestRecord && marks <= kGreatestMarks; }
+};
+
+/// New tablets of `after` and tablets that have lost rows. False: a new one is not one file.
+bool AddSize(const TableRecord& before, const TableRecord& after, std::vector<const TabletRecord*>* added,
+             RecordSize* size) {
   std::unordered_map<int64_t, const LiveRows*> old;
   for (const TabletRecord& tablet : before.tablets) old[tablet.id] = tablet.live.get();
-  uint64_t bytes = 0, marks = 0;
   for (const TabletRecord& tablet : after.tablets) {
     const auto known = old.find(tablet.id);
     if (known == old.end()) {
       if (tablet.layout != nullptr) return false;
       added->push_back(&tablet);
-      bytes += tablet.file_bytes;
+      size->files += tablet.file_bytes;
     } else if (tablet.live != nullptr && tablet.live.get() != known->second) {
-      marks += std::min<uint64_t>(tablet.rows / 8, kBytesOfMark * tablet.live->deleted());
+      size->marks += std::min<uint64_t>(tablet.rows / 8, kBytesOfMark * tablet.live->deleted());
     }
   }
-  return bytes <= CommitLog::kGreatestRecord && marks <= kGreatestMarks;
+  return true;
 }
 
 }  // namespace
@@ -91,18 +97,25 @@ Status Catalog::OpenLog(const DatabaseId& database) {
 }
 
 void Catalog::NoteLogged(LoggedChange change) {
-  for (const LoggedFile& file : change.files)
-    logged_files_[file.tablet] = {file.tablet, log_->record_offset() + file.offset, file.bytes};
-  LoggedTable& table = logged_[change.after->id];
-  if (table.before == nullptr) table.before = std::move(change.before);
-  table.after = std::move(change.after);
-  table.sketches = std::move(change.sketches);
+  for (LoggedTable& made : change.tables) {
+    for (const LoggedFile& file : made.files)
+      logged_files_[file.tablet] = {file.tablet, log_->record_offset() + file.offset, file.bytes};
+    LoggedTable& table = logged_[made.after->id];
+    if (table.before == nullptr) table.before = std::move(made.before);
+    table.after = std::move(made.after);
+    table.sketches = std::move(made.sketches);
+  }
+  for (Sequence& sequence : change.sequences) {
+    Sequence& logged = logged_sequences_[sequence.name];
+    logged = std::move(sequence);
+  }
 }
 
 void Catalog::ForgetLogged(int64_t generation) {
   generation_ = generation;
   logged_.clear();
   logged_files_.clear();
+  logged_sequences_.clear();
   has_record_ = false;
   if (log_ != nullptr) log_->Restart(static_cast<uint64_t>(generation));
 }
@@ -174,6 +187,7 @@ Status Catalog::TakeOverLog() {
   if (generation_ == 0) return {};
   TESSERA_TRY(RestoreLoggedFiles(true));
   for (const auto& [id, logged] : logged_) TESSERA_TRY(WriteChange(*logged.before, *logged.after, logged.sketches));
+  for (const auto& [name, logged] : logged_sequences_) TESSERA_TRY(WriteSequenceValue(logged));
   CatalogStatement update(&file_, "UPDATE log SET generation = ?");
   TESSERA_TRY(update.Bind(generation_ + 1).Run());
   ++changing_generation_;
@@ -196,41 +210,73 @@ Status Catalog::WriteFirstGeneration() {
   return {};
 }
 
+bool Catalog::HasVersionFor(const LoggedChange& change) {
+  if (change.IsOfOneTable() || has_newest_version_) return true;
+  const Result<int64_t> version = QueryInteger(&file_, "PRAGMA user_version");
+  has_newest_version_ = version.ok() && *version >= kVersionWithSeveral;
+  return has_newest_version_;
+}
+
+bool Catalog::FitsRecord(const LoggedChange& change, std::vector<std::vector<NewFile>>* files) {
+  std::vector<std::vector<const TabletRecord*>> added(change.tables.size());
+  RecordSize size;
+  for (size_t t = 0; t < change.tables.size(); ++t) {
+    if (!AddSize(*change.tables[t].before, *change.tables[t].after, &added[t], &size)) return false;
+  }
+  if (!size.IsSmall()) return false;
+  if (files == nullptr) return true;
+  files->resize(added.size());
+  for (size_t t = 0; t < added.size(); ++t) {
+    for (const TabletRecord* tablet : added[t]) {
+      Result<std::string> bytes = ReadWhole(DirectoryPath() + "/" + TabletFileName(tablet->id), tablet->file_bytes);
+      if (!bytes.ok() || bytes->size() != tablet->file_bytes) return false;
+      (*files)[t].push_back({tablet->id, std::move(*bytes)});
+    }
+  }
+  return true;
+}
+
+Result<bool> Catalog::Log(const CatalogContents& before, const CatalogContents& after,
+                          const SketchesByTable& sketches) {
+  if (generation_ == 0 || is_open_ || log_ == nullptr || log_->failed()) return false;
+  LoggedChange change = DifferenceOf(before, after, sketches);
+  if (change.IsEmpty() && after.next_tablet_id == before.next_tablet_id) return true;
+  std::vector<std::vector<NewFile>> files;
+  if (!FitsRecord(change, &files) || !HasVersionFor(change)) return false;
+  const std::string record = EncodeChange(files, &change);
+  if (!log_->MakeRoom(record.size()).ok()) return false;
+  // Made now: after the commit nothing may fail. (If this does, all is read anew.)
+  const int64_t version = std::exchange(last_data_version_, -1);
+  for (const LoggedTable& table : change.tables) {
+    logged_.try_emplace(table.after->id);
+    for (const LoggedFile& file : table.files) logged_files_.try_emplace(file.tablet);
+  }
+  for (const Sequence& sequence : change.sequences) logged_sequences_.try_emplace(sequence.name);
+  TESSERA_TRY(log_->Append(record, file_.lock_timeout()));
+  last_data_version_ = version;
+  NoteLogged(std::move(change));
+  return true;
+}
+
 Result<bool> Catalog::LogUpdate(const CatalogContents& state, const TableRecord& before, TableRecord after,
                                 const std::vector<std::string>& sketches, int64_t next_tablet_id,
                                 CatalogContents* made) {
-  std::vector<const TabletRecord*> added;
-  if (generation_ == 0 || is_open_ || log_ == nullptr || log_->failed() || !IsSmall(before, after, &added))
-    return false;
-  std::vector<NewFile> files;
-  for (const TabletRecord* tablet : added) {
-    Result<std::string> bytes = ReadWhole(DirectoryPath() + "/" + TabletFileName(tablet->id), tablet->file_bytes);
-    if (!bytes.ok() || bytes->size() != tablet->file_bytes) return false;
-    files.push_back({tablet->id, std::move(*bytes)});
-  }
+  if (generation_ == 0 || is_open_) return false;
   SetVersion(before, &after);
-  LoggedChange change;
-  const std::string record = EncodeChange(before, after, sketches, next_tablet_id, files, &change.files);
-  if (!log_->MakeRoom(record.size()).ok()) return false;
-  // Made now: after the commit nothing may fail.
-  change.sketches = sketches;
-  change.after = std::make_shared<const TableRecord>(std::move(after));
   *made = state;
   made->next_tablet_id = next_tablet_id;
+  const int64_t id = after.id;
   for (auto& table : made->tables) {
-    if (table->id != change.after->id) continue;
-    change.before = table;
-    table = change.after;
+    if (table->id == id) table = std::make_shared<const TableRecord>(std::move(after));
   }
-  logged_.try_emplace(change.after->id);
-  for (const LoggedFile& file : change.files) logged_files_.try_emplace(file.tablet);
-  Status appended = log_->Append(record, file_.lock_timeout());
-  if (!appended.ok()) {
-    last_data_version_ = -1;
-    return appended;
-  }
-  NoteLogged(std::move(change));
-  return true;
+  return Log(state, *made, {{id, sketches}});
+}
+
+Result<bool> Catalog::LogNames(const CatalogContents& state, const CatalogNames& names, CatalogContents* made) {
+  if (generation_ == 0 || is_open_ || !DifferInValuesAlone(state.names, names)) return false;
+  *made = state;
+  made->names = names;
+  return Log(state, *made, {});
 }
 
 }  // namespace tessera

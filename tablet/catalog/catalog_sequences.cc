@@ -265,8 +265,17 @@ Status Catalog::DropLeftComments(CatalogContents* after) {
 Result<Durability> Catalog::SetNames(const CatalogContents& state, CatalogNames names) {
   CatalogContents after = state;
   after.names = std::move(names);
-  CatalogTransaction transaction(&file_, is_open_);
+  const bool values_alone = DifferInValuesAlone(state.names, after.names);
+  if (held_ != nullptr && values_alone) {
+    held_->now.contents = std::move(after);
+    held_->has_changed = true;
+    return Durability::kDurable;
+  }
+  const bool starts_log = values_alone && PrepareLog(state.database);
+  CatalogTransaction transaction(&file_);
   TESSERA_TRY(BeginChange(&transaction, "BEGIN IMMEDIATE"));
+  if (starts_log) TESSERA_TRY(WriteFirstGeneration());
+  if (values_alone && !is_open_) TESSERA_TRY(RaiseVersion(kVersionWithSeveral));
   if (after.names.sequences != state.names.sequences) TESSERA_TRY(WriteSequences(after.names.sequences));
   if (after.names.schemas != state.names.schemas) TESSERA_TRY(WriteSchemas(after.names.schemas));
   if (after.names.comments != state.names.comments) TESSERA_TRY(WriteComments(after.names.comments));

@@ -17,14 +17,16 @@ namespace tessera {
 /// Rolls back unless committed. Within a transaction of several changes it is a part of it, which is undone alone.
 class CatalogTransaction {
  public:
-  CatalogTransaction(CatalogFile* file, bool is_part) : file_(*file), is_part_(is_part) {}
+  explicit CatalogTransaction(CatalogFile* file) : file_(*file) {}
   ~CatalogTransaction() {
     // (Execute() would make a message, and there may be no memory for it.)
     if (begun_)
       sqlite3_exec(file_.db(), is_part_ ? "ROLLBACK TO change; RELEASE change" : "ROLLBACK", nullptr, nullptr, nullptr);
   }
-  Status Begin(const char* sql) {
-    TESSERA_TRY(file_.Execute(is_part_ ? "SAVEPOINT change" : sql));
+  /// `is_part`: of a transaction of several changes, which SQLite has.
+  Status Begin(const char* sql, bool is_part) {
+    is_part_ = is_part;
+    TESSERA_TRY(file_.Execute(is_part ? "SAVEPOINT change" : sql));
     begun_ = true;
     return {};
   }
@@ -69,7 +71,7 @@ class CatalogTransaction {
 
  private:
   CatalogFile& file_;
-  const bool is_part_;
+  bool is_part_ = false;
   bool begun_ = false;
 };
 

@@ -104,7 +104,7 @@ Status Catalog::WriteMacros(const std::vector<Macro>& macros) {
 Result<Durability> Catalog::SetTypes(const CatalogContents& state, std::vector<EnumType> types) {
   CatalogContents after = state;
   after.types = std::move(types);
-  CatalogTransaction transaction(&file_, is_open_);
+  CatalogTransaction transaction(&file_);
   TESSERA_TRY(BeginChange(&transaction, "BEGIN IMMEDIATE"));
   TESSERA_TRY(WriteTypes(after.types));
   TESSERA_TRY(DropLeftComments(&after));
@@ -114,7 +114,7 @@ Result<Durability> Catalog::SetTypes(const CatalogContents& state, std::vector<E
 Result<Durability> Catalog::SetMacros(const CatalogContents& state, std::vector<Macro> macros) {
   CatalogContents after = state;
   after.macros = std::move(macros);
-  CatalogTransaction transaction(&file_, is_open_);
+  CatalogTransaction transaction(&file_);
   TESSERA_TRY(BeginChange(&transaction, "BEGIN IMMEDIATE"));
   TESSERA_TRY(WriteMacros(after.macros));
   TESSERA_TRY(DropLeftComments(&after));
@@ -124,7 +124,7 @@ Result<Durability> Catalog::SetMacros(const CatalogContents& state, std::vector<
 Result<Durability> Catalog::SetViews(const CatalogContents& state, Views views) {
   CatalogContents after = state;
   after.views = std::move(views);
-  CatalogTransaction transaction(&file_, is_open_);
+  CatalogTransaction transaction(&file_);
   TESSERA_TRY(BeginChange(&transaction, "BEGIN IMMEDIATE"));
   TESSERA_TRY(WriteViews(after.views));
   TESSERA_TRY(DropLeftComments(&after));

@@ -239,7 +239,7 @@ Status DatabaseDirectory::SyncCommit() const {
 }
 
 bool DatabaseDirectory::MayLog() {
-  if (!durable() || InTransaction()) return false;
+  if (!durable()) return false;
   if (!undurable_) return true;
   if (!SyncCommit().ok()) return false;
   undurable_ = false;
@@ -433,8 +433,11 @@ Result<DatabaseDirectory::Write> DatabaseDirectory::BeginWrite() {
 Status DatabaseDirectory::BeginTransaction() {
   TESSERA_ASSIGN(Write write, BeginWrite());
   std::lock_guard guard(mutex_);
-  TESSERA_TRY(catalog_->BeginOpen(write.contents));
-  transaction_.emplace(OpenTransaction{std::move(write.lock), {std::move(write.contents)}});
+  OpenTransaction begun;
+  begun.marks.push_back(std::move(write.contents));
+  TESSERA_TRY(catalog_->BeginOpen(begun.marks[0]));
+  begun.lock = std::move(write.lock);
+  transaction_.emplace(std::move(begun));
   return {};
 }
 
@@ -502,13 +505,21 @@ Status DatabaseDirectory::SyncTablets() const {
 Status DatabaseDirectory::CommitTransaction() {
   std::lock_guard guard(mutex_);
   Status ready = Refresh();
-  if (ready.ok()) ready = SyncTablets();
+  Result<bool> logged = false;
+  if (ready.ok() && MayLog()) logged = catalog_->LogOpen();
+  if (ready.ok() && logged.ok() && !*logged) ready = SyncTablets();
   if (!ready.ok()) {
     catalog_->RollBackOpen();
     AfterRollBack();
     return ready;
   }
-  const Result<Durability> committed = catalog_->CommitOpen();
+  Result<Durability> committed = Durability::kDurable;
+  if (!logged.ok()) {
+    catalog_->RollBackOpen();
+    committed = logged.status();
+  } else if (!*logged) {
+    committed = catalog_->CommitOpen();
+  }
   if (!committed.ok()) NoteGiven();
   const OpenTransaction ended = std::move(*transaction_);
   transaction_.reset();
@@ -582,7 +593,17 @@ Status DatabaseDirectory::SetViews(const Write& write, Views views) {
 
 Status DatabaseDirectory::SetNames(const Write& write, CatalogNames names) {
   std::lock_guard guard(mutex_);
-  const Result<Durability> committed = catalog_->SetNames(write.contents, std::move(names));
+  CatalogContents made;
+  Result<bool> logged = false;
+  if (!InTransaction() && MayLog()) logged = catalog_->LogNames(write.contents, names, &made);
+  Result<Durability> committed = Durability::kDurable;
+  if (!logged.ok()) {
+    committed = logged.status();
+  } else if (*logged) {
+    TakeContents(std::move(made));
+  } else {
+    committed = catalog_->SetNames(write.contents, std::move(names));
+  }
   AfterCommit(committed);
   return committed.status();
 }
@@ -601,7 +622,7 @@ Status DatabaseDirectory::UpdateTable(const Write& write, const TableRecord& bef
   std::lock_guard guard(mutex_);
   CatalogContents made;
   Result<bool> logged = false;
-  if (unsynced != nullptr && MayLog())
+  if (unsynced != nullptr && !InTransaction() && MayLog())
     logged = catalog_->LogUpdate(write.contents, before, after, sketches, next_tablet_id, &made);
   Result<Durability> committed = Durability::kDurable;
   if (!logged.ok()) {
@@ -613,14 +634,18 @@ Status DatabaseDirectory::UpdateTable(const Write& write, const TableRecord& bef
                                       unsynced != nullptr, &made);
   }
   if (committed.ok() && *committed == Durability::kDurable) {
-    contents_ = std::move(made);
     // (It may have another name.)
-    std::ranges::sort(contents_.tables, {}, [](const auto& table) { return table->schema.name; });
-    loaded_ = true;
-    infos_current_ = false;
+    std::ranges::sort(made.tables, {}, [](const auto& table) { return table->schema.name; });
+    TakeContents(std::move(made));
   }
   AfterCommit(committed);
   return committed.status();
+}
+
+void DatabaseDirectory::TakeContents(CatalogContents made) {
+  contents_ = std::move(made);
+  loaded_ = true;
+  infos_current_ = false;
 }
 
 void DatabaseDirectory::AfterCommit(const Result<Durability>& committed) noexcept {

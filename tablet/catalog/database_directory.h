@@ -130,6 +130,8 @@ class DatabaseDirectory : public std::enable_shared_from_this<DatabaseDirectory>
   Status Use(std::unique_ptr<Catalog> catalog);
   std::shared_ptr<const TableInfo> MakeInfo(const CatalogContents& contents,
                                             const std::shared_ptr<const TableRecord>& record);
+  /// REQUIRES: mutex_ held. What a change has made of contents_.
+  void TakeContents(CatalogContents made);
   /// REQUIRES: mutex_ held. Brings contents_ up to date.
   Status Refresh();
   /// The catalog with the sketches of each table, and a snapshot of the same moment, which keeps the files; no snapshot where

@@ -517,10 +517,12 @@ Status TableLoad::Commit() {
   committing_ = true;
   Release();
   for (const Compacted& compacted : compacted_) compacted.tablets->Release();
+  // (A transaction waits for the disk at its end.)
+  const bool is_synced = adds && unsynced.empty() && !directory_->InTransaction();
   const Status committed =
       is_new_ ? directory_->InsertTable(*write_, std::move(after), replaced_.get(), sketches, next_tablet_id)
               : directory_->UpdateTable(*write_, *table_, std::move(after), sketches, next_tablet_id,
-                                        adds && unsynced.empty() ? nullptr : &unsynced);
+                                        is_synced ? nullptr : &unsynced);
   write_->lock = WriterLock();
   return committed;
 }

@@ -98,6 +98,19 @@ def test_changes_of_few_rows_sync_once():
     check(text == "count(*),sum(id),sum(price)\n24,360,104.25\n", text)
 
 
+def test_values_of_sequences_and_transactions_sync_once():
+    directory = os.path.join(WORK, "sequences")
+    run("CREATE TABLE t (id SERIAL PRIMARY KEY, x INTEGER);\nCREATE TABLE u (y INTEGER);\nCREATE SEQUENCE s;\n"
+        "INSERT INTO t (x) VALUES (0);\n", [directory])
+    scripts = ["INSERT INTO t (x) VALUES (1);\n", "SELECT nextval('s');\n",
+               "BEGIN;\nINSERT INTO t (x) VALUES (2);\nINSERT INTO u SELECT nextval('s');\nUPDATE t SET x = 5 WHERE id = 1;\nCOMMIT;\n"]
+    for script in scripts:
+        of = [run("SELECT 1;\n" + script * times, [directory])[1] for times in (1, 9)]
+        check(of[1].endswith("d" * 9) and len(of[1]) - len(of[0]) == 8, script, "syncs of 1 and 9:", of)
+    text, _ = run("SELECT count(*), count(DISTINCT id), max(id) FROM t;\nSELECT count(*), max(y) FROM u;\n", [directory])
+    check(text == "count(*),count(DISTINCT id),max(id)\n21,21,21\ncount(*),max(y)\n10,20\n", text)
+
+
 def test_three_thousand_inserts_take_little():
     """The time of a processor, as others may have the machine; it was 12 ms for each, and a second is the goal for all."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)

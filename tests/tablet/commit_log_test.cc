@@ -65,6 +65,21 @@ class CommitLogTest : public ::testing::Test {
     TESSERA_TRY(writer->Append(batch, 1));
     return writer->Commit();
   }
+  static Status AddSequence(Database* database) {
+    return database->ChangeNames([](CatalogNames* names) {
+      names->sequences.emplace_back().name = "s";
+      return Status();
+    });
+  }
+  static Status TakeValue(Database* database) {
+    return database->ChangeNames([](CatalogNames* names) { return NextOf(&names->sequences[0]).status(); });
+  }
+  /// What the sequence has given last; 0: nothing yet.
+  static int64_t ValueIn(Database* database) {
+    const auto names = database->ReadNames();
+    if (!names.ok() || names->sequences.size() != 1) return -1;
+    return names->sequences[0].was_given ? names->sequences[0].value : 0;
+  }
   /// -1: an error, which becomes `*message`.
   static int64_t Rows(Database* database, const std::string& table, std::string* message = nullptr) {
     const auto snapshot = database->Read();
@@ -173,6 +188,7 @@ TEST_F(CommitLogTest, DeletedRowsAndTransactions) {
   ASSERT_TRUE(Insert(database.get(), "t", 11).ok());
   ASSERT_TRUE(database->BeginTransaction().ok());
   ASSERT_TRUE(Insert(database.get(), "t", 12).ok());
+  ASSERT_TRUE(CreateTable(database.get(), "u").ok());
   ASSERT_TRUE(database->PushMark().ok());
   ASSERT_TRUE(Insert(database.get(), "t", 13).ok());
   ASSERT_TRUE(database->ReturnToMark(1).ok());
@@ -180,6 +196,152 @@ TEST_F(CommitLogTest, DeletedRowsAndTransactions) {
   EXPECT_EQ(Catalog("SELECT generation FROM log"), 2);
   EXPECT_EQ(Rows(database.get(), "t"), 10);
   EXPECT_EQ(RowsOf(OpenMode::kReadWrite), 10);
+}
+
+TEST_F(CommitLogTest, TransactionsOfRowsAreRecords) {
+  const auto database = Open();
+  ASSERT_TRUE(CreateTable(database.get(), "t").ok() && CreateTable(database.get(), "u").ok());
+  const auto reader = Open(OpenMode::kReadOnly);
+  // The first one makes the log.
+  ASSERT_TRUE(database->BeginTransaction().ok());
+  ASSERT_TRUE(Insert(database.get(), "t", 0).ok());
+  ASSERT_TRUE(database->CommitTransaction().ok());
+  EXPECT_EQ(Catalog("SELECT sum(rows) FROM tablets"), 1);
+  EXPECT_EQ(Catalog("PRAGMA user_version"), 9);
+  ASSERT_TRUE(database->BeginTransaction().ok());
+  ASSERT_TRUE(Insert(database.get(), "t", 1).ok());
+  ASSERT_TRUE(database->PushMark().ok());
+  ASSERT_TRUE(Insert(database.get(), "t", 2, 5).ok());
+  EXPECT_EQ(Rows(database.get(), "t"), 7);
+  ASSERT_TRUE(database->ReturnToMark(1).ok());
+  EXPECT_EQ(Rows(database.get(), "t"), 2);
+  ASSERT_TRUE(Insert(database.get(), "t", 3, 2).ok());
+  EXPECT_EQ(Rows(reader.get(), "t"), 1);
+  ASSERT_TRUE(database->CommitTransaction().ok());
+  EXPECT_EQ(Rows(reader.get(), "t"), 4);
+  EXPECT_EQ(Catalog("SELECT sum(rows) FROM tablets"), 1);
+  EXPECT_EQ(Catalog("PRAGMA user_version"), 9);
+  // Two tables: programs that know records of one alone refuse the catalog from then on.
+  for (int turn = 0; turn < 3; ++turn) {
+    ASSERT_TRUE(database->BeginTransaction().ok());
+    ASSERT_TRUE(Insert(database.get(), "t", 10 + turn).ok() && Insert(database.get(), "u", 10 + turn).ok());
+    EXPECT_EQ(Rows(reader.get(), "u"), turn);
+    ASSERT_TRUE(database->CommitTransaction().ok());
+    EXPECT_EQ(Rows(reader.get(), "t"), 5 + turn);
+    EXPECT_EQ(Rows(reader.get(), "u"), 1 + turn);
+    EXPECT_EQ(Catalog("PRAGMA user_version"), 11);
+    EXPECT_EQ(Catalog("SELECT sum(rows) FROM tablets"), 6);
+    EXPECT_EQ(Catalog("SELECT generation FROM log"), 2);
+  }
+  ASSERT_TRUE(CreateTable(database.get(), "v").ok());
+  EXPECT_EQ(Catalog("SELECT sum(rows) FROM tablets"), 10);
+  const auto again = ContentsOf(directory_, OpenMode::kReadWrite), now = ContentsOf(database.get());
+  ASSERT_TRUE(again.ok() && now.ok());
+  EXPECT_EQ(*again, *now);
+}
+
+TEST_F(CommitLogTest, AHeldTransactionBecomesOneOfSqlite) {
+  const auto database = Open();
+  ASSERT_TRUE(CreateTable(database.get(), "t").ok() && AddSequence(database.get()).ok());
+  ASSERT_TRUE(Insert(database.get(), "t", 0).ok() && Insert(database.get(), "t", 1).ok());
+  for (const size_t mark : {0, 1, 2}) {
+    const int64_t rows = Rows(database.get(), "t"), value = ValueIn(database.get());
+    ASSERT_TRUE(database->BeginTransaction().ok());
+    ASSERT_TRUE(Insert(database.get(), "t", 2).ok() && TakeValue(database.get()).ok());
+    ASSERT_TRUE(database->PushMark().ok());
+    ASSERT_TRUE(Insert(database.get(), "t", 3, 2).ok() && TakeValue(database.get()).ok());
+    ASSERT_TRUE(database->PushMark().ok());
+    ASSERT_TRUE(Insert(database.get(), "t", 5, 4).ok() && TakeValue(database.get()).ok());
+    ASSERT_TRUE(CreateTable(database.get(), "u").ok());
+    EXPECT_EQ(Rows(database.get(), "t"), rows + 7);
+    if (mark > 0) {
+      ASSERT_TRUE(database->ReturnToMark(mark).ok());
+    }
+    const int64_t kept = rows + (mark == 0 ? 7 : mark == 1 ? 1 : 3);
+    const int64_t given = value + (mark == 0 ? 3 : static_cast<int64_t>(mark));
+    EXPECT_EQ(Rows(database.get(), "t"), kept);
+    EXPECT_EQ(ValueIn(database.get()), given);
+    EXPECT_EQ(Rows(database.get(), "u"), mark == 0 ? 0 : -1);
+    if (mark == 0) {
+      ASSERT_TRUE(database->DropTable("u", false).ok());
+    }
+    ASSERT_TRUE(database->CommitTransaction().ok());
+    EXPECT_EQ(Catalog("SELECT sum(rows) FROM tablets"), kept);
+    EXPECT_EQ(Catalog("SELECT value FROM sequences"), given);
+    EXPECT_EQ(RowsOf(OpenMode::kReadOnly), kept);
+  }
+}
+
+TEST_F(CommitLogTest, ValuesOfSequencesAreInRecords) {
+  const auto database = Open(), other = Open();
+  ASSERT_TRUE(CreateTable(database.get(), "t").ok() && AddSequence(database.get()).ok());
+  const auto reader = Open(OpenMode::kReadOnly);
+  EXPECT_EQ(Catalog("PRAGMA user_version"), 10);
+  ASSERT_TRUE(TakeValue(database.get()).ok());
+  EXPECT_EQ(Catalog("PRAGMA user_version"), 11);
+  EXPECT_EQ(Catalog("SELECT value * 10 + was_given FROM sequences"), 11);
+  for (int64_t value = 2; value < 12; ++value) {
+    Database* const writer = value % 3 == 0 ? other.get() : database.get();
+    const bool together = value % 2 == 0;
+    if (together) {
+      ASSERT_TRUE(writer->BeginTransaction().ok() && Insert(writer, "t", value).ok());
+    }
+    ASSERT_TRUE(TakeValue(writer).ok());
+    EXPECT_EQ(ValueIn(reader.get()), together ? value - 1 : value);
+    if (together) {
+      ASSERT_TRUE(writer->CommitTransaction().ok());
+    }
+    EXPECT_EQ(ValueIn(reader.get()), value);
+    EXPECT_EQ(Rows(reader.get(), "t"), value / 2);
+  }
+  EXPECT_EQ(Catalog("SELECT value FROM sequences"), 1);
+  EXPECT_EQ(Catalog("SELECT generation FROM log"), 1);
+  EXPECT_EQ(ValueIn(Open(OpenMode::kReadOnly).get()), 11);
+  // What is rolled back is not given.
+  ASSERT_TRUE(database->BeginTransaction().ok() && TakeValue(database.get()).ok());
+  database->RollBackTransaction();
+  EXPECT_EQ(ValueIn(database.get()), 11);
+  // Taken over, with rows and by a change of sequences alone.
+  ASSERT_TRUE(CreateTable(other.get(), "u").ok());
+  EXPECT_EQ(Catalog("SELECT value FROM sequences"), 11);
+  ASSERT_TRUE(TakeValue(other.get()).ok());
+  ASSERT_TRUE(database
+                  ->ChangeNames([](CatalogNames* names) {
+                    names->schemas.emplace_back("a");
+                    return Status();
+                  })
+                  .ok());
+  EXPECT_EQ(Catalog("SELECT value FROM sequences"), 12);
+  EXPECT_EQ(ValueIn(reader.get()), 12);
+  EXPECT_EQ(ValueIn(Open().get()), 12);
+}
+
+TEST_F(CommitLogTest, ATornRecordOfSeveralIsNone) {
+  {
+    const auto database = Open();
+    ASSERT_TRUE(CreateTable(database.get(), "t").ok() && CreateTable(database.get(), "u").ok());
+    ASSERT_TRUE(AddSequence(database.get()).ok() && TakeValue(database.get()).ok());
+    ASSERT_TRUE(Insert(database.get(), "t", 0).ok());
+    ASSERT_TRUE(database->BeginTransaction().ok() && TakeValue(database.get()).ok());
+    ASSERT_TRUE(Insert(database.get(), "t", 1).ok() && Insert(database.get(), "u", 1).ok());
+    ASSERT_TRUE(database->CommitTransaction().ok());
+    EXPECT_EQ(Catalog("SELECT count(*) FROM tablets"), 0) << "all is in the log";
+  }
+  const std::string good = ReadWholeFile(log_);
+  const size_t end = good.find_last_not_of('\0') + 1;
+  int torn = 0;
+  for (size_t at = 2 * kPage; at < end; at += at % kPage < 256 ? 7 : 97) {
+    std::string bad = good;
+    bad[at] = static_cast<char>(bad[at] ^ 0x10);
+    WriteNewFile(log_, bad);
+    const auto database = Open();
+    const bool whole = Rows(database.get(), "t") == 2;
+    torn += whole ? 0 : 1;
+    EXPECT_EQ(Rows(database.get(), "t"), whole ? 2 : 1) << at;
+    EXPECT_EQ(Rows(database.get(), "u"), whole ? 1 : 0) << at;
+    EXPECT_EQ(ValueIn(database.get()), whole ? 2 : 1) << at;
+  }
+  EXPECT_GT(torn, 20);
 }
 
 TEST_F(CommitLogTest, AFullLogIsTakenOver) {
@@ -272,6 +434,27 @@ TEST_F(CommitLogTest, TheLogBelongsToItsDatabase) {
   fs::create_directory(log_);
   EXPECT_EQ(RowsOf(OpenMode::kReadOnly, &message), -1);
   EXPECT_EQ(message, "\"" + log_ + "\" is not a file");
+}
+
+TEST_F(CommitLogTest, AFailedSyncEndsATransaction) {
+  const auto database = Open();
+  ASSERT_TRUE(CreateTable(database.get(), "t").ok() && AddSequence(database.get()).ok());
+  const auto reader = Open(OpenMode::kReadOnly);
+  ASSERT_TRUE(TakeValue(database.get()).ok());
+  ASSERT_TRUE(database->BeginTransaction().ok());
+  ASSERT_TRUE(Insert(database.get(), "t", 0).ok() && TakeValue(database.get()).ok());
+  failing_syncs = 1;
+  const Status failed = database->CommitTransaction();
+  failing_syncs = 0;
+  EXPECT_EQ(failed.message(), "cannot sync \"" + log_ + "\": Input/output error");
+  EXPECT_FALSE(database->InTransaction());
+  for (Database* const of : {database.get(), reader.get()}) {
+    EXPECT_EQ(Rows(of, "t"), 0);
+    EXPECT_EQ(ValueIn(of), 1);
+  }
+  ASSERT_TRUE(Insert(database.get(), "t", 1).ok() && TakeValue(database.get()).ok());
+  EXPECT_EQ(Rows(reader.get(), "t"), 1);
+  EXPECT_EQ(ValueIn(reader.get()), 2);
 }
 
 TEST_F(CommitLogTest, AFailedSyncIsNoCommit) {
