@@ -17,6 +17,7 @@
 #include "base/status.h"
 #include "tablet/catalog/live_tablet.h"
 #include "tablet/catalog/schema.h"
+#include "tablet/catalog/sequence.h"
 #include "tablet/database.h"
 #include "tablet/load/copy_options.h"
 #include "tablet/load/table_writer.h"
@@ -253,11 +254,33 @@ Status Delete(Database* database, const std::string& table, uint64_t which) {
   return writer->Commit();
 }
 
+constexpr char kSequence[] = "s";
+
+/// The next value of the sequence, which is made first if it is not there.
+Status TakeValue(Database* database) {
+  return database->ChangeNames([](CatalogNames* names) -> Status {
+    if (!names->sequences.empty()) return NextOf(&names->sequences[0]).status();
+    names->sequences.emplace_back().name = kSequence;
+    return {};
+  });
+}
+
+/// Tables and the sequence.
+Result<std::string> StateOf(Database* database) {
+  TESSERA_ASSIGN(std::string state, ContentsOf(database));
+  TESSERA_ASSIGN(const CatalogNames names, database->ReadNames());
+  for (const Sequence& s : names.sequences) state += fmt::format("{} {} {}\n", s.name, s.value, s.was_given);
+  return state;
+}
+
 /// Some changes in one transaction, which ends in one way or the other.
-Status Together(Database* database, const std::string& table, int64_t first, bool commits) {
+Status Together(Database* database, const std::vector<std::string>& tables, int64_t first, bool commits) {
   TESSERA_TRY(database->BeginTransaction());
-  Status status = Insert(database, table, first, 2);
-  if (status.ok()) status = Insert(database, table, first + 100, 1);
+  Status status = Insert(database, tables[0], first, 2);
+  if (status.ok()) status = TakeValue(database);
+  for (const std::string& table : tables) {
+    if (status.ok()) status = Insert(database, table, first + 100, 1);
+  }
   if (status.ok() && commits) return database->CommitTransaction();
   database->RollBackTransaction();
   return status;
@@ -323,7 +346,7 @@ class Power {
     const auto next = std::upper_bound(acknowledged_.begin(), acknowledged_.end(), prefix,
                                        [](size_t n, const Acknowledged& a) { return n < a.changes; });
     const std::string& known = (next - 1)->contents;
-    const Result<std::string> contents = ContentsOf(folder + "/d", OpenMode::kReadWrite);
+    const Result<std::string> contents = StateIn(folder + "/d");
     if (!contents.ok()) {
       campaign_->Break(what + ": " + contents.status().message());
     } else if (*contents != known && (next == acknowledged_.end() || *contents != next->contents)) {
@@ -334,6 +357,11 @@ class Power {
   }
 
  private:
+  static Result<std::string> StateIn(const std::string& directory) {
+    TESSERA_ASSIGN(const auto database, Database::Open(directory, OpenMode::kReadWrite));
+    return StateOf(database.get());
+  }
+
   Status RunWorkload(uint64_t number) {
     const std::string folder = scratch_ / "before";
     fs::remove_all(folder);
@@ -368,7 +396,13 @@ class Power {
       } else if ((*random)() % 6 == 0) {
         TESSERA_TRY(Delete(database.get(), table, (*random)()));
       } else if ((*random)() % 10 == 0) {
-        TESSERA_TRY(Together(database.get(), table, 1000 * i, (*random)() % 2 == 0));
+        std::vector<std::string> tables{table};
+        for (const char* other : {"t0", "t1"}) {
+          if (other != table && snapshot->Find(other) != nullptr) tables.emplace_back(other);
+        }
+        TESSERA_TRY(Together(database.get(), tables, 1000 * i, (*random)() % 2 == 0));
+      } else if ((*random)() % 6 == 0) {
+        TESSERA_TRY(TakeValue(database.get()));
       } else if ((*random)() % (small ? 8 : 3) == 0) {
         std::string csv;
         for (size_t r = 0; r < rows; ++r) csv += fmt::format("{}\n", 1000 * i + static_cast<int>(r));
@@ -382,7 +416,7 @@ class Power {
       } else {
         TESSERA_TRY(Insert(database.get(), table, 1000 * i, rows));
       }
-      TESSERA_ASSIGN(std::string contents, ContentsOf(database.get()));
+      TESSERA_ASSIGN(std::string contents, StateOf(database.get()));
       acknowledged_.push_back({recorder_->changes().size(), std::move(contents)});
     }
     return {};
@@ -393,7 +427,7 @@ class Power {
     TESSERA_TRY(CreateTable(database.get(), "t9"));
     TESSERA_TRY(Insert(database.get(), "t9", 0, 3));
     TESSERA_TRY(database->DropTable("t9", false));
-    TESSERA_ASSIGN(const std::string now, ContentsOf(database.get()));
+    TESSERA_ASSIGN(const std::string now, StateOf(database.get()));
     if (now != contents) return {ErrorCode::kInternal, "other tables changed: " + now};
     return {};
   }
