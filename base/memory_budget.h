@@ -54,7 +54,7 @@ class MemoryLimitExceeded : public std::bad_alloc {
   const char* const purpose_;
 };
 
-/// From here to its end, what this thread allocates is for `purpose`: "sorting", "grouping", behind "exceeded by".
+/// From here to its end, what this thread allocates is for `purpose`: "sorting", "grouping", after "exceeded by".
 /// ThreadPool hands it on to its workers.
 class MemoryPurpose {
  public:

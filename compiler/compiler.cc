@@ -39,7 +39,7 @@ void Tell(const Snapshot& snapshot, const PlanOptions& options, Dialect* dialect
   if (options.caches) dialect->caches = &options.caches;
 }
 
-/// The stages behind the binder.
+/// The stages after the binder.
 Status Translate(Query* query, const Snapshot& snapshot, const PlanOptions& options, RandomState* random,
                  Compiled* out) {
   TESSERA_TRY(Unnest(query));

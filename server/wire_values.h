@@ -16,7 +16,7 @@
 
 namespace tessera::server {
 
-/// As pg_type and pg_attribute say it: the number, the bytes of a value (-1: they vary), and what stands behind its name in
+/// As pg_type and pg_attribute say it: the number, the bytes of a value (-1: they vary), and what stands after its name in
 /// parentheses (-1: nothing).
 struct WireType {
   int32_t oid = 0;

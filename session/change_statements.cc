@@ -64,7 +64,7 @@ class Changes {
         returned_(*returned),
         columns_(statement.target->schema.columns.size()) {}
 
-  /// The numbers of rows, behind their values if there are any. A row that comes again stays as it was changed first.
+  /// The numbers of rows, after their values if there are any. A row that comes again stays as it was changed first.
   Status Take(RowBatch&& batch) {
     std::vector<int64_t> numbers = std::move(batch.columns.back().fixed);
     batch.columns.pop_back();

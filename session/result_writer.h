@@ -67,8 +67,8 @@ struct StatementDescription {
 };
 
 /// Takes what a statement returns; how that looks is the writer's matter. Calls come in this order, from the thread of
-/// Execute: Begin, Rows*, End, and behind them Done where rows were changed; or only Done; or Text*, and behind it Analyzed for EXPLAIN
-/// (ANALYZE, PROGRAM); or Explained for EXPLAIN, and Text behind it.
+/// Execute: Begin, Rows*, End, and after them Done where rows were changed; or only Done; or Text*, and after it Analyzed for EXPLAIN
+/// (ANALYZE, PROGRAM); or Explained for EXPLAIN, and Text after it.
 class ResultWriter {
  public:
   virtual ~ResultWriter() = default;

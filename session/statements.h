@@ -22,7 +22,7 @@
 
 namespace tessera {
 
-/// The room of a command tag with a number, which is reserved before the commit: behind it memory that is lacking must
+/// The room of a command tag with a number, which is reserved before the commit: after it memory that is lacking must
 /// not make an error of the statement.
 inline constexpr size_t kTagBytes = 64;
 

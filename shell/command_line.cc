@@ -307,7 +307,7 @@ constexpr RefusedOption kRefusedOptions[] = {
     {"memtrace", "Take --stats, or enter .memory."},
     {"mmap", "Files are mapped where that pays; take --memory."},
     {"newline", "Rows end with a line feed; unix2dos makes others."},
-    {"no-stdin", "With -c, -f or SQL behind the directory standard input is not read."},
+    {"no-stdin", "With -c, -f or SQL after the directory standard input is not read."},
     {"nofollow", "Symbolic links are followed; test them before."},
     {"nonce", "Nothing ends --safe."},
     {"pagecache", "It is about SQLite's memory; take --memory."},
@@ -352,7 +352,7 @@ Result<CommandLine> ParseCommandLine(int argc, char** argv) {
   optind = 0;  // from the start, whatever was read before
   for (;;) {
     const int at = std::max(1, optind);
-    // With "-" words come in their place; behind "--" there are words only.
+    // With "-" words come in their place; after "--" there are words only.
     const int got = getopt_long_only(argc, argv, "-:c:f:h", kGetoptOptions.data(), nullptr);
     if (got < 0) break;
     if (got == kWord) {
@@ -375,7 +375,7 @@ Result<CommandLine> ParseCommandLine(int argc, char** argv) {
 std::string UsageText() {
   return R"(Usage: tessera [options] [DATABASE_DIR [SQL ...]]
 
-Without a directory the database lives until the program ends. Words behind the directory are
+Without a directory the database lives until the program ends. Words after the directory are
 run like -c. Without any of -c, -f and such words, statements are read from standard input, with
 editing and history if that is a terminal.
 

@@ -1,5 +1,5 @@
 // The options of `tessera`. Single and double dash are the same, as in sqlite3 and DuckDB. The first other word is the
-// database's directory, those behind it are statements.
+// database's directory, those after it are statements.
 //
 // Start at: ParseCommandLine.
 #pragma once

@@ -89,7 +89,7 @@ class DotCommands {
 
   ShellState& shell_;
   const FileRunner run_file_;
-  std::string_view rest_;  ///< of the line, behind the command's name
+  std::string_view rest_;  ///< of the line, after the command's name
 };
 
 }  // namespace tessera

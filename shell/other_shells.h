@@ -45,7 +45,7 @@ RunMark FindRunMark(std::string_view line);
 struct BackslashCommand {
   const char* name;  ///< without the backslash
   Habit::Kind kind;  ///< kNone: it is refused
-  /// kDot, kSql: what is run, with the arguments behind it; else the hint, or what it does.
+  /// kDot, kSql: what is run, with the arguments after it; else the hint, or what it does.
   const char* text;
 };
 std::span<const BackslashCommand> BackslashCommands();

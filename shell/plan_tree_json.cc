@@ -66,7 +66,7 @@ class TreeJson {
       out_ += fmt::format("{:.0f}", step.rows);
     }
     double milliseconds = 0;
-    size_t time_at = std::string::npos;  // the time of its inputs is known behind them
+    size_t time_at = std::string::npos;  // the time of its inputs is known after them
     if (measures_) {
       const StepMeasure m = measures_->Next(step);
       milliseconds = m.milliseconds;

@@ -15,7 +15,7 @@ namespace tessera {
 namespace {
 
 constexpr size_t kTerminalWidth = 100;  ///< where it is not known
-constexpr size_t kLeastText = 24;       ///< columns of a step that stay whatever is behind it
+constexpr size_t kLeastText = 24;       ///< columns of a step that stay whatever is after it
 
 class TreeText {
  public:

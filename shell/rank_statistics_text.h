@@ -22,7 +22,7 @@ struct StatementRun {
 
 /// The first line of a CSV file; nothing for JSON.
 std::string RankStatisticsHeader(StatisticsFormat format);
-/// For each rank that took part a line, and behind it one for each section on which it spent time; nothing if no program
+/// For each rank that took part a line, and after it one for each section on which it spent time; nothing if no program
 /// ran. Times are milliseconds. What is not measured of a section is empty, or null.
 std::string RankStatisticsText(StatisticsFormat format, const StatementRun& run, const vm::RunStatistics& statistics);
 

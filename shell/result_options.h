@@ -36,7 +36,7 @@ struct ResultTextOptions {
   std::optional<std::string> null_text;  ///< instead of the format's own; json ignores it
   bool headers = true;                   ///< not of json and line
   std::string separator;                 ///< csv, list: between columns; "": a comma, a vertical bar
-  std::string table;                     ///< insert: what is behind INTO; "": table
+  std::string table;                     ///< insert: what is after INTO; "": table
   size_t rows_of_insert = 1;             ///< insert: in one statement
   bool colors = false;                   ///< box, table, column: NULL is told from other texts
   /// box, table, column: columns of the terminal for each column. Negative: aligned to the right; 0: as wide as needed.

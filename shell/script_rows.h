@@ -1,4 +1,4 @@
-// Rows that stand in a script behind COPY ... FROM STDIN, up to a line \., as pg_dump writes them.
+// Rows that stand in a script after COPY ... FROM STDIN, up to a line \., as pg_dump writes them.
 //
 // Start at: TakesRows, ScriptRows. One thread.
 #pragma once

@@ -62,7 +62,7 @@ class Shell {
   bool TakeHabit(Script* script, std::string_view line);
   /// Runs what is left at the end of a script.
   void TakeEnd(Script* script);
-  /// A line behind COPY ... FROM STDIN.
+  /// A line after COPY ... FROM STDIN.
   void TakeRow(Script* script, std::string_view line);
   /// Runs what is complete. `rows`: for the last statement, or nullptr.
   void RunBuffer(Script* script, ScriptRows* rows = nullptr);

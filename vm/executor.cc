@@ -167,7 +167,7 @@ class Run {
     return s.sink == Section::Sink::kJoin || state_.IsShared(s);
   }
 
-  /// Whether the section behind takes the rows of section i as they are exchanged. One that streams to the master cannot:
+  /// Whether the section after takes the rows of section i as they are exchanged. One that streams to the master cannot:
   /// it waits for single ranks.
   bool Feeds(size_t i) const {
     const Section& s = state_.program.sections[i];

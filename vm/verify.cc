@@ -1,7 +1,7 @@
 // The verifier: everything that interpreters rely on is checked here, once, before a program runs.
 //
 // Classes are tracked along the code, in order. One pass is enough, because the only backward jump (Next, NextOuter)
-// goes to a point behind its own Probe, where the accumulators have no value. At targets of forward jumps they have
+// goes to a point after its own Probe, where the accumulators have no value. At targets of forward jumps they have
 // none either.
 
 #include <fmt/format.h>
@@ -303,7 +303,7 @@ class Verifier {
       const bool reads = other.source_kind == Section::Source::kSection && other.source == s.again;
       if ((reads && !inside) || other.append_to == s.again || other.append_to == section_)
         return Fail("rows that are replaced are read");
-      // Loops lie in each other, or one behind the other.
+      // Loops lie in each other, or one after the other.
       if (i != section_ && other.again != -1 && inside && other.again <= s.again) return Fail("loops that overlap");
     }
     return Status::Ok();

@@ -100,7 +100,7 @@ void OutputColumns(Query* query, const Relation& of) {
 
 ExprPtr WindowLeaf(bool nullable) { return MakeLeaf(Expr::Kind::kWindow, 0, kBigint, nullable); }
 
-/// The rows of the right side that may match, numbered behind their columns.
+/// The rows of the right side that may match, numbered after their columns.
 std::shared_ptr<Query> Numbered(Relation right, const AsOfCondition& condition) {
   auto rows = std::make_shared<Query>();
   OutputColumns(rows.get(), right);

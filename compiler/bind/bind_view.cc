@@ -173,7 +173,7 @@ Status BindNewView(const ParseNode& create, std::string_view sql, const Dialect&
   return {};
 }
 
-/// `names`: the list behind the view's name, or nullptr.
+/// `names`: the list after the view's name, or nullptr.
 Status NameColumns(const Query& query, const ParseNode* names, int position, ViewSchema* view) {
   const auto width = static_cast<size_t>(query.visible);
   if (names != nullptr && names->size() > width) {

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kFirstConstraint = int64_t{1} << 30, kConstraintsOfTable = 4096;
 
-/// "DECIMAL(8,2)": the type, and the numbers behind it.
+/// "DECIMAL(8,2)": the type, and the numbers after it.
 void ReadType(const std::string& text, CatalogColumnOf* column) {
   const size_t open = text.find('(');
   const std::string_view base = std::string_view(text).substr(0, open);

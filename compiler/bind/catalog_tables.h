@@ -86,7 +86,7 @@ struct CatalogColumnOf {
   char identity = ' ';                              ///< a: GENERATED ALWAYS AS IDENTITY; d: BY DEFAULT
 
   int64_t type_oid() const;
-  /// PostgreSQL's number for what stands behind the type in parentheses; -1: nothing.
+  /// PostgreSQL's number for what stands after the type in parentheses; -1: nothing.
   int64_t modifier() const;
 };
 std::vector<CatalogColumnOf> CatalogColumnsOf(const Snapshot& snapshot);

@@ -217,7 +217,7 @@ class ExpressionBinder {
                                            int position, bool* qualifier_found);
   /// The same, in the blocks around this one; nullptr if there is none.
   Result<ExprPtr> FindOuter(std::string_view qualifier, std::string_view name, int position) const;
-  /// What an output of that name stands for, in the select list behind it and in WHERE; nullptr if there is none.
+  /// What an output of that name stands for, in the select list after it and in WHERE; nullptr if there is none.
   Result<ExprPtr> FindOutput(std::string_view name, int position);
   Status ColumnNotFound(std::string_view qualifier, std::string_view name, int position) const;
   Status NotSupported(const ParseNode& node) const;

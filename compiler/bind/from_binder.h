@@ -112,7 +112,7 @@ Status AddVariables(const NameScope& part, NameScope* scope);
 
 /// The relation of a table, with its columns, under its name.
 Relation StoredTable(std::shared_ptr<const TableInfo> table);
-/// The rows of `one`, each as often as its last output says, with their columns, and behind these their number.
+/// The rows of `one`, each as often as its last output says, with their columns, and after these their number.
 std::shared_ptr<Query> NumberedRows(std::shared_ptr<Query> one, const std::string& name);
 /// How many parts the text `x` has between `delimiter`s, BIGINT; NULL has none.
 Result<ExprPtr> CountParts(const Expr& x, const Expr& delimiter, bool empty_is_none);

@@ -316,7 +316,7 @@ Status ExpandGroupingSets(const GroupingSets& grouping, Query* query) {
   Query& q = *query;
   TESSERA_ASSIGN(const std::vector<std::vector<int>> calls, KeysOfCalls(grouping, q));
   if (!one) SplitMeans(&q);
-  // GROUPING comes behind the aggregates.
+  // GROUPING comes after the aggregates.
   const auto above = static_cast<int>(q.aggregates.size());
   const auto place = [&](ExprPtr& root) {
     Substitute(&root, [&](const Expr& x) -> ExprPtr {

@@ -86,7 +86,7 @@ Result<int> OutputOf(const ParseNode& node, const char* clause, const char* oper
   return static_cast<int>(query.outputs.size()) - 1;
 }
 
-/// The output by which rows are ordered where they are ordered by `output`: of an INTERVAL its length, behind the others.
+/// The output by which rows are ordered where they are ordered by `output`: of an INTERVAL its length, after the others.
 int OrderedOutput(int output, Query* query) {
   const Expr& e = *query->outputs[static_cast<size_t>(output)].expr;
   if (e.type.id != TypeId::kInterval) return output;

@@ -26,7 +26,7 @@ const SqlType kInteger = SqlType::Of(TypeId::kInteger), kBigint = SqlType::Of(Ty
 
 bool IsAll(const ParseNode& operation) { return operation.Get(Field::k_all) != nullptr; }
 
-/// Whether a set operation or VALUES has no clause of its own behind or before it, so that its arms may be arms of what
+/// Whether a set operation or VALUES has no clause of its own after or before it, so that its arms may be arms of what
 /// is around it.
 bool IsBare(const ParseNode& select) {
   for (const Field f : {Field::k_withClause, Field::k_sortClause, Field::k_limitCount, Field::k_limitOffset}) {
@@ -293,7 +293,7 @@ class SetOperationBinder {
     }
   }
 
-  /// The first arm, with all others behind it.
+  /// The first arm, with all others after it.
   Relation Append() {
     std::shared_ptr<Query> rows = std::move(arms_[0].query);
     for (size_t i = 1; i < arms_.size(); ++i) rows->union_all.push_back(std::move(arms_[i].query));

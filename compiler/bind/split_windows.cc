@@ -61,7 +61,7 @@ class WindowSplitter {
       for (const std::string& c : r.column_names) names_.back().push_back(r.alias.empty() ? c : r.alias + "." + c);
     }
 
-    // First the columns are numbered, because the windows come behind all of them.
+    // First the columns are numbered, because the windows come after all of them.
     for (const Output& o : q_.outputs) Collect(*o.expr);
     if (block_.qualify != nullptr) Collect(*block_.qualify);
     for (const WindowCall& c : calls_) ForEachExpr(c, [&](const ExprPtr& e) { ColumnOf(*e); });

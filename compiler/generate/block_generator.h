@@ -40,7 +40,7 @@ SqlType StateType(AggregateFunction function, const SqlType& argument);
 /// How many of the outputs a section emits: all but the windows.
 inline size_t EmittedOutputs(const Query& q) { return q.outputs.size() - q.windows.size(); }
 
-/// In which order the arguments of aggregates are computed, by number: each behind those that are a part of it. So the
+/// In which order the arguments of aggregates are computed, by number: each after those that are a part of it. So the
 /// value is at hand where a CASE would compute it for some rows only. May hold nullptr, which comes in its place.
 std::vector<size_t> FeedingOrder(const std::vector<const Expr*>& arguments);
 
@@ -56,14 +56,14 @@ class BlockGenerator {
         constants_(assembly->constants) {}
 
   /// Adds the sections of the block, of those inside it and of those that follow it (Plan::union_all). Returns the
-  /// number of the section that makes the last of their rows, behind all others.
+  /// number of the section that makes the last of their rows, after all others.
   Result<int> Run();
 
  private:
   // ---- codegen.cc
   /// Adds the sections of the block and of those inside it. The last one makes its rows.
   Status Block();
-  /// Adds a section that makes the rows of blocks[*next] and of those behind it, as many as are rows of values and fit.
+  /// Adds a section that makes the rows of blocks[*next] and of those after it, as many as are rows of values and fit.
   /// `next` becomes the first that is left.
   Status RowsOfValues(const std::vector<const Plan*>& blocks, size_t* next);
   /// Generates the block of a derived table, unless that has been done.
@@ -104,7 +104,7 @@ class BlockGenerator {
   /// The section that fills the join table of a step, and before it those of its own joins.
   Status BuildSide(const JoinStep& j);
   Status FillTable(const JoinStep& j);
-  /// The sections that build the sides of a pipeline; and, behind the first `stored` of them, one that stores its rows.
+  /// The sections that build the sides of a pipeline; and, after the first `stored` of them, one that stores its rows.
   Status Sides(int driver, Steps joins, size_t stored);
   Status StoreRows(int driver, Steps joins);
   /// Numbers the columns that are stored of what the pipeline needs.
@@ -113,7 +113,7 @@ class BlockGenerator {
   void ScanStored(int driver, SectionBuilder* b, PipelineScope* scope);
   /// Tells the section which expressions it is going to evaluate: those of joins, then keys, then other values.
   void AnnounceJoined(SectionBuilder* b) const;
-  /// The filters of a pipeline's driver by when they are tested: before its joins, and behind the first of them.
+  /// The filters of a pipeline's driver by when they are tested: before its joins, and after the first of them.
   struct DriverFilters {
     std::vector<const Expr*> first, late;
   };
@@ -123,7 +123,7 @@ class BlockGenerator {
   /// The front of the pipeline: scan, filters, probes. Loops over several matches are left open; CloseLoops ends them.
   Status Front(SectionBuilder* b, PipelineScope* scope);
   void ScanDriver(SectionBuilder* b, PipelineScope* scope);
-  /// Probes the join tables of a pipeline, one after another. `late`: filters behind the first of them.
+  /// Probes the join tables of a pipeline, one after another. `late`: filters after the first of them.
   Status Joins(Steps joins, const std::vector<const Expr*>& late, SectionBuilder* b, PipelineScope* scope);
   void FilterByKeyRanges(Steps joins, SectionBuilder* b, PipelineScope* scope);
   /// Puts what the grid needs of the driver's rows into registers.

@@ -28,7 +28,7 @@ std::string Quoted(std::string_view text, char quote) {
 }
 std::string Name(std::string_view text) { return Quoted(text, '"'); }
 
-/// Words behind a table of FROM that are no alias.
+/// Words after a table of FROM that are no alias.
 constexpr std::string_view kBehindTables[] = {"join",    "left", "right",      "inner",       "full",  "cross",
                                               "natural", "on",   "using",      "asof",        "pivot", "unpivot",
                                               "semi",    "anti", "positional", "tablesample", "then"};

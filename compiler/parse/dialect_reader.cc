@@ -123,7 +123,7 @@ Status DialectReader::Read() {
 void DialectReader::Scan() {
   tokens_.reserve(sql_.size() / 4 + 8);
   size_t statement = 0;    // its first token
-  size_t body = kNothing;  // the AS behind which the query of a CREATE begins
+  size_t body = kNothing;  // the AS after which the query of a CREATE begins
   int depth = 0;
   bool creates = false;
   for (Token t = NextToken(sql_, 0);; t = NextToken(sql_, t.end)) {
@@ -273,7 +273,7 @@ Status DialectReader::ReadToken() {
   if (t.keyword == Keyword::kNone) return {};
   if (t.keyword == Keyword::kFrom && At(-1).keyword == Keyword::kDistinct) return {};  // IS DISTINCT FROM
   Level& level = levels_.back();
-  // Each of these words is reserved: behind a comma they are errors in the grammar.
+  // Each of these words is reserved: after a comma they are errors in the grammar.
   if (BeginsClause(t.keyword) && At(-1).symbol == ',' && level.begun) Replace(At(-1).begin, At(-1).end, "");
   if (BeginsClause(t.keyword) && level.select != kNothing) level.select_end = std::min(level.select_end, i_);
   if (BeginsClause(t.keyword)) EndQualify();

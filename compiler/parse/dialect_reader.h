@@ -190,7 +190,7 @@ class DialectReader {
   /// At the end of a query: no comma is left there, and one that begins with FROM gets its SELECT in front.
   void EndQuery();
 
-  /// QUALIFY condition, which stands behind WINDOW, becomes a window with an empty name.
+  /// QUALIFY condition, which stands after WINDOW, becomes a window with an empty name.
   Status ReadQualify();
   void EndQualify();
 
@@ -204,7 +204,7 @@ class DialectReader {
 
   // ---- IGNORE NULLS, samples
 
-  /// IGNORE NULLS or RESPECT NULLS at the end of a call's arguments, or behind the call.
+  /// IGNORE NULLS or RESPECT NULLS at the end of a call's arguments, or after the call.
   bool ReadNulls();
 
   /// A number, and % or PERCENT.
@@ -219,7 +219,7 @@ class DialectReader {
   /// TABLESAMPLE 10%, 10 ROWS, BERNOULLI (10%), RESERVOIR (10 ROWS), which become SYSTEM (10) and so on.
   Status ReadTableSample();
 
-  /// USING SAMPLE, which stands behind the other clauses, moves behind the only table of FROM as TABLESAMPLE.
+  /// USING SAMPLE, which stands after the other clauses, moves after the only table of FROM as TABLESAMPLE.
   Status ReadUsingSample();
 
   /// Words that begin forms of other engines, or are names.
@@ -261,7 +261,7 @@ class DialectReader {
 
   // ---- dialect_pivot.cc
 
-  /// Tokens from one to the one behind the last.
+  /// Tokens from one to the one after the last.
   struct Span {
     size_t begin = 0, end = 0;
     bool empty() const { return begin >= end; }
@@ -290,7 +290,7 @@ class DialectReader {
   Status ReadPivot(bool* read);
   Status ReadPivotStatement();
   Status ReadUnpivotStatement();
-  /// The same behind a table of FROM, in the form of the standard.
+  /// The same after a table of FROM, in the form of the standard.
   Status ReadPivotOfTable();
   Status ReadUnpivotOfTable();
   Status FindValues(const std::string& source, std::vector<Pivoted>* on) const;
@@ -303,7 +303,7 @@ class DialectReader {
   size_t EndOf(size_t at, std::initializer_list<std::string_view> words) const;
   /// The parts between commas.
   std::vector<Span> Split(Span list) const;
-  /// Takes AS name, or a name behind a parenthesis, off the end.
+  /// Takes AS name, or a name after a parenthesis, off the end.
   std::string TakeAlias(Span* span) const;
   Span ItemBefore(size_t at) const;
   std::string TextOf(Span span) const;
@@ -326,7 +326,7 @@ class DialectReader {
   /// RENAME (a AS b, ...), or RENAME a AS b.
   Status ReadRename(Dialect::Mark* mark);
 
-  /// EXCLUDE, RENAME or REPLACE behind a star. (a * exclude (b) is a product with a function.)
+  /// EXCLUDE, RENAME or REPLACE after a star. (a * exclude (b) is a product with a function.)
   Status ReadStar();
 
   const std::string_view sql_;
@@ -337,7 +337,7 @@ class DialectReader {
   size_t i_ = 0;              ///< of the token being read
   size_t unnumbered_ = 0;     ///< parameters ? until here
   bool numbered_ = false;     ///< there was a parameter with a number
-  size_t file_call_end_ = 0;  ///< the token behind a call that reads files; what is before it are its arguments
+  size_t file_call_end_ = 0;  ///< the token after a call that reads files; what is before it are its arguments
   size_t closed_ = kNothing;  ///< where the parentheses that were closed last begin
 };
 

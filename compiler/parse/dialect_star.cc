@@ -92,7 +92,7 @@ Status DialectReader::ReadStar() {
     ++i_;
   }
   if (At(0).keyword == Keyword::kRename) return ReadRename(&mark);
-  // REPLACE (x AS a, ...): what is in the parentheses becomes outputs behind the star.
+  // REPLACE (x AS a, ...): what is in the parentheses becomes outputs after the star.
   if (At(1).symbol != '(' || At(2).symbol == ')') {
     return SqlError(ErrorKind::kSyntax, "REPLACE takes expressions and names of columns", static_cast<int>(At(1).begin),
                     "Write * REPLACE (a + 1 AS a).");

@@ -80,7 +80,7 @@ class DefinitionReader {
     return {};
   }
 
-  /// From the = up to the comma or parenthesis behind the expression.
+  /// From the = up to the comma or parenthesis after the expression.
   Result<std::string> ReadDefault() {
     Next();
     const size_t begin = token_.begin;

@@ -22,7 +22,7 @@ struct MacroDefinition {
   size_t body = 0;       ///< where its expression or its query begins
 };
 
-/// `text` begins with the parenthesis; what is behind AS is not looked at. Errors: kSql with a position in it.
+/// `text` begins with the parenthesis; what is after AS is not looked at. Errors: kSql with a position in it.
 Result<MacroDefinition> ReadMacroDefinition(std::string_view text);
 
 }  // namespace tessera

@@ -28,7 +28,7 @@ std::vector<StatementText> SplitStatements(std::string_view script);
 /// run it or ask for more. Looks at each byte once.
 class ScriptEnd {
  public:
-  /// `script`: what the last call was given, and whole lines behind it.
+  /// `script`: what the last call was given, and whole lines after it.
   bool IsBetweenStatements(std::string_view script);
   /// What the script of the last call ended in: "'", "\"", "$" or "/*"; "": none of these.
   std::string_view Open(std::string_view script) const;

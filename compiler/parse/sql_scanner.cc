@@ -185,7 +185,7 @@ std::string PlainNumber(std::string_view number) {
       digits.push_back(number[i]);
       continue;
     }
-    // Between digits, or behind the prefix.
+    // Between digits, or after the prefix.
     const bool before = (prefixed && i == 2) || (i > 0 && digit(number[i - 1]) < base);
     if (!before || i + 1 == number.size() || digit(number[i + 1]) >= base) return {};
   }

@@ -69,7 +69,7 @@ JoinGraph::JoinGraph(const Query& q, const PlanOptions& options, const DerivedPl
 }
 
 void JoinGraph::AddConjunct(const Expr& e) {
-  // A value of its own for each row of the block: it is tested behind all joins.
+  // A value of its own for each row of the block: it is tested after all joins.
   const bool is_volatile = IsVolatile(e) && n_ > 0;
   const RelationSet set = is_volatile ? ~RelationSet{0} >> (64 - n_) : RelationsOf(e);
   if (set == 0) {

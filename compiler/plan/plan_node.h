@@ -23,7 +23,7 @@ struct PlanNode {
     kNothing,
     kOut,   ///< the rows that the section made
     kIn,    ///< those that it read
-    kJoin,  ///< those behind the join with the table that section `side` has built
+    kJoin,  ///< those after the join with the table that section `side` has built
   };
 
   std::string text;  ///< one line: "Hash join on a.x = b.y"

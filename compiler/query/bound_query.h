@@ -203,7 +203,7 @@ struct OnConflict {
     std::unique_ptr<Query> repeats;
   };
   Action action = Action::kNothing;
-  /// A table that the queries read: it gets the new rows when the statement runs, and behind their columns their number.
+  /// A table that the queries read: it gets the new rows when the statement runs, and after their columns their number.
   std::shared_ptr<TableInfo> incoming;
   std::vector<Key> keys;           ///< those that count
   std::unique_ptr<Query> updates;  ///< kUpdate: the values that old rows get, number of the new row, of the old one
@@ -285,7 +285,7 @@ struct Statement {
   std::unique_ptr<OnConflict> on_conflict;  ///< kInsert; nullptr: there is none
   std::vector<MergeAction> merge_actions;   ///< kMerge
   /// RETURNING, or nullptr: a query over `changed`, a table that gets the rows when the statement runs: with the target's
-  /// columns, others that `query` has behind those, and the number of the row.
+  /// columns, others that `query` has after those, and the number of the row.
   std::unique_ptr<Query> returning;
   std::shared_ptr<TableInfo> changed;
   TableSchema schema;  ///< kCreateTable, kRefreshView; kAlterTable: what it is afterwards

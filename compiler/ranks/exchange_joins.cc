@@ -177,7 +177,7 @@ class Cut {
     }
   }
 
-  /// The probe and the code behind it, over the first part's rows.
+  /// The probe and the code after it, over the first part's rows.
   void MakeSecond() {
     second = whole_;
     second.source_kind = Section::Source::kSection;

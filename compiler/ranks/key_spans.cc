@@ -60,7 +60,7 @@ class Assignment {
         may_stay_(vm::MayStayDistributed(program_, traits_)) {}
 
   void Joins() {
-    // Backwards: what probes a table is behind what makes it.
+    // Backwards: what probes a table is after what makes it.
     for (size_t i = program_.sections.size(); i-- > 0;) {
       if (program_.sections[i].sink == Section::Sink::kJoin) AlignBuilder(&program_.sections[i]);
     }

@@ -48,7 +48,7 @@ struct JoinProbe {
 /// without: ranks that each have some of its rows know those of their own.
 std::optional<std::vector<JoinProbe>> ProbesOf(const vm::Program& program, const vm::ProgramTraits& traits, int join);
 
-/// Whether another section's rows are put behind those of this one.
+/// Whether another section's rows are put after those of this one.
 bool IsAppendedTo(const vm::Program& program, int32_t number);
 
 }  // namespace tessera

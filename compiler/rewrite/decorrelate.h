@@ -38,7 +38,7 @@ Result<IndependentQuery> Decorrelate(const Query& block, std::unique_ptr<Query> 
 
 /// Adds to `subquery` the relation of all values that its outer columns take in `block`, and replaces them by its
 /// columns. These columns also become outputs and keys of the grouping, and `on` gets the conditions that they equal
-/// the columns of a row of the block. They come behind the visible outputs, which keep their numbers. `one_row`: a
+/// the columns of a row of the block. They come after the visible outputs, which keep their numbers. `one_row`: a
 /// grouping without keys has a row for each of the values, even if it has no rows. Errors as above.
 Status AddDomain(const Query& block, Query* subquery, int position, std::vector<ExprPtr>* on, bool one_row);
 

@@ -103,7 +103,7 @@ void AddCondition(Query* q, const Expr& condition) {
 void MoveConditions(Query* q, size_t r) {
   Relation& relation = q->relations[r];
   Query* const inner = relation.query.get();
-  const bool has_windows = !inner->windows.empty();  // then there is no limit, nor a block behind it
+  const bool has_windows = !inner->windows.empty();  // then there is no limit, nor a block after it
   if (!has_windows && !TakesConditions(*inner)) return;
   if (HasVolatile(*inner)) return;
   std::vector<ExprPtr>* const from = relation.join == JoinKind::kInner ? &q->conjuncts : &relation.on;
@@ -262,7 +262,7 @@ Tests TestsOf(const Query& inner, const Reader& reader) {
   return tests;
 }
 
-/// Adds to the block, and to those behind it, that a reader asks for the row.
+/// Adds to the block, and to those after it, that a reader asks for the row.
 void AddOfReaders(Query* q, const std::vector<Tests>& readers) {
   std::vector<ExprPtr> asked;
   bool all = false;

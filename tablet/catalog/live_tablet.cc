@@ -33,7 +33,7 @@ Chunk ChunkOfNumbers(uint32_t rows, int64_t first) {
   c.width = sizeof(uint32_t);
   c.codes = CodesOfNumbers();
   c.codes_are_rows = true;
-  // (The padding behind the last row holds numbers, too: no row reads them.)
+  // (The padding after the last row holds numbers, too: no row reads them.)
   c.codes_bytes = AlignToStream(uint64_t{rows} * c.width);
   c.encoded_bytes = c.codes_bytes;
   return c;

@@ -72,7 +72,7 @@ class LiveTablet final : public Tablet {
   const TabletParts parts_;
 };
 
-/// The table with the column of live rows, if rows of it have been deleted: TableInfo::live_column, behind those of the
+/// The table with the column of live rows, if rows of it have been deleted: TableInfo::live_column, after those of the
 /// schema. `live`: by tablet; nullptr: all rows of it are. Counts the live rows.
 void MarkLive(const std::vector<std::shared_ptr<const LiveRows>>& live, TableInfo* table);
 

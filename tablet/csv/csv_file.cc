@@ -169,7 +169,7 @@ Status CsvFile::ReadAt(uint64_t offset, char* to, size_t bytes) const {
   return {};
 }
 
-/// Continues from the state at `begin`. Returns the position behind the last line feed outside quotes, or kNone.
+/// Continues from the state at `begin`. Returns the position after the last line feed outside quotes, or kNone.
 size_t CsvFile::FindLastRecordEnd(const char* text, size_t begin, size_t end) {
   if (!in_quotes_ && (quote_ == 0 || memchr(text + begin, quote_, end - begin) == nullptr)) {
     const void* last = memrchr(text + begin, '\n', end - begin);

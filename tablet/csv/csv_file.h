@@ -25,7 +25,7 @@
 
 namespace tessera {
 
-/// Bytes that may be read behind the end of a block's text.
+/// Bytes that may be read after the end of a block's text.
 inline constexpr size_t kCsvSlack = 64;
 
 struct CsvBlock {
@@ -36,7 +36,7 @@ struct CsvBlock {
   bool unterminated = false;  ///< the last record ends inside quotes, at the end of the file
 };
 
-/// Replaces carriage returns outside quotes, and a line feed behind one, by one line feed. Goes on from call to call.
+/// Replaces carriage returns outside quotes, and a line feed after one, by one line feed. Goes on from call to call.
 class CarriageReturnReplacer {
  public:
   /// In place; returns the new size.
@@ -58,7 +58,7 @@ class CsvFile {
   /// Only bytes begin .. end - 1 are read, which are whole records; `line` is the number of the first line, from 1.
   /// Before the first Read(). Errors: kIo.
   Status Limit(uint64_t begin, uint64_t end, uint64_t line);
-  /// Leaves out empty lines behind the last record, which many programs write. Not of a table with one column: there each
+  /// Leaves out empty lines after the last record, which many programs write. Not of a table with one column: there each
   /// is a row. Before the first Read(); has no effect after Limit().
   void DropBlankEnd() { drops_blank_end_ = left_ == UINT64_MAX; }
   /// The bytes of the file without such lines. Errors: kIo.
@@ -107,7 +107,7 @@ class CsvFile {
   size_t block_bytes_ = 0;
   char quote_ = '"';
   char escape_ = '"';
-  std::vector<char> rest_;  ///< behind the last record of the last block
+  std::vector<char> rest_;  ///< after the last record of the last block
   bool in_quotes_ = false;  ///< at the end of what was searched for record ends
   bool escaped_ = false;    ///< ... and the last byte was an escape character inside quotes
   CarriageReturnReplacer returns_;

@@ -27,7 +27,7 @@ uint64_t CountLines(const char* text, size_t size) {
 }  // namespace
 
 struct CsvParser::Index {
-  size_t start = 0;                    ///< of the first record: behind a byte order mark
+  size_t start = 0;                    ///< of the first record: after a byte order mark
   std::vector<uint32_t> field_ends;    ///< position of the delimiter or line feed; kRecordEnd set for the latter
   std::vector<uint32_t> first_fields;  ///< of each record, an index into field_ends
   /// Of the first carriage return outside quotes that no line feed follows.
@@ -46,7 +46,7 @@ struct CsvParser::Bad {
   bool ignores = false;          ///< the others stay
   std::vector<uint8_t> dropped;  ///< by row, where it ignores: it is bad; empty: none is
 
-  /// Whether the caller goes on behind the row, as if it were NULL.
+  /// Whether the caller goes on after the row, as if it were NULL.
   [[nodiscard]] bool Set(size_t row, int c, bool null, ParseError e, std::string_view t) {
     if (ignores) {
       if (dropped.empty()) dropped.resize(rows);

@@ -26,7 +26,7 @@ struct CsvCount {
   uint64_t records = 0;  ///< those outside quotes, if the first byte is outside; if it is inside, lines - records are
   uint64_t odd_quotes = 0;  ///< 1: the end is inside quotes if the begin is outside, and the other way round
 
-  /// Goes on with text that follows. `text` has kCsvSlack bytes behind it.
+  /// Goes on with text that follows. `text` has kCsvSlack bytes after it.
   void Add(const char* text, size_t size, char quote);
 };
 

@@ -102,7 +102,7 @@ bool IsBlankRecord(const std::vector<Splitter::Field>& record) {
 struct Fit {
   Dialect dialect;
   size_t fields = 1;
-  size_t records = 0, consistent = 0;  ///< behind the title
+  size_t records = 0, consistent = 0;  ///< after the title
   size_t title_lines = 0;
   size_t quoted = 0, stray = 0;
 

@@ -620,7 +620,7 @@ bool IsInMemory(const uint8_t* at) {
 }  // namespace
 
 void TabletFile::ReadSoon(uint64_t begin, uint64_t end) const {
-  // Of a longer request Linux drops what is behind the read-ahead of the device, which is 128 KiB or more.
+  // Of a longer request Linux drops what is after the read-ahead of the device, which is 128 KiB or more.
   constexpr uint64_t kRequest = uint64_t{128} << 10;
   for (uint64_t at = begin & ~(kPageBytes - 1); at < end; at += kRequest)
     (void)madvise(const_cast<uint8_t*>(mapping_) + at, std::min(kRequest, end - at), MADV_WILLNEED);

@@ -29,7 +29,7 @@ struct SharedLoad {
   // A process that finds another file under the name has no part in it.
   std::string file;
   uint64_t file_bytes = 0;
-  uint64_t text_bytes = 0;  ///< without empty lines behind the last record
+  uint64_t text_bytes = 0;  ///< without empty lines after the last record
   int64_t file_written = 0;
   CopyFromOptions options;
 };

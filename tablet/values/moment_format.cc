@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kLongestText = 128;
 
-/// Reads digits of a second, as many as there are; behind the sixth they do not matter.
+/// Reads digits of a second, as many as there are; after the sixth they do not matter.
 const char* ReadFraction(const char* at, int64_t* micros) {
   const char* const begin = at;
   int64_t unit = 100'000;

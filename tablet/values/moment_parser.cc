@@ -122,7 +122,7 @@ bool FindAbbreviation(std::string_view name, int* minutes) {
   return false;
 }
 
-/// A text in any form: a date, a time of day, both; and behind them AM or PM, a time zone, AD or BC.
+/// A text in any form: a date, a time of day, both; and after them AM or PM, a time zone, AD or BC.
 class MomentText {
  public:
   explicit MomentText(std::string_view text) : rest_(TrimBlanks(text)) {}
@@ -202,7 +202,7 @@ class MomentText {
     return TakeNumber(&rest_, 1, 2, &second_) && TakeFraction(&rest_, &microseconds_);
   }
 
-  /// What may stand behind date and time, in this order or another; each once.
+  /// What may stand after date and time, in this order or another; each once.
   bool ReadWord() {
     const bool apart = IsBlank(rest_[0]);
     rest_ = TrimBlanks(rest_);
@@ -307,7 +307,7 @@ ParseError ParseTime(std::string_view text, int64_t* out) {
     if (error != ParseError::kNone || moment.is_end_of_day()) return ParseError::kRange;
     *out = moment.time();
   }
-  // There is no time behind the last microsecond of the day that it could be rounded to.
+  // There is no time after the last microsecond of the day that it could be rounded to.
   *out = std::min(*out, kDay - 1);
   return ParseError::kNone;
 }

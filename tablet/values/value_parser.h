@@ -77,7 +77,7 @@ ParseError ParseReal(std::string_view text, double* out);
 // YYYYMMDD, then optionally blanks or T and H:M[:S[.ffffff]], where further digits round and 24:00 is the end of the day,
 // AM or PM, a time zone (Z, +hh[[:]mm[:ss]], an abbreviation of zone_abbreviations.def or a name), AD or BC.
 
-/// Days since 1970-01-01; years 0001 to 9999. A time and a time zone behind the date do not matter.
+/// Days since 1970-01-01; years 0001 to 9999. A time and a time zone after the date do not matter.
 ParseError ParseDate(std::string_view text, int64_t* out);
 
 /// Microseconds since 1970-01-01; years 0001 to 9999. A time zone does not matter.

@@ -1,4 +1,4 @@
-// Memory in temporary files, by itself and behind operator new.
+// Memory in temporary files, by itself and after operator new.
 #include "base/temporary_memory.h"
 
 #include <gtest/gtest.h>

@@ -304,7 +304,7 @@ TEST_F(TabletCsv, LinesThatEndInCarriageReturns) {
 }
 
 TEST_F(TabletCsv, CarriageReturnsAcrossBlocks) {
-  // Longer than what is looked through for a line feed; all three line ends behind that.
+  // Longer than what is looked through for a line feed; all three line ends after that.
   std::string text;
   Lines rows;
   for (int i = 0; i < 70000; ++i) {

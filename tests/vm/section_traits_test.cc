@@ -95,12 +95,12 @@ class Hand {
   Hand& Emit(int join = 0) {
     return Op(Opcode::Load, Operand::Payload(join, 0)).Op(Opcode::Store, 0, 0).Op(Opcode::Emit);
   }
-  /// A SkipIfNone to the instruction behind the one that comes next.
+  /// A SkipIfNone to the instruction after the one that comes next.
   Hand& Skip() { return Op(Opcode::SkipIfNone, 0, static_cast<int32_t>(section_.code.size()) + 1); }
   Section& section() { return section_; }
   Program& program() { return program_; }
 
-  /// With an End behind. Verified.
+  /// An End is added. Verified.
   const Program& Made() {
     section_.code.push_back({Opcode::End, 0, 0, 0, 0});
     program_.sections.push_back(section_);
@@ -152,10 +152,10 @@ TEST(SectionTraits, LoopsWhoseMaskIsUsed) {
 }
 
 TEST(SectionTraits, LoopsOfAnotherForm) {
-  Hand deeper;  // it goes to behind another instruction
+  Hand deeper;  // it goes to a point after another instruction
   deeper.Probe(Opcode::Probe, 0).Op(Opcode::MaskSave, 1).Op(Opcode::MaskSave, 2).Emit().Op(Opcode::Next, 0, 3, 1);
   EXPECT_EQ(deeper.Form(), "other");
-  Hand of_another;  // it restores a mask that was not saved right behind the probe
+  Hand of_another;  // it restores a mask that was not saved right after the probe
   of_another.Op(Opcode::MaskSave, 2).Probe(Opcode::Probe, 0).Op(Opcode::MaskSave, 1).Emit().Op(Opcode::Next, 0, 3, 2);
   EXPECT_EQ(of_another.Form(), "other");
   Hand unsaved;

@@ -8,7 +8,7 @@
 namespace tessera {
 namespace {
 
-/// The first 32 bits behind the point of the `root`-th root of n, 2 or 3.
+/// The first 32 bits after the point of the `root`-th root of n, 2 or 3.
 uint32_t RootBits(uint64_t n, int root) {
   const uint128_t power = static_cast<uint128_t>(n) << (32 * root);
   uint128_t low = 0, high = uint128_t{1} << 38;

@@ -6,7 +6,7 @@
 
 namespace tessera::vm {
 
-/// Rows that were masked off at Group and restored behind it reach an aggregate with a stale group. If the table has no
+/// Rows that were masked off at Group and restored after it reach an aggregate with a stale group. If the table has no
 /// group at all, there is not even a stale one for them.
 static bool NoGroups(const Section& section, const GroupTable& table) {
   return section.keys > 0 && table.groups() == 0;

@@ -54,7 +54,7 @@ void TileMachine::WithKeyWords(const Instruction& in, const std::vector<SqlType>
 /// Drops rows whose key has no bit. Without a branch: a dead row or a key out of range reads bit 0 and is masked off.
 void TileMachine::KeepPresent(const Source<int64_t>& s, const JoinIndex& join) {
   if (s.one) return;
-  // (Copies, because a store to the mask might change what is behind a reference.)
+  // (Copies, because a store to the mask might change what a reference refers to.)
   const int64_t* const values = s.values;
   const uint8_t* const nulls = s.nulls;
   const uint64_t* const present = join.present();

@@ -155,7 +155,7 @@ void InitcapT::Apply(std::string_view s, std::string* out) {
 
 namespace {
 
-/// The rest of a digest's text behind whole blocks: a bit, zeros up to the last eight bytes of a block, and the number of
+/// The rest of a digest's text after whole blocks: a bit, zeros up to the last eight bytes of a block, and the number of
 /// bits, whose last byte is the greatest one or, `big_endian`, the least.
 size_t EndOfDigest(std::string_view s, bool big_endian, std::array<char, 128>* end) {
   const size_t rest = s.size() % 64;

@@ -173,7 +173,7 @@ struct Section {
   Fold fold = Fold::kNone;
   bool fold_distinct = false;  ///< of equal neighbours one counts
   int32_t fold_constant = -1;  ///< kQuantile, kBetween: DOUBLE, 0 to 1; kJoin: TEXT; else -1
-  /// WITH RECURSIVE: an earlier section, whose rows are replaced by this one's; then the sections behind it, up to this
+  /// WITH RECURSIVE: an earlier section, whose rows are replaced by this one's; then the sections after it, up to this
   /// one, run again, until this one makes no row. In the end its rows are those of that section and of all turns, with
   /// `again_distinct` each once. Both have sink kRows and the same types; this one has no order, limit, fold or windows, is
   /// not appended or repeated, and is not the last. That one is read by sections between them only. -1: it runs once.
@@ -181,7 +181,7 @@ struct Section {
   bool again_distinct = false;
   int64_t again_limit =
       -1;  ///< with so many rows in all there is no other turn, and rows beyond are left out; -1: none
-  /// What is computed of the rows once they are in order; each adds columns behind `columns`. Then the sink is kRows,
+  /// What is computed of the rows once they are in order; each adds columns after `columns`. Then the sink is kRows,
   /// there is no limit, nothing is appended or repeated, and this is not the last section.
   std::vector<WindowSpec> windows;
   /// Ranks exchange the rows by their first `keys` columns, however few: a join table's, or, with sink kRows, those that

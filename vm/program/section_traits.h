@@ -31,7 +31,7 @@ enum class ProbeForm : uint8_t {
   kOuterLook,   ///< ProbeOuter alone: a left join by a unique key
   kOuterLoop,   ///< ProbeOuter, and a loop over the matches, or no match: a left join
   kOuterTurns,  ///< ProbeOuter and NextOuter: the same where only conditions in the body tell what is a match
-  kOther,  ///< a loop that does not go from right behind the probe, where its mask is saved. The compiler makes none
+  kOther,  ///< a loop that does not go from right after the probe, where its mask is saved. The compiler makes none
 };
 constexpr bool IsOuter(ProbeForm f) {
   return f == ProbeForm::kOuterLook || f == ProbeForm::kOuterLoop || f == ProbeForm::kOuterTurns;
@@ -51,7 +51,7 @@ struct ProbeTrait {
   bool HasLoop() const { return next != kNoInstruction; }
 };
 
-/// What a register holds wherever it is read, if that is a slot or a payload: it is stored once, right behind a load.
+/// What a register holds wherever it is read, if that is a slot or a payload: it is stored once, right after a load.
 struct RegisterCopy {
   Operand of;
   bool wide = false;  ///< 128 bits
@@ -90,7 +90,7 @@ struct JoinTraits {
   std::vector<int> probers, scanners;  ///< the sections that probe it, and whose source it is
   bool has_loop = false;               ///< some section goes over all rows of a key
   bool has_outer = false;              ///< some section keeps rows without a match
-  /// The section that probes it with rows that are exchanged by key, right behind their exchange; -1 if there is none, or
+  /// The section that probes it with rows that are exchanged by key, right after their exchange; -1 if there is none, or
   /// other sections use the table, too. Then all rows of a key are on its rank.
   int exchanged_prober = -1;
   bool inner = false;  ///< that section does so by an inner join that goes over all rows of a key
@@ -99,7 +99,7 @@ struct JoinTraits {
 struct ProgramTraits {
   std::vector<SectionTraits> sections;
   std::vector<JoinTraits> joins;
-  /// By section: the join table that is probed with its rows, right behind their exchange; -1: none, or as for
+  /// By section: the join table that is probed with its rows, right after their exchange; -1: none, or as for
   /// JoinTraits::exchanged_prober.
   std::vector<int> probed_with;
 
@@ -120,7 +120,7 @@ ProgramTraits TraitsOf(const Program& program);
 uint64_t TopRowsOf(const Section& section);
 /// Whether the section probes the join table, or scans it.
 bool UsesJoin(const Section& section, const SectionTraits& traits, int join);
-/// Whether rows that the probe drops are gone: no mask that is read behind it may come from before it. (Next goes on with
+/// Whether rows that the probe drops are gone: no mask that is read after it may come from before it. (Next goes on with
 /// the mask of its own loop; each turn is a row of its own.)
 bool DropsForGood(const Section& section, const ProbeTrait& probe);
 

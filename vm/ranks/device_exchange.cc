@@ -10,7 +10,7 @@
 namespace tessera::vm {
 namespace {
 
-/// By way of the hosts, where the section behind then probes, unless only the device has what else it needs.
+/// By way of the hosts, where the section after then probes, unless only the device has what else it needs.
 Result<RowSet> ExchangeByHosts(RunState* state, DeviceSections* devices, int number, Result<RowSet> mine,
                                SectionStatistics* stats) {
   const int join = state->traits.probed_with[static_cast<size_t>(number)];

@@ -229,7 +229,7 @@ class Skew {
   }
 
   /// Leaves the keys that are worth it: what each rank receives is less than what probes, and so is the index that has to
-  /// be made again behind the first round. As many rows as have come are expected to follow. `built`: rows of the
+  /// be made again after the first round. As many rows as have come are expected to follow. `built`: rows of the
   /// join table, on the rank with the most.
   void Choose(const KeyCounts& build, uint64_t built, const Section& builder, KeyCounts* heavy) const {
     uint64_t rows = 0, probing = 0;

@@ -103,7 +103,7 @@ class DeviceRun {
   ///
   /// kRows: if the section has an order, rows come in that order (equal rows in any), and the device returns only the
   /// first OFFSET + LIMIT. Without an order they come in any order; with a LIMIT there are at least OFFSET + LIMIT of
-  /// them, or all. The caller drops the first OFFSET rows and those behind LIMIT; it does not sort.
+  /// them, or all. The caller drops the first OFFSET rows and those after LIMIT; it does not sort.
   ///
   /// kGroups: `columns` are the keys, then the aggregates' final values (SUM, MIN, MAX without a value: NULL). Without
   /// keys there is exactly one group.

@@ -154,7 +154,7 @@ Status DeviceSections::BuildJoins(int first, const Status& ready, std::vector<Se
         !TableOf(number)->tablets.empty())
       run_->Expect(ContextOf(number, &unused));
   }
-  // Those of the other ranks that have no error go on behind all of these.
+  // Those of the other ranks that have no error go on after all of these.
   for (const int number : numbers) state_.built_on_device[static_cast<size_t>(number)] = exchange != nullptr;
   TESSERA_TRY(run_->BuildJoins(contexts, put));
   const double milliseconds = MillisecondsSince(start);

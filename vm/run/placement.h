@@ -63,7 +63,7 @@ class Placement {
   bool all_have_device_ = false;
   std::vector<bool> on_device_;              ///< by section
   std::vector<bool> barred_;                 ///< by section: it reads rows that the device will not have
-  std::vector<std::vector<int>> followers_;  ///< by section: those that read its rows, come behind them or replace them
+  std::vector<std::vector<int>> followers_;  ///< by section: those that read its rows, come after them or replace them
 };
 
 }  // namespace tessera::vm

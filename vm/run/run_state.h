@@ -23,7 +23,7 @@ namespace tessera::vm {
 
 class DeviceSections;
 
-/// A section whose rows the section behind it takes round by round as ranks exchange them: it does not run by itself.
+/// A section whose rows the section after it takes round by round as ranks exchange them: it does not run by itself.
 struct Fed {
   bool is_fed = false;
   DeviceSections* device = nullptr;  ///< that runs it; nullptr: the host

@@ -59,7 +59,7 @@ void CutRows(const TabletPart& part, uint32_t block_rows, uint64_t tile, std::ve
   }
 }
 
-/// Cuts the source. `rows`: the rows of each of its tablets. `tile`: the number of its first tile. Returns that behind
+/// Cuts the source. `rows`: the rows of each of its tablets. `tile`: the number of its first tile. Returns that after
 /// its last. A block has the number of its first tile, for ranks may cut a tablet anywhere between tiles. Where pairs are
 /// compared, a tile is enough work for a unit.
 uint64_t CutSource(const Section& s, const SectionTraits& traits, const Portion& portion,

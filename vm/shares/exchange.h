@@ -25,7 +25,7 @@ class ByteMover {
   static constexpr size_t kPieceBytes = size_t{4} << 20;
   static constexpr int kUnderWay = 2;
   virtual ~ByteMover() = default;
-  /// The bytes from `at` on of those for rank `to`, which stay until the piece kUnderWay behind it is asked for.
+  /// The bytes from `at` on of those for rank `to`, which stay until the piece kUnderWay after it is asked for.
   virtual const void* Outgoing(int to, uint64_t at, size_t bytes) = 0;
   /// Room for the bytes from `at` on of those from rank `from`.
   virtual void* Room(int from, uint64_t at, size_t bytes) = 0;

@@ -87,7 +87,7 @@ class GroupTable {
   int value_words() const { return value_words_; }
   /// The group with these words, made if it is new. Its states are there after MakeStates.
   uint32_t FindOrMake(const int64_t* words, uint64_t hash);
-  /// The same for `n` groups' words, one behind the other: group(i, g) gets each. Where the table has outgrown the
+  /// The same for `n` groups' words, one after the other: group(i, g) gets each. Where the table has outgrown the
   /// caches this is several times as fast, because memory is asked for what is needed some groups later.
   template <class F>
   void FindOrMakeMany(const int64_t* words, const uint64_t* hashes, size_t n, F group) {
@@ -139,7 +139,7 @@ class GroupTable {
   }
   /// Memory for so many groups at once: pages that nobody writes to cost nothing, copies of all groups do.
   void Reserve(size_t groups);
-  /// The key words of rows [begin, begin + n), whose first columns are the keys, one behind the other, and their hashes.
+  /// The key words of rows [begin, begin + n), whose first columns are the keys, one after the other, and their hashes.
   void KeysOf(const RowSet& rows, size_t begin, size_t n, int64_t* words, uint64_t* hashes) const;
   /// Adds others' states [begin, begin + n) to those of groups[0 .. n).
   Status MergeStates(const std::vector<AggregateStates>& others, size_t begin, size_t n, const uint32_t* groups);

@@ -62,7 +62,7 @@ class JoinIndex {
   /// cores: 55 ms without).
   const uint64_t* present() const { return present_.empty() ? nullptr : present_.data(); }
 
-  /// For the keys with `n` rows' words, one behind the other, gives found(i, row) the first row with the key, or kNoRow.
+  /// For the keys with `n` rows' words, one after the other, gives found(i, row) the first row with the key, or kNoRow.
   /// `hashes` are those of the words. Memory is asked for what is needed some keys later, because tables outgrow the
   /// caches. REQUIRES: !direct().
   template <class F>

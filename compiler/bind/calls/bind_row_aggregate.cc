@@ -22,7 +22,7 @@ bool IsHypotheticalName(std::string_view name) {
   return name == "rank" || name == "dense_rank" || name == "percent_rank" || name == "cume_dist";
 }
 
-/// A text that is the same for equal rows only, and not NULL: the values one behind the other, texts behind their length.
+/// A text that is the same for equal rows only, and not NULL: the values one after the other, texts after their length.
 Result<ExprPtr> ExpressionBinder::RowKey(std::vector<ExprPtr> items, int position) {
   std::vector<ExprPtr> pieces;
   for (ExprPtr& item : items) {

@@ -165,7 +165,7 @@ Result<ExprPtr> ExpressionBinder::BindTextMoment(std::string_view name, ExprPtr 
   return may_fail ? Cast(std::move(text), type) : BindTryCast(std::move(text), type, position);
 }
 
-/// TO_NUMBER(x, format): as many digits before and behind the point as the format has. What is no digit, point or sign
+/// TO_NUMBER(x, format): as many digits before and after the point as the format has. What is no digit, point or sign
 /// is passed over, as commas and currencies are.
 Result<ExprPtr> ExpressionBinder::BindTextNumber(ExprPtr x, ExprPtr format, int position) {
   TESSERA_ASSIGN(x, Resolve(std::move(x), kText));
