@@ -11,6 +11,7 @@
 #include "compiler/parse/prepared_text.h"
 #include "compiler/plan/plan_tree.h"
 #include "compiler/plan/planner.h"
+#include "compiler/query/sequence_source.h"
 #include "compiler/ranks/co_location.h"
 #include "compiler/ranks/exchange_joins.h"
 #include "compiler/ranks/key_spans.h"
@@ -95,6 +96,9 @@ Result<Statement> BindWithoutValues(std::string_view sql, const Snapshot& snapsh
   TESSERA_ASSIGN(ParsedStatement parsed, Parse(sql, options.run_query));
   Tell(snapshot, options, &parsed.dialect);
   parsed.dialect.activity = nullptr;
+  parsed.dialect.takes_values = false;
+  SequenceCalls calls;
+  parsed.dialect.sequence_calls = &calls;
   Statement nothing;
   nothing.kind = Statement::Kind::kNotice;
   if (!IsBoundEarly(parsed.statement->tag())) {
@@ -119,6 +123,7 @@ Result<Statement> BindWithoutValues(std::string_view sql, const Snapshot& snapsh
     }
     Parameters with_values{&values};
     parsed.dialect.parameters = &with_values;
+    calls.clear();
     bound = Bind(parsed, sql, snapshot);
     if (bound.ok()) break;
   }
@@ -131,6 +136,9 @@ Result<std::vector<SqlType>> ParameterTypes(std::string_view sql, const Snapshot
   Tell(snapshot, options, &parsed.dialect);
   Parameters parameters = WithoutValues(std::move(declared));
   parsed.dialect.parameters = &parameters;
+  parsed.dialect.takes_values = false;
+  SequenceCalls calls;
+  parsed.dialect.sequence_calls = &calls;
   const Tag tag = parsed.statement->tag();
   const bool runs_plan =
       tag == Tag::kSelectStmt || tag == Tag::kInsertStmt || tag == Tag::kDeleteStmt || tag == Tag::kUpdateStmt;
@@ -159,6 +167,8 @@ Result<Compiled> Compile(std::string_view sql, const Snapshot& snapshot, const P
   Tell(snapshot, options, &parsed.dialect);
   Parameters parameters{options.parameters};
   if (options.parameters != nullptr) parsed.dialect.parameters = &parameters;
+  SequenceCalls calls;
+  parsed.dialect.sequence_calls = &calls;
   TESSERA_ASSIGN(c.statement, Bind(parsed, sql, snapshot));
   if (c.statement.query == nullptr) {
     if (c.statement.explain && c.statement.kind != Statement::Kind::kExecute)

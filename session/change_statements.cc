@@ -231,7 +231,7 @@ Status ChangeRows(SessionState* state, const Compiled& compiled, const Snapshot&
     const auto take = [&](RowBatch&& batch) {
       return merges ? changes.Merge(std::move(batch)) : changes.Take(std::move(batch));
     };
-    TESSERA_TRY(RunProgram(state, *compiled.program, numbered, take, s.explain_analyze, true));
+    TESSERA_TRY(RunQuery(state, compiled, numbered, take, s.explain_analyze, true));
     TESSERA_TRY(changes.End());
     rows = changes.rows();
   }

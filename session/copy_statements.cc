@@ -184,7 +184,7 @@ Status CopyTextTo(SessionState* state, const Compiled& compiled, const Snapshot&
   CopyClient* const client = state->options.copy_client;
   std::string text;
   if (compiled.statement.copy_to.header) {
-    for (const vm::ResultColumn& c : compiled.program->columns) {
+    for (const vm::ResultColumn& c : ResultColumns(compiled)) {
       if (!text.empty()) text += format.delimiter;
       AppendCopyField(c.name, format.delimiter, &text);
     }
@@ -195,7 +195,7 @@ Status CopyTextTo(SessionState* state, const Compiled& compiled, const Snapshot&
   // (A client learns of an error also after rows. What the shell prints has all of them or none.)
   const auto write = [&]() -> Status {
     if (client == nullptr) return Status::Ok();
-    if (!std::exchange(begun, true)) TESSERA_TRY(client->BeginWrite(compiled.program->columns.size()));
+    if (!std::exchange(begun, true)) TESSERA_TRY(client->BeginWrite(ResultColumns(compiled).size()));
     return text.empty() ? Status::Ok() : client->Write(std::exchange(text, {}));
   };
   const auto append = [&](RowBatch&& batch) -> Status {
@@ -206,7 +206,7 @@ Status CopyTextTo(SessionState* state, const Compiled& compiled, const Snapshot&
     }
     return Status::Ok();
   };
-  TESSERA_TRY(RunProgram(state, *compiled.program, snapshot, append));
+  TESSERA_TRY(RunQuery(state, compiled, snapshot, append));
   TESSERA_TRY(write());
   state->timing.rows = rows;
   return client != nullptr ? out->Done(fmt::format("COPY {}", rows)) : out->Text(text);
@@ -226,16 +226,16 @@ Status CopyTo(SessionState* state, const Compiled& compiled, const Snapshot& sna
     TESSERA_ASSIGN(spool, TemporaryFile::Create());
     file = spool.path();
   }
-  TESSERA_ASSIGN(const std::unique_ptr<RowWriter> writer, OpenWriter(file, statement, compiled.program->columns));
+  TESSERA_ASSIGN(const std::unique_ptr<RowWriter> writer, OpenWriter(file, statement, ResultColumns(compiled)));
   uint64_t rows = 0;
-  TESSERA_TRY(RunProgram(state, *compiled.program, snapshot, [&](RowBatch&& batch) {
+  TESSERA_TRY(RunQuery(state, compiled, snapshot, [&](RowBatch&& batch) {
     rows += batch.rows;
     return writer->Append(batch);
   }));
   TESSERA_TRY(writer->Close());
   state->timing.rows = rows;
   if (client != nullptr) {
-    TESSERA_TRY(client->BeginWrite(compiled.program->columns.size()));
+    TESSERA_TRY(client->BeginWrite(ResultColumns(compiled).size()));
     TESSERA_TRY(spool.ForEachPiece([&](std::string text) { return client->Write(std::move(text)); }));
   } else if (statement.file.empty()) {
     return spool.ForEachPiece([&](const std::string& text) { return out->Text(text); });

@@ -13,9 +13,9 @@
 namespace tessera {
 namespace {
 
-std::vector<vm::ResultColumn> ColumnsOf(const Query& query) {
+std::vector<vm::ResultColumn> ColumnsOf(const Query& query, int carried = 0) {
   std::vector<vm::ResultColumn> columns;
-  for (int i = 0; i < query.visible; ++i) {
+  for (int i = 0; i < query.visible - carried; ++i) {
     const Output& output = query.outputs[static_cast<size_t>(i)];
     columns.push_back({output.name, output.expr->type});
   }
@@ -27,7 +27,7 @@ std::vector<vm::ResultColumn> ColumnsOf(const Statement& s) {
   if (s.explain) return {{"QUERY PLAN", SqlType::Text()}};
   if (s.returning != nullptr) return ColumnsOf(*s.returning);
   if (s.kind == Statement::Kind::kShow) return ColumnsOfShow(s.setting);
-  return s.kind == Statement::Kind::kSelect ? ColumnsOf(*s.query) : std::vector<vm::ResultColumn>();
+  return s.kind == Statement::Kind::kSelect ? ColumnsOf(*s.query, s.carried) : std::vector<vm::ResultColumn>();
 }
 
 /// Whether it is none that is compiled; then `*columns` are those that it returns. Errors: a transaction that has failed, and

@@ -24,7 +24,7 @@ Status Run(SessionState* state, std::string_view sql, Compiled* compiled,
     state->timing.rows += batch.rows;
     return Status::Ok();
   };
-  return RunProgram(state, *compiled->program, *snapshot, count, true);
+  return RunQuery(state, *compiled, *snapshot, count, true);
 }
 
 /// How the ranks share the program; "" if there are none, or it reads no table.

@@ -204,4 +204,23 @@ Status RunProgram(SessionState* state, const vm::Program& program, const Snapsho
   return status;
 }
 
+std::vector<vm::ResultColumn> ResultColumns(const Compiled& compiled) {
+  std::vector<vm::ResultColumn> columns = compiled.program->columns;
+  columns.resize(columns.size() - static_cast<size_t>(compiled.statement.carried));
+  return columns;
+}
+
+Status RunQuery(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, const vm::RowConsumer& consume,
+                bool profile, bool alone) {
+  const RowRules& finish = compiled.statement.finish;
+  if (!finish) return RunProgram(state, *compiled.program, snapshot, consume, profile, alone);
+  uint64_t rows = 0;
+  const auto finished = [&](RowBatch&& batch) -> Status {
+    TESSERA_TRY(finish(&batch, rows + 1));
+    rows += batch.rows;
+    return consume(std::move(batch));
+  };
+  return RunProgram(state, *compiled.program, snapshot, finished, profile, alone);
+}
+
 }  // namespace tessera

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/status.h"
+#include "compiler/compiler.h"
 #include "mpi/cluster_settings.h"
 #include "session/session_state.h"
 #include "tablet/catalog/table_info.h"
@@ -18,6 +19,13 @@ PlanOptions PlanOptionsOf(const SessionState& state);
 /// single joins. `alone`: without other ranks.
 Status RunProgram(SessionState* state, const vm::Program& program, const Snapshot& snapshot,
                   const vm::RowConsumer& consume, bool profile = false, bool alone = false);
+
+/// The same of a statement's query, with what the host computes of its rows.
+Status RunQuery(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, const vm::RowConsumer& consume,
+                bool profile = false, bool alone = false);
+
+/// What a statement's query returns.
+std::vector<vm::ResultColumn> ResultColumns(const Compiled& compiled);
 
 /// The settings that ranks get with each query.
 ClusterSettings ClusterSettingsOf(const Settings& settings);

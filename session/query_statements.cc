@@ -64,6 +64,15 @@ Status Select(SessionState* state, const vm::Program& program, const Snapshot& s
   return rows.End();
 }
 
+Status Select(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, ResultWriter* out) {
+  const std::vector<vm::ResultColumn> columns = ResultColumns(compiled);
+  RowForwarder rows(state, columns, out);
+  TESSERA_TRY(RunQuery(state, compiled, snapshot, [&](RowBatch&& batch) { return rows.Rows(std::move(batch)); }));
+  state->timing.rows = rows.rows();
+  const PhaseScope phase(Phase::kPrint);
+  return rows.End();
+}
+
 namespace {
 
 /// The rows of the statement into `writer`, and Commit().
@@ -82,7 +91,7 @@ Status WriteRows(SessionState* state, const Compiled& compiled, const Snapshot& 
   };
   if (compiled.program != nullptr) {
     // Reads the snapshot while the writer fills new tablets, so a table may be inserted into itself.
-    TESSERA_TRY(RunProgram(state, *compiled.program, snapshot, append, s.explain_analyze));
+    TESSERA_TRY(RunQuery(state, compiled, snapshot, append, s.explain_analyze));
   } else if (s.rules || returned->wanted()) {
     TESSERA_TRY(append(RowBatch(s.values)));
   } else if (s.values.rows > 0) {
@@ -219,7 +228,7 @@ Status SetVariable(SessionState* state, const Compiled& compiled, const Snapshot
   }
   uint64_t rows = 0;
   Value value = Value::Null(compiled.program->columns[0].type);
-  TESSERA_TRY(RunProgram(state, *compiled.program, snapshot, [&](RowBatch&& batch) {
+  TESSERA_TRY(RunQuery(state, compiled, snapshot, [&](RowBatch&& batch) {
     if (rows == 0 && batch.rows > 0) value = ValueAt(batch.columns[0], 0, batch.columns[0].type);
     rows += batch.rows;
     return Status::Ok();

@@ -199,7 +199,7 @@ Status ChangeSequencesOf(SessionState* state, const Statement& statement) {
 bool NeedsSequences(const Statement& s) {
   using Kind = Statement::Kind;
   if (s.explain && !s.explain_analyze) return false;
-  if (s.kind == Kind::kDropSchema) return true;
+  if (s.kind == Kind::kDropSchema || s.finish) return true;
   if (s.kind == Kind::kCreateView) return !s.tables.empty();
   if (s.kind == Kind::kDropSequence || s.kind == Kind::kAlterSequence) return !s.dependents.empty();
   if (s.kind == Kind::kCreateTable || s.kind == Kind::kTruncate || s.kind == Kind::kAlterTable)

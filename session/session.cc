@@ -324,17 +324,19 @@ class Session::Impl {
       TESSERA_ASSIGN(compiled, CompileStatement(&state_, sql, options, &seen));
       if (compiled.statement.kind == Statement::Kind::kExecute)
         return ExecutePrepared(compiled.statement, snapshot, start, out);
-      if (compiled.statement.kind == Statement::Kind::kSelect && !compiled.statement.explain) {
+      const Statement& s = compiled.statement;
+      if (s.kind == Statement::Kind::kSelect && !s.explain && !s.finish) {
         query = std::move(compiled.program);
         if (!asked) state_.programs.Keep(key, query, std::move(compiled.dependencies), *snapshot, options);
       }
     }
     timing.compile = MillisecondsSince(start);
     if (state_.cancel) return Cancelled();
-    state_.is_query = query != nullptr;
+    const bool is_select = compiled.statement.kind == Statement::Kind::kSelect && !compiled.statement.explain;
+    state_.is_query = query != nullptr || is_select;
     const auto execution = Clock::now();
     const PhaseScope phase(Phase::kExecute);
-    state_.transaction.has_read |= query != nullptr;
+    state_.transaction.has_read |= state_.is_query;
     const Status status =
         query != nullptr ? Select(&state_, *query, *seen, out) : RunCompiled(sql, std::move(compiled), seen, out);
     timing.execute = MillisecondsSince(execution);
@@ -363,8 +365,9 @@ class Session::Impl {
   /// A statement that is no query.
   Status RunCompiled(std::string_view sql, Compiled compiled, std::shared_ptr<const Snapshot> snapshot,
                      ResultWriter* out) {
-    if (!Changes(compiled.statement)) return RunBound(sql, &compiled, snapshot, out);
-    if (NeedsSequences(compiled.statement) && !state_.transaction.is_open) {
+    const bool needs_sequences = NeedsSequences(compiled.statement);
+    if (!needs_sequences && !Changes(compiled.statement)) return RunBound(sql, &compiled, snapshot, out);
+    if (needs_sequences && !state_.transaction.is_open) {
       return RunAlone(&state_, out, [&](ResultWriter* held) {
         return RunCompiled(sql, std::move(compiled), std::move(snapshot), held);
       });
@@ -468,7 +471,7 @@ Status RunStatement(SessionState* state, const Compiled& compiled, const Snapsho
   const Statement& s = compiled.statement;
   switch (s.kind) {
     case Statement::Kind::kSelect:
-      return Select(state, *compiled.program, snapshot, out);
+      return Select(state, compiled, snapshot, out);
     case Statement::Kind::kInsert:
       return Insert(state, compiled, snapshot, out);
     case Statement::Kind::kDelete:

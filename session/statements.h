@@ -44,6 +44,8 @@ std::vector<vm::ResultColumn> ColumnsOfShow(const std::string& name);
 
 // query_statements.cc
 Status Select(SessionState* state, const vm::Program& program, const Snapshot& snapshot, ResultWriter* out);
+/// The same of a statement, with what the host computes of its rows.
+Status Select(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, ResultWriter* out);
 Status Insert(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, ResultWriter* out);
 Status CreateTable(SessionState* state, const Compiled& compiled, const Snapshot& snapshot);
 

@@ -27,6 +27,7 @@
 #include "compiler/bind/row_rules.h"
 #include "compiler/bind/schema_binder.h"
 #include "compiler/bind/sequence_binder.h"
+#include "compiler/bind/sequence_values.h"
 #include "compiler/bind/set_list.h"
 #include "compiler/bind/table_binder.h"
 #include "compiler/bind/type_binder.h"
@@ -416,6 +417,8 @@ Result<Statement> Bind(const ParsedStatement& parsed, std::string_view sql, cons
     statement.variable = parsed.dialect.variable;
     if (parsed.dialect.reset) statement.query = nullptr;
   }
+  if (parsed.dialect.sequence_calls != nullptr)
+    TESSERA_TRY(FinishSequenceValues(*parsed.dialect.sequence_calls, parsed.dialect, &statement));
   if (parsed.dialect.describe) statement.query = DescribeQuery(*statement.query);
   return statement;
 }

@@ -298,8 +298,12 @@ class ExpressionBinder {
   /// PG_GET_SERIAL_SEQUENCE.
   Result<ExprPtr> BindSerialSequence(ExprPtr table, ExprPtr column, int position);
   // bind_sequence.cc
-  /// The sequence that an argument of `function` names. Errors: the call would be one for each row.
+  /// The sequence that an argument of `function` names.
   Result<std::string> SequenceOf(const Expr& name, std::string_view function) const;
+  /// Whether the expression is computed for the rows of FROM.
+  bool HasRows() const { return context_->relations != nullptr && !context_->relations->empty(); }
+  /// Errors: the call would be one for each row.
+  Status RefuseRows(std::string_view function, int position) const;
   /// NEXTVAL and CURRVAL.
   Result<ExprPtr> BindSequenceValue(std::string_view function, std::vector<ExprPtr>* args, int position);
   /// pg_backend_pid()

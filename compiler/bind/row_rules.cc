@@ -82,8 +82,9 @@ Value RandomValue(const Expr& e, size_t row) {
   return Value::Float(e.type, vm::meaning::RandomF::Apply(static_cast<int64_t>(bits()), lane));
 }
 
-/// The value of `e` for one row.
-Result<Value> Compute(const Expr& e, const RowBatch& batch, size_t row) {
+}  // namespace
+
+Result<Value> ComputeRow(const Expr& e, const RowBatch& batch, size_t row, const RowSequences* sequences) {
   if (e.kind == Expr::Kind::kConstant) return e.constant;
   if (e.kind == Expr::Kind::kColumn) return ValueAt(batch.columns[static_cast<size_t>(e.column)], row, e.type);
   if (e.kind != Expr::Kind::kFunction) return Status(ErrorCode::kInternal, "a row's expression is not one of values");
@@ -92,7 +93,7 @@ Result<Value> Compute(const Expr& e, const RowBatch& batch, size_t row) {
     const bool absorbing = e.function == Function::kOr;
     bool null = false;
     for (const ExprPtr& a : e.args) {
-      TESSERA_ASSIGN(const Value v, Compute(*a, batch, row));
+      TESSERA_ASSIGN(const Value v, ComputeRow(*a, batch, row, sequences));
       null = null || v.null;
       if (!v.null && (v.i64 != 0) == absorbing) return v;
     }
@@ -100,20 +101,26 @@ Result<Value> Compute(const Expr& e, const RowBatch& batch, size_t row) {
   }
   if (e.function == Function::kCase) {
     for (size_t i = 0; i + 1 < e.args.size(); i += 2) {
-      TESSERA_ASSIGN(const Value when, Compute(*e.args[i], batch, row));
-      if (is_true(when)) return Compute(*e.args[i + 1], batch, row);
+      TESSERA_ASSIGN(const Value when, ComputeRow(*e.args[i], batch, row, sequences));
+      if (is_true(when)) return ComputeRow(*e.args[i + 1], batch, row, sequences);
     }
-    return Compute(*e.args.back(), batch, row);
+    return ComputeRow(*e.args.back(), batch, row, sequences);
+  }
+  if (e.function == Function::kSequenceValue && sequences != nullptr) {
+    TESSERA_ASSIGN(const int64_t value, (*sequences)(static_cast<size_t>(e.args[0]->constant.i64)));
+    return Value::Int(e.type, value);
   }
   if (Info(e.function).translation == Translation::kRandom) return RandomValue(e, row);
   std::vector<ExprPtr> args;
   args.reserve(e.args.size());
   for (const ExprPtr& a : e.args) {
-    TESSERA_ASSIGN(Value v, Compute(*a, batch, row));
+    TESSERA_ASSIGN(Value v, ComputeRow(*a, batch, row, sequences));
     args.push_back(MakeConstant(std::move(v), -1));
   }
   return EvaluateFunction(e.function, e.type, e.field, args);
 }
+
+namespace {
 
 /// A value of the sequence, as one of that type.
 Result<Value> SequenceValue(const std::string& sequence, const SqlType& type, SequenceSource* source) {
@@ -164,7 +171,7 @@ struct Rules {
       ColumnVector made;
       made.type = schema.columns[g.column].type;
       for (size_t row = 0; row < batch->rows; ++row) {
-        Result<Value> value = Compute(*g.value, *batch, before + row);
+        Result<Value> value = ComputeRow(*g.value, *batch, before + row);
         if (!value.ok()) {
           return {value.status().kind(), value.status().message() + ": " + what + " column \"" +
                                              schema.columns[g.column].name + "\"" + place(row)};
@@ -181,7 +188,7 @@ struct Rules {
     for (const Generated& g : generated) TESSERA_TRY(make(g, "generated", 0));
     for (size_t row = 0; !checks.empty() && row < batch->rows; ++row) {
       for (const Check& check : checks) {
-        Result<Value> value = Compute(*check.condition, *batch, row);
+        Result<Value> value = ComputeRow(*check.condition, *batch, row);
         if (!value.ok()) {
           return {value.status().kind(),
                   value.status().message() + ": check constraint \"" + check.name + "\"" + place(row)};
@@ -272,13 +279,14 @@ Result<bool> CheckDefault(ExpressionBinder* binder, const ParseNode& node, const
 
 Result<Value> DefaultValue(const ColumnSchema& column, const Dialect& dialect) {
   if (!column.default_expression) return DefaultOf(column);
-  if (const std::optional<std::string> sequence = SequenceOfDefault(*column.default_expression))
-    return SequenceValue(*sequence, column.type, dialect.sequences);
+  const std::optional<std::string> sequence = SequenceOfDefault(*column.default_expression);
+  if (sequence && !dialect.takes_values) return ParseValue("1", column.type);
+  if (sequence) return SequenceValue(*sequence, column.type, dialect.sequences);
   TableSchema schema;
   schema.columns.push_back(column);
   TESSERA_ASSIGN(const ExprPtr e,
                  ReadExpression(*column.default_expression, schema, column.type, dialect.zone, MicrosecondsNow()));
-  TESSERA_ASSIGN(Value value, Compute(*e, {}, 0));
+  TESSERA_ASSIGN(Value value, ComputeRow(*e, {}, 0));
   value.type = column.type;
   return value;
 }

@@ -4,6 +4,7 @@
 // Start at: MakeRowRules. Private to compiler/. Pure functions; any thread.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,6 +18,11 @@
 namespace tessera {
 
 class ExpressionBinder;
+
+/// The value of a call of nextval or currval in the row that is being computed, by its number.
+using RowSequences = std::function<Result<int64_t>(size_t call)>;
+/// The value of `e` for one row of a batch, whose columns are those of relation 0. `sequences`: nullptr, it has no such call.
+Result<Value> ComputeRow(const Expr& e, const RowBatch& batch, size_t row, const RowSequences* sequences = nullptr);
 
 /// The expression of a CHECK in CREATE TABLE, as BOOLEAN, or that of a generated column in its type. Errors: subqueries,
 /// aggregates, random() and now(); a generated column that refers to another.

@@ -1,12 +1,15 @@
 #include "compiler/bind/set_list.h"
 
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "compiler/bind/named_table.h"
 #include "compiler/bind/row_rules.h"
 #include "compiler/bind/sequence_binder.h"
+#include "compiler/bind/sequence_values.h"
 #include "compiler/bind/table_binder.h"
+#include "compiler/query/dependencies.h"
 #include "compiler/query/expr_builder.h"
 #include "compiler/query/type_rules.h"
 #include "tablet/catalog/live_tablet.h"
@@ -42,6 +45,12 @@ Result<const ParseNode*> ValueOf(const ParseNode& target) {
 Result<ExprPtr> NewValue(const ParseNode& value, const ColumnSchema& column, ExpressionBinder* binder) {
   if (value.Is(Tag::kSetToDefault)) {
     if (column.generated_text) return ExprPtr();
+    const std::optional<std::string> sequence =
+        column.default_expression ? SequenceOfDefault(*column.default_expression) : std::nullopt;
+    if (sequence && binder->dialect().sequence_calls != nullptr) {
+      NoteMoment();
+      return MakeSequenceValue({*sequence, true, value.location()}, binder->dialect().sequence_calls);
+    }
     if (column.default_expression) {
       return Unsupported("DEFAULT of a column whose default is computed for each row is not supported in UPDATE",
                          value.location(), "Write the expression.");

@@ -27,6 +27,7 @@ class ActivitySource;
 class FileTables;
 struct Parameters;
 class SequenceSource;
+struct SequenceCall;
 class Snapshot;
 
 /// What names and texts of a statement mean in its session.
@@ -40,6 +41,9 @@ struct SessionNames {
   const std::map<std::string, Value, std::less<>>* variables = nullptr;
   FileTables* files = nullptr;          ///< see PlanOptions
   SequenceSource* sequences = nullptr;  ///< nullptr: there are none
+  bool takes_values = true;             ///< false: the statement is not going to run, and takes no values of them
+  /// Calls that have a value for each row, in the order of binding; nullptr: no call may.
+  std::vector<SequenceCall>* sequence_calls = nullptr;
   ActivitySource* activity = nullptr;   ///< see PlanOptions
   const Snapshot* relations = nullptr;  ///< what names in texts mean; nullptr: those of the default schema
 };

@@ -272,6 +272,11 @@ struct Statement {
   /// outputs have the target's types; kDelete, kUpdate: change_binder.h; kMerge: merge_binder.h; kAlterTable: alter_binder.h.
   std::unique_ptr<Query> query;
 
+  /// Computes outputs of `query` on the host, of each batch that the program gives; empty: there are none. The last
+  /// `carried` visible outputs are for this alone, and are gone afterwards.
+  RowRules finish;
+  int carried = 0;
+
   std::string table;  ///< kInsert, kDelete, kUpdate, kMerge, kCreateTable, kDropTable, kCopyFrom, kAlterTable
   /// kInsert, kCopyFrom; where ChangesRows(), and kAlterTable: with numbers of its rows, and so it has to be in the snapshot
   /// that the program reads.

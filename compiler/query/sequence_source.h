@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "tablet/catalog/sequence.h"
@@ -26,5 +27,13 @@ class SequenceSource {
   /// The next value is `value`, or that after it if it `was_given`. Errors: out of bounds; kBusy.
   virtual Status Set(const std::string& name, int64_t value, bool was_given) = 0;
 };
+
+/// A call of nextval or currval that has a value for each row of the statement's query.
+struct SequenceCall {
+  std::string sequence;
+  bool takes_next = false;  ///< nextval
+  int position = -1;
+};
+using SequenceCalls = std::vector<SequenceCall>;
 
 }  // namespace tessera
