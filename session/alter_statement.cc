@@ -95,7 +95,8 @@ Status AlterRows(SessionState* state, const Compiled& compiled, const Snapshot& 
 
 Status ChangeSchemas(SessionState* state, const std::vector<TableSchema>& schemas) {
   for (const TableSchema& schema : schemas) {
-    TESSERA_ASSIGN(const std::unique_ptr<TableAlteration> alteration, state->database->Alter(schema.name));
+    TESSERA_ASSIGN(Database* const database, DatabaseOf(state, schema.name));
+    TESSERA_ASSIGN(const std::unique_ptr<TableAlteration> alteration, database->Alter(schema.name));
     TESSERA_TRY(alteration->Commit(schema, &state->cancel));
   }
   return Status::Ok();

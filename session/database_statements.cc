@@ -145,7 +145,9 @@ Status Export(SessionState* state, const DatabaseCommand& command, const Stateme
   std::set<std::string> files;
   uint64_t rows = 0;
   NoResult none;
-  for (const Sequence& sequence : snapshot->names.sequences) after += SetSequenceText(sequence);
+  for (const Sequence& sequence : snapshot->names.sequences) {
+    if (!IsTemporaryName(sequence.name)) after += SetSequenceText(sequence);
+  }
   for (const SchemaEntry& entry : WholeSchema(*snapshot)) {
     schema += entry.text;
     if (entry.table == nullptr) continue;

@@ -8,7 +8,9 @@
 #include "session/session_sequences.h"
 #include "session/session_state.h"
 #include "session/statements.h"
+#include "session/temporary_tables.h"
 #include "session/transaction.h"
+#include "tablet/catalog/qualified_name.h"
 
 namespace tessera {
 namespace {
@@ -34,6 +36,10 @@ void SessionSequences::TakeValue(Sequence* sequence) const {
 Result<Sequences> SessionSequences::All() {
   TESSERA_ASSIGN(CatalogNames names, state_.database->ReadNames());
   Sequences all = std::move(names.sequences);
+  if (state_.temporary != nullptr) {
+    TESSERA_ASSIGN(const CatalogNames of_session, state_.temporary->ReadNames());
+    all.insert(all.end(), of_session.sequences.begin(), of_session.sequences.end());
+  }
   for (Sequence& sequence : all) {
     TakeValue(&sequence);
   }
@@ -42,8 +48,14 @@ Result<Sequences> SessionSequences::All() {
 
 template <class F>
 Status SessionSequences::Change(const std::string& name, F f) {
-  Database& database = *state_.database;
-  if (state_.transaction.is_open && !database.InTransaction()) {
+  TESSERA_ASSIGN(Database* const changed_database, DatabaseOf(&state_, name));
+  Database& database = *changed_database;
+  if (state_.transaction.is_open && IsTemporaryName(name)) {
+    Statement of_session;  // as an INSERT into a temporary table
+    of_session.kind = Statement::Kind::kInsert;
+    of_session.table = name;
+    TESSERA_TRY(BeginChange(&state_, &of_session, nullptr).status());
+  } else if (state_.transaction.is_open && !database.InTransaction()) {
     if (state_.transaction.reads_only)
       return SqlError(ErrorKind::kReadOnlyTransaction, "cannot change a sequence in a read-only transaction", -1,
                       "Enter COMMIT first.");
@@ -114,12 +126,17 @@ Status SessionSequences::Set(const std::string& name, int64_t value, bool was_gi
 
 Status SessionSequences::Store() {
   if (pending_.empty()) return Status::Ok();
-  TESSERA_TRY(state_.database->ChangeNames([&](CatalogNames* names) {
-    for (Sequence& sequence : names->sequences) {
-      TakeValue(&sequence);
-    }
-    return Status::Ok();
-  }));
+  for (Database* const database : {state_.database.get(), state_.temporary.get()}) {
+    const bool of_session = database == state_.temporary.get();
+    const auto is_its = [&](const auto& changed) { return IsTemporaryName(changed.first) == of_session; };
+    if (std::ranges::none_of(pending_, is_its)) continue;
+    TESSERA_TRY(database->ChangeNames([&](CatalogNames* names) {
+      for (Sequence& sequence : names->sequences) {
+        TakeValue(&sequence);
+      }
+      return Status::Ok();
+    }));
+  }
   pending_.clear();
   return Status::Ok();
 }
@@ -160,15 +177,17 @@ Status ChangeSequence(SessionState* state, const Statement& statement, ResultWri
     all.push_back(sequence);
     return Status::Ok();
   };
-  TESSERA_TRY(state->database->ChangeNames(change));
+  TESSERA_ASSIGN(Database* const database, DatabaseOf(state, statement.table));
+  TESSERA_TRY(database->ChangeNames(change));
   return out->Done(creates ? "CREATE SEQUENCE" : drops ? "DROP SEQUENCE" : "ALTER SEQUENCE");
 }
 
 Status AddSequences(SessionState* state, const Statement& statement) {
   if (statement.sequences.empty()) return Status::Ok();
-  TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> now, state->database->Read());
+  TESSERA_ASSIGN(Database* const database, DatabaseOf(state, statement.schema.name));
+  TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> now, database->Read());
   const std::shared_ptr<const TableInfo> table = now->Find(statement.schema.name);
-  return state->database->ChangeNames([&](CatalogNames* names) -> Status {
+  return database->ChangeNames([&](CatalogNames* names) -> Status {
     for (Sequence sequence : statement.sequences) {
       // (That of the table that was replaced.)
       std::erase_if(names->sequences, [&](const Sequence& s) {
@@ -186,7 +205,8 @@ Status AddSequences(SessionState* state, const Statement& statement) {
 
 Status ChangeSequencesOf(SessionState* state, const Statement& statement) {
   if (statement.sequences.empty() && statement.dropped_sequences.empty()) return Status::Ok();
-  return state->database->ChangeNames([&](CatalogNames* names) -> Status {
+  TESSERA_ASSIGN(Database* const database, ChangedDatabase(state, statement));
+  return database->ChangeNames([&](CatalogNames* names) -> Status {
     TESSERA_TRY(Put(statement, &names->sequences));
     for (Sequence& sequence : names->sequences) {
       const bool is_new = FindSequence(statement.sequences, sequence.name) != nullptr && sequence.table_id == 0;

@@ -37,7 +37,9 @@ Result<std::shared_ptr<const Snapshot>> SessionState::WithTemporary(std::shared_
     TESSERA_ASSIGN(of_session, temporary->Read());
   }
   const bool has_tables = of_session != nullptr && !of_session->tables.empty();
-  if (temporary_views.empty() && !has_tables && search_path.empty() && attached.empty()) return snapshot;
+  const bool has_sequences = of_session != nullptr && !of_session->names.sequences.empty();
+  if (temporary_views.empty() && !has_tables && !has_sequences && search_path.empty() && attached.empty())
+    return snapshot;
   auto all = std::make_shared<Snapshot>(*snapshot);
   for (const std::string& schema : search_path) {  // those that are there
     const bool is_default = schema == "public" || schema == "main";
@@ -49,6 +51,12 @@ Result<std::shared_ptr<const Snapshot>> SessionState::WithTemporary(std::shared_
   if (has_tables) {
     all->tables.insert(all->tables.end(), of_session->tables.begin(), of_session->tables.end());
     std::ranges::sort(all->tables, {}, [](const auto& table) { return std::string_view(table->schema.name); });
+  }
+  if (has_sequences) {
+    Sequences& of_both = all->names.sequences;
+    const Sequences& more = of_session->names.sequences;
+    of_both.insert(of_both.end(), more.begin(), more.end());
+    std::ranges::sort(of_both, {}, &Sequence::name);
   }
   return std::shared_ptr<const Snapshot>(std::move(all));
 }

@@ -277,7 +277,8 @@ const AttachedDatabase* Snapshot::FindAttached(std::string_view name) const {
 
 std::string Snapshot::Resolve(std::string_view name) const {
   std::string qualified = QualifiedName(kTemporarySchema, name);
-  if (Find(qualified) != nullptr) return qualified;
+  if (Find(qualified) != nullptr || (!names.sequences.empty() && FindSequence(names.sequences, qualified) != nullptr))
+    return qualified;
   // (A view of the session is marked, and has no schema.)
   if (const ViewSchema* const view = FindView(views, name); view != nullptr && view->temporary)
     return std::string(name);

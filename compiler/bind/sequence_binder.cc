@@ -152,7 +152,7 @@ Status BindCreateSequence(const ParseNode& create, std::string_view sql, int pos
   out->kind = Statement::Kind::kCreateSequence;
   const ParseNode& relation = *create.Get(Field::k_sequence);
   TESSERA_ASSIGN(const std::string name, NewRelationName(relation, snapshot));
-  if (IsTemporaryName(name)) return Unsupported("a temporary sequence is not supported", position);
+  if (IsTemporaryName(name)) out->table = name;
   TESSERA_ASSIGN(const Sequences all, All(dialect));
   out->if_exists = create.Get(Field::k_if_not_exists) != nullptr;
   const bool is_table = snapshot.Find(name) != nullptr || FindView(snapshot.views, name, false) != nullptr;
@@ -170,8 +170,11 @@ Status BindAlterSequence(const ParseNode& alter, std::string_view sql, int posit
                          const Snapshot& snapshot, Statement* out) {
   out->kind = Statement::Kind::kAlterSequence;
   const ParseNode& relation = *alter.Get(Field::k_sequence);
-  TESSERA_ASSIGN(const std::string name, RelationName(relation, snapshot));
+  TESSERA_ASSIGN(std::string name, RelationName(relation, snapshot));
   TESSERA_ASSIGN(const Sequences all, All(dialect));
+  const std::string hiding = QualifiedName(kTemporarySchema, relation.Text(Field::k_relname));
+  if (relation.Text(Field::k_schemaname).empty() && FindSequence(all, hiding) != nullptr) name = hiding;
+  if (IsTemporaryName(name)) out->table = name;
   const Sequence* const found = FindSequence(all, name);
   if (found == nullptr && alter.Get(Field::k_missing_ok) != nullptr) {
     out->kind = Statement::Kind::kNotice;
@@ -231,6 +234,12 @@ Status BindDropSequence(const ParseNode& drop, int position, const Dialect& dial
     }
     out->dependents.insert(out->dependents.end(), users.begin(), users.end());
     out->dropped_sequences.push_back(name);
+    if (IsTemporaryName(name)) out->table = name;
+  }
+  const auto differs = [&](const std::string& name) { return IsTemporaryName(name) != IsTemporaryName(out->table); };
+  if (std::ranges::any_of(out->dropped_sequences, differs)) {
+    return Unsupported("one statement for temporary sequences and others is not supported", position,
+                       "Write a statement for each.");
   }
   return {};
 }
@@ -303,10 +312,10 @@ Sequence::Identity IdentityOf(const ParseNode& constraint) {
 Status AddColumnSequence(const ParseNode* constraint, std::string_view sql, size_t number, int position,
                          const Dialect& dialect, const Snapshot& snapshot, TableSchema* schema, Sequences* sequences) {
   ColumnSchema& column = schema->columns[number];
-  if (IsTemporaryName(schema->name) || sequences == nullptr) {
-    return Unsupported(std::string(constraint != nullptr ? "GENERATED AS IDENTITY" : "SERIAL") +
-                           " in a temporary table is not supported",
-                       position, "CREATE SEQUENCE s, then DEFAULT nextval('s').");
+  if (sequences == nullptr) {
+    return Unsupported(
+        std::string(constraint != nullptr ? "GENERATED AS IDENTITY" : "SERIAL") + " here is not supported", position,
+        "CREATE SEQUENCE s, then DEFAULT nextval('s').");
   }
   const std::string type = column.type.ToString();
   if (BoundsOf(type) == nullptr)

@@ -130,7 +130,7 @@ std::vector<SchemaEntry> WholeSchema(const Snapshot& snapshot) {
   }
   // (A DEFAULT names a sequence in a text.)
   for (const Sequence& sequence : names.sequences) {
-    if (sequence.table_id == 0)
+    if (sequence.table_id == 0 && !IsTemporaryName(sequence.name))
       schemas += CreateSequenceText(sequence) + CommentsText(names.comments, "sequence", sequence.name, "SEQUENCE");
   }
   for (const std::shared_ptr<const TableInfo>& table : snapshot.tables) {
