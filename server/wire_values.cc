@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "base/int128.h"
+#include "compiler/bind/array_text.h"
 #include "compiler/bind/catalog_tables.h"
+#include "tablet/values/array_type.h"
 #include "tablet/values/enum_type.h"
 #include "tablet/values/interval.h"
 #include "tablet/values/value_parser.h"
@@ -17,6 +19,7 @@ namespace {
 
 /// From 1970-01-01 to 2000-01-01, where PostgreSQL counts from.
 constexpr int64_t kEpochDays = 10'957, kEpochMicros = kEpochDays * 86'400 * 1'000'000;
+constexpr int32_t kSmallVectorOid = 22, kOidVectorOid = 30;
 constexpr int32_t kVarcharOid = 1043, kTextOid = 25, kNumericOid = 1700, kMomentOid = 1184;
 constexpr auto kSignBit = static_cast<int128_t>(static_cast<uint128_t>(1) << 127);
 
@@ -157,6 +160,71 @@ Value ReadBinary(const SqlType& type, MessageReader* reader) {
   return v;
 }
 
+/// The elements of an array, or of a vector. Errors: the text is none.
+Result<std::vector<std::optional<std::string>>> ElementsOf(std::string_view text, const SqlType& type) {
+  if (!IsVectorType(type)) return ElementsOfArray(text, -1);
+  std::vector<std::optional<std::string>> elements;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(' '), text.size());
+    elements.emplace_back(std::string(text.substr(0, end)));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return elements;
+}
+
+/// The value of an array in binary form. A text that is no array, as a table may hold one, goes as an empty one.
+void AppendArray(std::string_view text, const SqlType& type, MessageWriter* out) {
+  const SqlType element = ElementOf(type);
+  const auto elements = ElementsOf(text, type);
+  const size_t count = elements.ok() ? elements->size() : 0;
+  std::vector<ColumnVector> values(count);
+  bool has_null = false;
+  for (size_t i = 0; i < count; ++i) {
+    values[i].type = element;
+    const Result<Value> value = (*elements)[i] ? ParseValue(*(*elements)[i], element) : Value::Null(element);
+    values[i].Append(value.ok() ? *value : Value::Null(element));
+    has_null |= values[i].IsNull(0);
+  }
+  out->Int32(count == 0 ? 0 : 1);
+  out->Int32(has_null ? 1 : 0);
+  out->Int32(WireTypeOf(element).oid);
+  if (count == 0) return;
+  out->Int32(static_cast<int32_t>(count));
+  out->Int32(IsVectorType(type) ? 0 : 1);  // the first subscript
+  for (const ColumnVector& value : values) {
+    if (value.IsNull(0)) {
+      out->Int32(-1);
+      continue;
+    }
+    MessageWriter bytes;
+    AppendField(value, 0, true, &bytes);
+    out->Int32(static_cast<int32_t>(bytes.buffer()->size()));
+    out->Bytes(*bytes.buffer());
+  }
+}
+
+/// The text of an array in binary form. Errors: it has several dimensions, or bytes are missing.
+Result<std::string> ReadArray(MessageReader* reader) {
+  const int dimensions = reader->Int32();
+  reader->Int32();  // whether there are NULLs
+  const int32_t oid = reader->Int32();
+  if (dimensions < 0 || dimensions > 1)
+    return Status(ErrorKind::kFeatureNotSupported, "an array of several dimensions is not supported");
+  const int32_t count = dimensions == 0 ? 0 : reader->Int32();
+  if (dimensions == 1) reader->Int32();  // the first subscript
+  std::vector<std::optional<std::string>> elements;
+  for (int32_t i = 0; i < count && !reader->failed(); ++i) {
+    const int32_t size = reader->Int32();
+    if (size < 0) {
+      elements.emplace_back();
+      continue;
+    }
+    TESSERA_ASSIGN(const Value value, ReadParameter(std::string(reader->Bytes(static_cast<size_t>(size))), true, oid));
+    elements.emplace_back(value.type.id == TypeId::kNull ? value.text : ToText(value));
+  }
+  return ArrayText(elements);
+}
+
 /// Errors: the number is none of the type's, though its bytes are there.
 Status CheckRange(const Value& v) {
   // Years 0001 to 9999.
@@ -176,6 +244,15 @@ Status CheckRange(const Value& v) {
 
 WireType WireTypeOf(const SqlType& type) {
   WireType wire{kTextOid, -1, -1};
+  if (IsVectorType(type)) {
+    wire.oid = ElementOf(type).id == TypeId::kSmallint ? kSmallVectorOid : kOidVectorOid;
+    return wire;
+  }
+  if (IsArrayType(type)) {
+    if (const CatalogType* const element = KnownType(ElementOf(type).id); element != nullptr)
+      wire.oid = static_cast<int32_t>(element->array_oid);
+    return wire;
+  }
   if (type.id == TypeId::kEnum) {
     wire.oid = static_cast<int32_t>(OidOfEnum(EnumOf(type).name));
     wire.bytes = 4;
@@ -194,14 +271,18 @@ WireType WireTypeOf(const SqlType& type) {
 }
 
 std::optional<SqlType> TypeOfOid(int32_t oid) {
-  constexpr int32_t kChar = 18, kName = 19, kOid = 26, kJson = 114, kBlankPadded = 1042;
+  constexpr int32_t kChar = 18, kName = 19, kOid = 26, kJson = 114, kBlankPadded = 1042, kVarcharArray = 1015,
+                    kOidArray = 1028;
   if (oid == kOid) return SqlType::Of(TypeId::kBigint);
+  if (oid == kOidArray) return ArrayOf(SqlType::Of(TypeId::kBigint));
+  if (oid == kVarcharArray) return ArrayOf(SqlType::Text());
   for (const int32_t of_text : {kChar, kName, kJson, kBlankPadded, kVarcharOid}) {
     if (oid == of_text) return SqlType::Text();
   }
   for (size_t i = 0; i <= static_cast<size_t>(TypeId::kEnum); ++i) {
     const CatalogType* const known = KnownType(static_cast<TypeId>(i));
     if (known != nullptr && known->oid == oid) return SqlType::Of(static_cast<TypeId>(i));
+    if (known != nullptr && known->array_oid == oid) return ArrayOf(SqlType::Of(static_cast<TypeId>(i)));
   }
   return std::nullopt;
 }
@@ -216,6 +297,7 @@ void AppendField(const ColumnVector& column, size_t row, bool binary, MessageWri
     AppendText(column, row, out->buffer());
     return;
   }
+  if (IsArrayType(column.type)) return AppendArray(column.Text(row), column.type, out);
   switch (id) {
     case TypeId::kSmallint:
       return out->Int16(static_cast<int16_t>(column.fixed[row]));
@@ -274,6 +356,14 @@ Result<Value> ReadParameter(const std::optional<std::string>& bytes, bool binary
     TESSERA_ASSIGN(const std::string text, ReadNumeric(&reader));
     TESSERA_TRY(reader.End());
     return DecimalOf(text);
+  }
+  if (IsArrayType(type)) {
+    TESSERA_ASSIGN(const std::string text, ReadArray(&reader));
+    if (!reader.End().ok())
+      return ProtocolError("incorrect binary data format in a parameter of type " + type.ToString());
+    Value array = Value::Text(text);
+    array.type = type;
+    return array;
   }
   Value v = ReadBinary(type, &reader);
   if (!reader.End().ok())

@@ -11,6 +11,7 @@
 #include "compiler/query/activity_source.h"
 #include "compiler/query/dependencies.h"
 #include "compiler/query/expr_builder.h"
+#include "tablet/values/array_type.h"
 
 namespace tessera {
 namespace {
@@ -141,10 +142,18 @@ std::unique_ptr<Query> CatalogTableQuery(const CatalogTable& table, const Snapsh
   std::vector<SqlType> types;
   for (const CatalogColumn& column : table.columns) {
     names.emplace_back(column.name);
-    types.push_back(SqlType::Of(column.type));
+    types.push_back(column.element == TypeId::kNull ? SqlType::Of(column.type)
+                    : column.is_vector              ? VectorOf(column.element)
+                                                    : ArrayOf(SqlType::Of(column.element)));
   }
   const bool is_asked = table.of_sessions != nullptr && activity != nullptr;
-  return ConstantRows(names, types, is_asked ? table.of_sessions(activity->Sessions()) : table.rows(snapshot));
+  auto rows = is_asked ? table.of_sessions(activity->Sessions()) : table.rows(snapshot);
+  for (std::vector<Value>& row : rows) {
+    for (size_t c = 0; c < types.size(); ++c) {
+      if (IsArrayType(types[c])) row[c].type = types[c];
+    }
+  }
+  return ConstantRows(names, types, rows);
 }
 
 Result<ExprPtr> ExpressionBinder::BindOwnPid(int position) {

@@ -11,6 +11,8 @@
 #include "compiler/query/fold.h"
 #include "compiler/query/query_copy.h"
 #include "compiler/query/subquery_expr.h"
+#include "compiler/query/type_rules.h"
+#include "tablet/values/array_type.h"
 
 namespace tessera {
 namespace {
@@ -42,6 +44,27 @@ constexpr const char* kLength = "CASE WHEN y = 1 AND x <> '' THEN length(x) - le
 constexpr const char* kIsElementText =
     "CASE WHEN x = '' THEN FALSE WHEN x IS NULL OR y IS NULL THEN NULL WHEN strpos(x, '" BEGIN "' || y || '" END
     "') > 0 THEN TRUE WHEN strpos(x, '" BEGIN NO_VALUE END "') > 0 THEN NULL ELSE FALSE END";
+
+// The key of an array of integers, by which texts are in the order of the arrays: of each element n or p and 19 digits, those of a
+// negative number replaced by letters in the opposite order; NULL is q. x is decoded.
+#define PAIR "\\d([a-j])"
+constexpr const char* kPadded =
+    "regexp_replace(regexp_replace(regexp_replace(regexp_replace(x, '" BEGIN NO_VALUE END "', 'q', 'g'), '" BEGIN
+    "-(\\d+)" END "', 'n0000000000000000000\\1', 'g'), '" BEGIN "(\\d+)" END
+    "', 'p0000000000000000000\\1', 'g'), '([np])\\d*(\\d{19})', '\\1\\2', 'g')";
+/// A negative number in three pieces, whose digits stand beside their letters.
+constexpr const char* kPaired =
+    "replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(regexp_replace(x, "
+    "'n(\\d{7})(\\d{6})(\\d{6})', 'nx\\1y\\2z\\3', 'g'), '0', '0j'), '1', '1i'), '2', '2h'), '3', '3g'), '4', '4f'), "
+    "'5', '5e'), '6', '6d'), '7', '7c'), '8', '8b'), '9', '9a')";
+constexpr const char* kLetters = "regexp_replace(regexp_replace(x, 'x" PAIR PAIR PAIR PAIR PAIR PAIR PAIR
+                                 "', '\\1\\2\\3\\4\\5\\6\\7', 'g'), "
+                                 "'[yz]" PAIR PAIR PAIR PAIR PAIR PAIR "', '\\1\\2\\3\\4\\5\\6', 'g')";
+constexpr const char* kDigits = "regexp_replace(x, '(\\d)[a-j]', '\\1', 'g')";
+#undef PAIR
+/// The key of others: a character that is less than all others ends an element, NULL is greater than all.
+constexpr const char* kTextKey =
+    "replace(replace(replace(x, '" BEGIN NO_VALUE "', '\xF4\x8F\xBF\xBF'), '" BEGIN "', ''), '" END "', '\x01')";
 
 enum class First : uint8_t { kWritten, kUnquoted, kParted };
 enum class Second : uint8_t { kNone, kAsIs, kValue, kQuoted };
@@ -92,9 +115,15 @@ Result<ExprPtr> ArrayBinder::ElementText(ExprPtr x) const {
   return types_.Coerce(std::move(x), SqlType::Text(), CastContext::kExplicit);
 }
 
-Result<ExprPtr> ArrayBinder::Element(ExprPtr x) const {
+Result<ExprPtr> ArrayBinder::InBraces(ExprPtr elements, const SqlType& type, int position) const {
+  TESSERA_ASSIGN(elements, BindText("'{' || x || '}'", ExprList(std::move(elements)), position));
+  return WithType(std::move(elements), type);
+}
+
+Result<ExprPtr> ArrayBinder::Element(ExprPtr x, SqlType* array) const {
   const int position = x->position;
   TESSERA_ASSIGN(x, types_.Resolve(std::move(x), SqlType::Text()));
+  if (array != nullptr) *array = ArrayOf(x->type);
   TESSERA_ASSIGN(x, ElementText(std::move(x)));
   return BindText(kElement, ExprList(std::move(x)), position);
 }
@@ -117,7 +146,51 @@ Result<ExprPtr> ArrayBinder::Value(ExprPtr part, int position) const {
                   position);
 }
 
+SqlType ArrayBinder::TypeOfElements(const std::vector<ExprPtr>& elements) {
+  SqlType type = SqlType::Of(TypeId::kNull);
+  for (const ExprPtr& e : elements) {
+    const std::optional<SqlType> both = UnifyTypes(type, e->type);
+    if (!both) return SqlType::Text();
+    type = *both;
+  }
+  if (elements.empty()) return SqlType::Text();
+  return type.id == TypeId::kNull ? ArrayOf(SqlType::Text()) : ArrayOf(type);
+}
+
+ExprPtr ArrayBinder::WithType(ExprPtr array, const SqlType& type) {
+  array->type = type;
+  if (IsConstant(*array)) array->constant.type = type;
+  return array;
+}
+
+Result<ExprPtr> ArrayBinder::Ordered(ExprPtr array) const {
+  const int position = array->position;
+  const SqlType element = ElementOf(array->type);
+  if (element.IsFloat() || element.id == TypeId::kDecimal || element.id == TypeId::kInterval) {
+    return Unsupported("the order of arrays of " + element.ToString() + " is not supported", position,
+                       "Arrays of integers, texts and moments have one.");
+  }
+  TESSERA_ASSIGN(array, Decoded(std::move(array)));
+  if (!element.IsInteger()) return BindText(kTextKey, ExprList(std::move(array)), position);
+  for (const char* step : {kPadded, kPaired, kLetters, kDigits}) {
+    TESSERA_ASSIGN(array, BindText(step, ExprList(std::move(array)), position));
+  }
+  return array;
+}
+
 Result<ExprPtr> ArrayBinder::IsElement(ExprPtr x, ExprPtr array, int position) const {
+  if (IsArrayType(array->type)) {
+    const SqlType element = ElementOf(array->type);
+    TESSERA_ASSIGN(x, types_.Resolve(std::move(x), element));
+    const bool as_texts =
+        (element.IsInteger() && x->type.IsInteger()) || element.id == x->type.id || !element.IsNumeric();
+    if (!as_texts) {
+      return Unsupported(
+          "= ANY of a " + x->type.ToString() + " and an array of " + element.ToString() + " is not supported", position,
+          "Cast the value.");
+    }
+  }
+  TESSERA_ASSIGN(x, types_.Resolve(std::move(x), SqlType::Text()));
   TESSERA_ASSIGN(array, Decoded(std::move(array)));
   TESSERA_ASSIGN(x, ElementText(std::move(x)));
   return BindText(kIsElementText, ExprList(std::move(array), std::move(x)), position);
@@ -130,6 +203,7 @@ Result<ExprPtr> ArrayBinder::Call(std::string_view name, std::vector<ExprPtr>* a
   if (f == std::end(kFunctions)) return ExprPtr();
   if (name == "array_prepend") std::swap((*args)[0], (*args)[1]);
   ExprPtr& x = (*args)[0];
+  const SqlType array = f->x != First::kUnquoted ? x->type : SqlType::Of(TypeId::kNull);
   for (size_t i = 0; i < args->size(); ++i) {
     if (i > 0 && f->y != Second::kAsIs) break;
     const bool number = i > 0 && (name == "array_length" || name == "array_upper" || name == "array_lower");
@@ -149,10 +223,12 @@ Result<ExprPtr> ArrayBinder::Call(std::string_view name, std::vector<ExprPtr>* a
     TESSERA_ASSIGN((*args)[1], types_.Resolve(std::move((*args)[1]), SqlType::Text()));
     TESSERA_ASSIGN((*args)[1], ElementText(std::move((*args)[1])));
   }
-  return BindText(f->text, std::move(*args), position);
+  TESSERA_ASSIGN(ExprPtr made, BindText(f->text, std::move(*args), position));
+  return IsArrayType(array) ? WithType(std::move(made), array) : std::move(made);
 }
 
 Result<ExprPtr> ArrayBinder::OfElements(std::vector<ExprPtr> elements, int position) const {
+  const SqlType type = TypeOfElements(elements);
   ExprPtr all = MakeConstant(tessera::Value::Text("{"), position);
   const char* next = "x || y";
   for (ExprPtr& element : elements) {
@@ -160,7 +236,8 @@ Result<ExprPtr> ArrayBinder::OfElements(std::vector<ExprPtr> elements, int posit
     TESSERA_ASSIGN(all, BindText(next, ExprList(std::move(all), std::move(element)), position));
     next = "x || ',' || y";
   }
-  return BindText("x || '}'", ExprList(std::move(all)), position);
+  TESSERA_ASSIGN(all, BindText("x || '}'", ExprList(std::move(all)), position));
+  return WithType(std::move(all), type);
 }
 
 Result<ExprPtr> ArrayBinder::OfQuery(std::shared_ptr<Query> query, int position) const {
@@ -193,6 +270,7 @@ Result<ExprPtr> ArrayBinder::OfQuery(std::shared_ptr<Query> query, int position)
   a.type = SqlType::Text();
   a.position = position;
   ExprPtr value = CopyWithSubqueries(*values[0]);
+  const SqlType type = ArrayOf(value->type);
   TESSERA_ASSIGN(a.argument, Element(std::move(value)));
   for (const OrderKey& key : order) {
     AggregateOrder by;
@@ -208,17 +286,29 @@ Result<ExprPtr> ArrayBinder::OfQuery(std::shared_ptr<Query> query, int position)
   rows->outputs.push_back({MakeLeaf(Expr::Kind::kAggregate, 0, SqlType::Text(), true), "array"});
   rows->visible = 1;
   ExprPtr texts = MakeSubquery(Subquery::Kind::kScalar, std::move(rows), SqlType::Text(), true, position, {});
-  return BindText("'{' || coalesce(x, '') || '}'", ExprList(std::move(texts)), position);
+  TESSERA_ASSIGN(texts, BindText("'{' || coalesce(x, '') || '}'", ExprList(std::move(texts)), position));
+  return WithType(std::move(texts), type);
+}
+
+Result<ExprPtr> ArrayBinder::AsElement(ExprPtr text, const SqlType& array) const {
+  if (!IsArrayType(array) || ElementOf(array).id == TypeId::kText) return text;
+  return types_.Coerce(std::move(text), ElementOf(array), CastContext::kExplicit);
 }
 
 Result<ExprPtr> ArrayBinder::Subscript(ExprPtr array, ExprPtr n, int position) const {
   // (A vector begins with element 0.)
   TESSERA_ASSIGN(n, BindText("CASE WHEN left(x, 1) = '{' THEN y ELSE y + 1 END", ExprList(array->Clone(), std::move(n)),
                              position));
+  return Nth(std::move(array), std::move(n), position);
+}
+
+Result<ExprPtr> ArrayBinder::Nth(ExprPtr array, ExprPtr n, int position) const {
+  const SqlType type = array->type;
   TESSERA_ASSIGN(array, Decoded(std::move(array)));
   TESSERA_ASSIGN(ExprPtr part, BindText("CASE WHEN y > 0 THEN split_part(x, '" END "', y) END",
                                         ExprList(std::move(array), std::move(n)), position));
-  return Value(std::move(part), position);
+  TESSERA_ASSIGN(part, Value(std::move(part), position));
+  return AsElement(std::move(part), type);
 }
 
 bool IsArray(const ParseNode& node) {

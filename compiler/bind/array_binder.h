@@ -1,5 +1,5 @@
 // Binding what takes and gives arrays. They are texts in PostgreSQL's form (array_text.h), so each of these is SQL over texts,
-// and runs wherever texts do. Private to compiler/.
+// and runs wherever texts do. The type of the elements, where it is known, goes along in the SqlType (array_type.h). Private to compiler/.
 //
 // Start at: ArrayBinder. One thread.
 #pragma once
@@ -30,16 +30,29 @@ class ArrayBinder {
   Result<ExprPtr> OfQuery(std::shared_ptr<Query> query, int position) const;
   /// A call of an array function; nullptr: it does not take that number of arguments.
   Result<ExprPtr> Call(std::string_view name, std::vector<ExprPtr>* args, int position) const;
-  /// array[n], a text; NULL beyond its ends.
+  /// array[n], of the type of its elements, or a text; NULL beyond its ends.
   Result<ExprPtr> Subscript(ExprPtr array, ExprPtr n, int position) const;
+  /// The nth element, from 1, also of a vector.
+  Result<ExprPtr> Nth(ExprPtr array, ExprPtr n, int position) const;
   /// Whether x is equal to an element, as texts.
   Result<ExprPtr> IsElement(ExprPtr x, ExprPtr array, int position) const;
   /// x as an element is written: in quotes if it must be, NULL as such.
-  Result<ExprPtr> Element(ExprPtr x) const;
+  /// `*array`, if it is not nullptr: the type of an array of such.
+  Result<ExprPtr> Element(ExprPtr x, SqlType* array = nullptr) const;
+  /// The array of that type whose elements are so written in the text.
+  Result<ExprPtr> InBraces(ExprPtr elements, const SqlType& type, int position) const;
   /// The elements of an array, with U+FFFF between them. REQUIRES: a text.
   Result<ExprPtr> Parts(ExprPtr array) const;
   /// The value of one of these parts, a text.
   Result<ExprPtr> Value(ExprPtr part, int position) const;
+  /// The text of an element as what the elements of that type of arrays are.
+  Result<ExprPtr> AsElement(ExprPtr text, const SqlType& array) const;
+  /// A text that is in the order of the arrays. REQUIRES: IsArrayType(). Errors: not of elements of this type.
+  Result<ExprPtr> Ordered(ExprPtr array) const;
+  /// The type of an array of these.
+  static SqlType TypeOfElements(const std::vector<ExprPtr>& elements);
+  /// The array, of which it is known that it has this type.
+  static ExprPtr WithType(ExprPtr array, const SqlType& type);
   /// SQL over the arguments, which are x, y and z.
   Result<ExprPtr> BindText(const char* text, std::vector<ExprPtr> args, int position) const {
     return types_.BindText(text, std::move(args), position);

@@ -94,18 +94,24 @@ std::string FeatureName(const ParseNode& node) {
 /// ARRAY[1, 2] of constants as a text; nullptr: it has others.
 Result<ExprPtr> ConstantArray(ExpressionBinder* binder, const ParseNode& array) {
   std::vector<std::optional<std::string>> texts;
+  std::vector<ExprPtr> values;
   if (const ParseNode* const elements = array.Get(Field::k_elements)) {
     for (const ParseNode& element : *elements) {
-      TESSERA_ASSIGN(const ExprPtr e, binder->Bind(element));
+      TESSERA_ASSIGN(ExprPtr e, binder->Bind(element));
       if (!IsConstant(*e)) return ExprPtr();
       if (e->constant.null) {
         texts.emplace_back();
       } else {
-        texts.emplace_back(e->type.id == TypeId::kNull ? e->constant.text : ToText(e->constant));
+        const bool is_flag = e->type.id == TypeId::kBoolean;
+        texts.emplace_back(is_flag                       ? (e->constant.i64 != 0 ? "t" : "f")
+                           : e->type.id == TypeId::kNull ? e->constant.text
+                                                         : ToText(e->constant));
       }
+      values.push_back(std::move(e));
     }
   }
-  return MakeConstant(Value::Text(ArrayText(texts)), array.FirstLocation());
+  ExprPtr text = MakeConstant(Value::Text(ArrayText(texts)), array.FirstLocation());
+  return ArrayBinder::WithType(std::move(text), ArrayBinder::TypeOfElements(values));
 }
 
 /// ... of CREATE SCHEMA.

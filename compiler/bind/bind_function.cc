@@ -127,7 +127,8 @@ Result<ExprPtr> ExpressionBinder::BindFunction(const ParseNode& node) {
   if (names->size() > (system ? 2 : 1)) return Unsupported("a function name with a schema is not supported", position);
   if (const Macro* const macro = system ? nullptr : FindMacro(*context_, name, false)) return BindMacro(*macro, node);
   if (node.Get(Field::k_agg_within_group) != nullptr && IsHypotheticalName(name)) return BindHypothetical(name, node);
-  const bool series = name == "generate_series", makes_rows = series || IsUnnested(name);
+  const bool series = name == "generate_series";
+  const bool makes_rows = series || name == "generate_subscripts" || IsUnnested(name);
   if (makes_rows && context_->rows_of && clause_ == Clause::kSelect && in_aggregate_ == 0 && !in_window_ &&
       may_skip_ == 0)
     return context_->rows_of(node);

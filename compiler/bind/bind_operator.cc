@@ -9,6 +9,7 @@
 #include "compiler/bind/expression_binder.h"
 #include "compiler/query/fold.h"
 #include "compiler/query/functions.h"
+#include "tablet/values/array_type.h"
 #include "vm/meaning/meaning.h"
 #include "vm/meaning/regex.h"
 #include "vm/meaning/text_meaning.h"
@@ -403,6 +404,11 @@ Result<ExprPtr> ExpressionBinder::Comparison(Function function, ExprPtr left, Ex
     }
     TESSERA_ASSIGN(literal, Resolve(std::move(literal), type));
   }
+  if (IsArrayType(left->type) && IsArrayType(right->type) && function != Function::kEq && function != Function::kNe) {
+    const ArrayBinder arrays(context_, clause_);
+    TESSERA_ASSIGN(left, arrays.Ordered(std::move(left)));
+    TESSERA_ASSIGN(right, arrays.Ordered(std::move(right)));
+  }
   const std::optional<OperandRule> rule = FindComparison(left->type, right->type);
   if (!rule) return NoOperator(Info(function).text, left->type, right->type, position);
   if (IsNullConstant(*left) || IsNullConstant(*right)) return MakeNull(kBoolean, position);
@@ -735,7 +741,7 @@ Result<ExprPtr> ExpressionBinder::BindAnyOfArray(const ParseNode& node) {
     }
     const bool differs = symbol == "<>" || symbol == "!=";
     if (is_text && (all ? differs : symbol == "=")) {
-      TESSERA_ASSIGN(ExprPtr x, BindTyped(*node.Get(Field::k_lexpr)));
+      TESSERA_ASSIGN(ExprPtr x, Bind(*node.Get(Field::k_lexpr)));
       TESSERA_ASSIGN(x, ArrayBinder(context_, clause_).IsElement(std::move(x), std::move(text), position));
       return all ? Folded(MakeFunction(Function::kNot, kBoolean, position, ExprList(std::move(x)))) : std::move(x);
     }

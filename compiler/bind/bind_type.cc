@@ -1,8 +1,10 @@
 // Binding names of types, casts, and constants whose type depends on where they stand.
+#include <optional>
 #include <span>
 #include <string>
 
 #include "base/lower_case.h"
+#include "compiler/bind/array_binder.h"
 #include "compiler/bind/array_text.h"
 #include "compiler/bind/catalog_tables.h"
 #include "compiler/bind/expression_binder.h"
@@ -12,6 +14,7 @@
 #include "compiler/query/fold.h"
 #include "compiler/query/nearest_name.h"
 #include "compiler/query/parameters.h"
+#include "tablet/values/array_type.h"
 #include "tablet/values/value_parser.h"
 
 namespace tessera {
@@ -89,7 +92,7 @@ Result<ExprPtr> ExpressionBinder::Cast(ExprPtr e, const SqlType& type) const {
   return Folded(MakeCast(std::move(e), type));
 }
 
-Result<SqlType> ExpressionBinder::BindType(const ParseNode& type_name, int position) {
+Result<SqlType> ExpressionBinder::BindType(const ParseNode& type_name, int position, bool of_elements) {
   const ParseNode* names = type_name.Get(Field::k_names);
   if (names == nullptr || names->first() == nullptr) return Status(ErrorCode::kInternal, "a type without a name");
   std::string_view name;
@@ -100,7 +103,8 @@ Result<SqlType> ExpressionBinder::BindType(const ParseNode& type_name, int posit
   }
   if (names->size() > (system || IsDefaultSchema(names->first()->Text(Field::k_sval)) ? 2 : 1))
     return Unsupported("a type name with a schema is not supported", position);
-  if (type_name.Get(Field::k_arrayBounds) != nullptr) return Unsupported("array types are not supported", position);
+  if (type_name.Get(Field::k_arrayBounds) != nullptr && !of_elements)
+    return Unsupported("array types are not supported", position);
   if (type_name.Get(Field::k_setof) != nullptr) return Unsupported("SETOF is not supported", position);
   const std::optional<TypeId> id = FindTypeName(name);
   const std::vector<EnumType>* const types = context_->dialect != nullptr ? context_->dialect->types : nullptr;
@@ -143,13 +147,11 @@ Result<SqlType> ExpressionBinder::BindType(const ParseNode& type_name, int posit
   if (const ParseNode* typmods = type_name.Get(Field::k_typmods)) {
     if (*id == TypeId::kInterval) return SqlType::Of(*id);  // fields of an interval, see BindInterval
     for (const ParseNode& m : *typmods) {
-      if (!m.Is(Tag::kA_Const) || m.Get(Field::k_ival) == nullptr) {
+      if (!m.Is(Tag::kA_Const) || m.Get(Field::k_ival) == nullptr)
         return SqlError("type modifiers must be integers", m.location() >= 0 ? m.location() : position);
-      }
       numbers.push_back(IntegerOfConstant(context_->sql, m));
     }
   }
-  const std::string spelled = SqlType::Of(*id).ToString();
   switch (*id) {
     case TypeId::kDecimal: {
       if (name == "hugeint" || name == "int128") {
@@ -187,7 +189,8 @@ Result<SqlType> ExpressionBinder::BindType(const ParseNode& type_name, int posit
       }
       return SqlType::Of(*id);
     default:
-      if (!numbers.empty()) return SqlError("type modifier is not allowed for type " + spelled, position);
+      if (!numbers.empty())
+        return SqlError("type modifier is not allowed for type " + SqlType::Of(*id).ToString(), position);
       return SqlType::Of(*id);
   }
 }
@@ -215,6 +218,31 @@ int64_t OidOfType(std::string_view text, const std::vector<EnumType>* types) {
   return -1;
 }
 
+/// The text of an array, with its elements as the type writes them. Errors: one is no value of the type.
+Result<std::string> ArrayAs(std::string_view text, const SqlType& element, const TimeZone* zone, int position) {
+  TESSERA_ASSIGN(auto elements, ElementsOfArray(text, position));
+  for (std::optional<std::string>& e : elements) {
+    if (!e || element.id == TypeId::kText) continue;
+    const Result<Value> value = ParseValue(*e, element, zone);
+    if (!value.ok()) return value.status().At(position);
+    e = element.id == TypeId::kBoolean ? (value->i64 != 0 ? "t" : "f") : ToText(*value);
+  }
+  return ArrayText(elements);
+}
+
+/// The oid of the relation of that name, or that number. NULL: a parameter that has no value yet.
+Result<ExprPtr> RelationOid(const Expr& name, const Snapshot& snapshot, int position) {
+  const SqlType type = SqlType::Of(TypeId::kBigint);
+  if (!IsConstant(name) || name.constant.null) return MakeNull(type, position);
+  const std::string& relation = name.constant.text;
+  if (!relation.empty() && relation.size() < 16 && relation.find_first_not_of("0123456789") == std::string::npos)
+    return MakeConstant(Value::Int(type, std::stoll(relation)), position);
+  NoteMoment();
+  const int64_t oid = OidOfName(relation, snapshot);
+  if (oid < 0) return TableNotFound(relation, name.position, snapshot);
+  return MakeConstant(Value::Int(type, oid), position);
+}
+
 }  // namespace
 
 Result<ExprPtr> ExpressionBinder::BindCast(const ParseNode& node) {
@@ -228,7 +256,9 @@ Result<ExprPtr> ExpressionBinder::BindCast(const ParseNode& node) {
   const bool is_oid = name == "oid" || name == "xid" || (name == "regtype" && text != nullptr);
   for (const auto& [of, name_of] : kNamesOfOids) {
     if (of != name || text != nullptr || context_->snapshot == nullptr) continue;
-    TESSERA_ASSIGN(ExprPtr oid, Bind(*node.Get(Field::k_arg)));
+    TESSERA_ASSIGN(ExprPtr oid, BindTyped(*node.Get(Field::k_arg)));
+    if (name == "regclass" && node.Get(Field::k_arg)->Is(Tag::kParamRef) && oid->type.id == TypeId::kText)
+      return RelationOid(*oid, *context_->snapshot, position);
     if (oid->type.id == TypeId::kText) return oid;  // it is the name already
     return BindText(name_of, ExprList(std::move(oid)), position);
   }
@@ -238,22 +268,18 @@ Result<ExprPtr> ExpressionBinder::BindCast(const ParseNode& node) {
     return MakeConstant(Value::Int(SqlType::Of(TypeId::kBigint), oid), position);
   }
   if (name == "regclass" && text != nullptr && context_->snapshot != nullptr) {
-    const std::string_view relation = text->Text(Field::k_sval);
-    if (!relation.empty() && relation.size() < 16 && relation.find_first_not_of("0123456789") == std::string_view::npos)
-      return MakeConstant(Value::Int(SqlType::Of(TypeId::kBigint), std::stoll(std::string(relation))), position);
-    NoteMoment();
-    const int64_t oid = OidOfName(relation, *context_->snapshot);
-    if (oid < 0) return TableNotFound(relation, node.Get(Field::k_arg)->location(), *context_->snapshot);
-    return MakeConstant(Value::Int(SqlType::Of(TypeId::kBigint), oid), position);
+    const ExprPtr relation =
+        MakeConstant(Value::Text(std::string(text->Text(Field::k_sval))), node.Get(Field::k_arg)->location());
+    return RelationOid(*relation, *context_->snapshot, position);
   }
   if (type_name.Get(Field::k_arrayBounds) != nullptr && !tries) {
     TESSERA_ASSIGN(ExprPtr array, Bind(*node.Get(Field::k_arg)));
     TESSERA_ASSIGN(array, Resolve(std::move(array), SqlType::Text()));
+    TESSERA_ASSIGN(const SqlType element, BindType(type_name, type_name.location(), true));
     if (IsConstant(*array) && array->type.id == TypeId::kText && !array->constant.null) {
-      TESSERA_ASSIGN(const auto elements, ElementsOfArray(array->constant.text, position));
-      array->constant.text = ArrayText(elements);
+      TESSERA_ASSIGN(array->constant.text, ArrayAs(array->constant.text, element, zone(), position));
     }
-    if (array->type.id == TypeId::kText) return array;
+    if (array->type.id == TypeId::kText) return ArrayBinder::WithType(std::move(array), ArrayOf(element));
     return Unsupported("array types are not supported", type_name.location());
   }
   SqlType type = SqlType::Of(TypeId::kBigint);  // of what PostgreSQL calls an oid
@@ -277,6 +303,8 @@ Result<ExprPtr> ExpressionBinder::BindCast(const ParseNode& node) {
     if (!value.ok()) return tries ? Result<ExprPtr>(MakeNull(type, position)) : value.status();
     e = std::move(value).value();
   }
+  if (IsArrayType(e->type) && type.id == TypeId::kText && type.length == 0)
+    return ArrayBinder::WithType(std::move(e), type);
   if (e->type == type || (!IsConstant(*e) && e->type.id == TypeId::kText && IsFreeWidening(e->type, type))) return e;
   if (FindCast(e->type, type) == CastContext::kNone) {
     return CannotCast(e->type, type, position);

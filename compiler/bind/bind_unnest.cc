@@ -13,6 +13,7 @@
 #include "compiler/query/query_copy.h"
 #include "compiler/query/subquery_expr.h"
 #include "compiler/query/type_rules.h"
+#include "tablet/values/array_type.h"
 #include "vm/meaning/regex.h"
 
 namespace tessera {
@@ -73,6 +74,14 @@ Result<ExprPtr> WithParted(std::string_view name, ExprPtr text, ExprPtr pattern,
   }
   return Call(Function::kRegexReplace, kText,
               ExprList(std::move(text), std::move(pattern), Text(kBetween, position), Number(1, position)));
+}
+
+/// The value of a part of an array of that type.
+Result<ExprPtr> ElementValue(ExprPtr part, const SqlType& array, BindContext* context) {
+  const int position = part->position;
+  const ArrayBinder arrays(context, Clause::kValues);
+  TESSERA_ASSIGN(part, arrays.Value(std::move(part), position));
+  return arrays.AsElement(std::move(part), array);
 }
 
 }  // namespace
@@ -156,7 +165,7 @@ Status FromBinder::BindUnnest(const ParseNode& item, const ParseNode& call, cons
     type = *both;
     args.push_back(std::move(e));
   }
-  if (type.id == TypeId::kNull) type = kText;
+  const SqlType array = type.id == TypeId::kNull || IsArrayType(type) ? std::exchange(type, kText) : type;
   for (ExprPtr& e : args) {
     TESSERA_ASSIGN(e, binder.Resolve(std::move(e), type));
     TESSERA_ASSIGN(e, binder.Coerce(std::move(e), type, CastContext::kExplicit));
@@ -200,7 +209,7 @@ Status FromBinder::BindUnnest(const ParseNode& item, const ParseNode& call, cons
   if (split != nullptr) {
     value = MakeFunction(Function::kSplitPart, kText, position, ExprList(column(0), column(1), number->Clone()));
     if (split == &kArray) {
-      TESSERA_ASSIGN(value, ArrayBinder(&inside.context, Clause::kValues).Value(std::move(value), position));
+      TESSERA_ASSIGN(value, ElementValue(std::move(value), array, &inside.context));
       if (none) value = MakeCast(std::move(value), kBigint);
     } else if (count == 3) {
       ExprPtr equal = MakeFunction(Function::kEq, kBoolean, position, ExprList(value->Clone(), column(2)));
@@ -220,6 +229,77 @@ Status FromBinder::BindUnnest(const ParseNode& item, const ParseNode& call, cons
   context_.deepest = std::max(context_.deepest, inside.context.deepest + kLevels);
   if (context_.deepest > kMaxNesting) return NestedTooDeeply(position);
   return AddValues(item, name, position, std::move(values), std::move(value), std::move(number), scope);
+}
+
+bool IsNumbered(const ParseNode& call) {
+  const std::string name = NameOf(call);
+  const ParseNode* const args = call.Get(Field::k_args);
+  const size_t count = args == nullptr ? 0 : args->size();
+  if (name == "generate_subscripts") return count == 2;
+  return name == "unnest" && count == 1 && !(args->first()->Is(Tag::kFuncCall) && FindSplit(NameOf(*args->first())));
+}
+
+namespace {
+
+/// The array of the call. Errors: it is none, or another dimension is asked for than the first.
+Result<ExprPtr> BindArrayOf(const ParseNode& call, ExpressionBinder* binder) {
+  const ParseNode& args = *call.Get(Field::k_args);
+  TESSERA_ASSIGN(ExprPtr array, binder->BindTyped(*args.first()));
+  if (array->type.id != TypeId::kText) return SqlError(NameOf(call) + " takes an array", call.location());
+  if (args.size() == 1) return array;
+  TESSERA_ASSIGN(const ExprPtr dimension, binder->BindTyped(*args.first()->next()));
+  if (IsNullConstant(*dimension)) return MakeNull(array->type, call.location());
+  if (!IsConstant(*dimension) || !dimension->type.IsInteger() || dimension->constant.i64 != 1)
+    return Unsupported("generate_subscripts of another dimension than 1 is not supported", call.location(),
+                       "Arrays have one dimension.");
+  return array;
+}
+
+}  // namespace
+
+Result<ExprPtr> FromBinder::AddNumbers(const std::vector<const ParseNode*>& calls) {
+  const int position = calls[0]->location();
+  const std::string name = NameOf(*calls[0]);
+  before_.push_back(&block_.scope);
+  NameScope visible, rows;
+  TESSERA_TRY(AddVisible(&visible));
+  if (context_.nesting > kMaxNesting) return NestedTooDeeply(position);
+  QueryBlock inside(context_, &visible);
+  ExpressionBinder binder(&inside.context, &inside.scope, Clause::kValues);
+  ExprPtr times;
+  for (const ParseNode* call : calls) {
+    TESSERA_ASSIGN(ExprPtr array, BindArrayOf(*call, &binder));
+    std::vector<ExprPtr> args = ExprList(std::move(array));
+    TESSERA_ASSIGN(ExprPtr count, ArrayBinder(&inside.context, Clause::kValues).Call("cardinality", &args, position));
+    if (times == nullptr) {
+      times = std::move(count);
+    } else {
+      TESSERA_ASSIGN(times, binder.BindText("greatest(x, y)", ExprList(std::move(times), std::move(count)), position));
+    }
+  }
+  auto values = std::make_shared<Query>();
+  TESSERA_ASSIGN(ExprPtr number,
+                 VaryingSeries(ExprList(Number(1, position), std::move(times)), true, name, position, values.get()));
+  context_.deepest = std::max(context_.deepest, inside.context.deepest + kLevels);
+  if (context_.deepest > kMaxNesting) return NestedTooDeeply(position);
+  ExprPtr again = number->Clone();
+  TESSERA_TRY(AddValues(*calls[0], name, position, std::move(values), std::move(number), std::move(again), &rows));
+  before_.pop_back();
+  const ScopeColumn& c = rows.columns[0];
+  return ExpressionBinder(&context_, &block_.scope, Clause::kSelect).Column(c.relation, c.column, position);
+}
+
+Result<ExprPtr> FromBinder::NumberedValue(const ParseNode& call, ExprPtr number) {
+  const int position = call.location();
+  ExpressionBinder binder(&context_, &block_.scope, Clause::kSelect);
+  TESSERA_ASSIGN(ExprPtr array, BindArrayOf(call, &binder));
+  const ArrayBinder arrays(&context_, Clause::kSelect);
+  TESSERA_ASSIGN(number, binder.Coerce(std::move(number), kInteger, CastContext::kExplicit));
+  if (NameOf(call) == "unnest") return arrays.Nth(std::move(array), std::move(number), position);
+  std::vector<ExprPtr> counted = ExprList(array->Clone());
+  TESSERA_ASSIGN(ExprPtr count, arrays.Call("cardinality", &counted, position));
+  return binder.BindText("CASE WHEN y <= z THEN CASE WHEN left(x, 1) = '{' THEN y ELSE y - 1 END END",
+                         ExprList(std::move(array), std::move(number), std::move(count)), position);
 }
 
 }  // namespace tessera

@@ -20,6 +20,7 @@
 #include "compiler/query/query_walk.h"
 #include "tablet/catalog/qualified_name.h"
 #include "tablet/chunk/tablet_format.h"
+#include "tablet/values/array_type.h"
 
 namespace tessera {
 namespace {
@@ -187,7 +188,7 @@ Status NameColumns(const Query& query, const ParseNode* names, int position, Vie
   const ParseNode* name = names != nullptr ? names->first() : nullptr;
   for (size_t i = 0; i < width; ++i) {
     const Output& o = query.outputs[i];
-    ViewColumn column{o.name, o.name, o.expr->type.ToString()};
+    ViewColumn column{o.name, o.name, StoredType(o.expr->type).ToString()};
     if (name != nullptr) {
       column.name = name->Text(Field::k_sval);
       name = name->next();

@@ -42,22 +42,22 @@ std::array<const std::vector<CatalogTable>*, 5> AllCatalogs() {
 
 const std::vector<CatalogType>& CatalogTypes() {
   static const std::vector<CatalogType> types = {
-      {"BOOLEAN", "boolean", "bool", 16, 1, -1, -1, 'B'},
-      {"SMALLINT", "smallint", "int2", 21, 2, 16, 2, 'N'},
-      {"INTEGER", "integer", "int4", 23, 4, 32, 2, 'N'},
-      {"BIGINT", "bigint", "int8", 20, 8, 64, 2, 'N'},
-      {"REAL", "real", "float4", 700, 4, 24, 2, 'N'},
-      {"DOUBLE PRECISION", "double precision", "float8", 701, 8, 53, 2, 'N'},
-      {"DECIMAL", "numeric", "numeric", 1700, -1, -1, 10, 'N'},
-      {"DATE", "date", "date", 1082, 4, -1, -1, 'D'},
-      {"TIME", "time without time zone", "time", 1083, 8, -1, -1, 'D'},
-      {"TIMESTAMP", "timestamp without time zone", "timestamp", 1114, 8, -1, -1, 'D'},
-      {"TIMESTAMP WITH TIME ZONE", "timestamp with time zone", "timestamptz", 1184, 8, -1, -1, 'D'},
-      {"INTERVAL", "interval", "interval", 1186, 16, -1, -1, 'T'},
-      {"UUID", "uuid", "uuid", 2950, 16, -1, -1, 'U'},
-      {"BYTEA", "bytea", "bytea", 17, -1, -1, -1, 'U'},
-      {"TEXT", "text", "text", 25, -1, -1, -1, 'S'},
-      {"VARCHAR", "character varying", "varchar", 1043, -1, -1, -1, 'S'},
+      {"BOOLEAN", "boolean", "bool", 16, 1, -1, -1, 'B', 1000},
+      {"SMALLINT", "smallint", "int2", 21, 2, 16, 2, 'N', 1005},
+      {"INTEGER", "integer", "int4", 23, 4, 32, 2, 'N', 1007},
+      {"BIGINT", "bigint", "int8", 20, 8, 64, 2, 'N', 1016},
+      {"REAL", "real", "float4", 700, 4, 24, 2, 'N', 1021},
+      {"DOUBLE PRECISION", "double precision", "float8", 701, 8, 53, 2, 'N', 1022},
+      {"DECIMAL", "numeric", "numeric", 1700, -1, -1, 10, 'N', 1231},
+      {"DATE", "date", "date", 1082, 4, -1, -1, 'D', 1182},
+      {"TIME", "time without time zone", "time", 1083, 8, -1, -1, 'D', 1183},
+      {"TIMESTAMP", "timestamp without time zone", "timestamp", 1114, 8, -1, -1, 'D', 1115},
+      {"TIMESTAMP WITH TIME ZONE", "timestamp with time zone", "timestamptz", 1184, 8, -1, -1, 'D', 1185},
+      {"INTERVAL", "interval", "interval", 1186, 16, -1, -1, 'T', 1187},
+      {"UUID", "uuid", "uuid", 2950, 16, -1, -1, 'U', 2951},
+      {"BYTEA", "bytea", "bytea", 17, -1, -1, -1, 'U', 1001},
+      {"TEXT", "text", "text", 25, -1, -1, -1, 'S', 1009},
+      {"VARCHAR", "character varying", "varchar", 1043, -1, -1, -1, 'S', 1015},
   };
   return types;
 }
@@ -95,6 +95,7 @@ std::string FormatTypeText(const std::vector<EnumType>* types) {
       behind = " || CASE WHEN y > 4 THEN '(' || ((y - 4) / 65536) || ',' || ((y - 4) % 65536) || ')' ELSE '' END";
     }
     add(type.oid, name, behind);
+    add(type.array_oid, name + "[]", "");
   }
   if (types != nullptr) {
     for (const EnumType& type : *types) add(OidOfEnum(type.name), type.name, "");

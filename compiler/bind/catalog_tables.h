@@ -26,6 +26,8 @@ inline constexpr const char* kTheDatabase = "tessera";
 struct CatalogColumn {
   const char* name;
   TypeId type;
+  TypeId element = TypeId::kNull;  ///< of an array; kNull: it is none
+  bool is_vector = false;          ///< see VectorOf
 };
 
 struct CatalogTable {
@@ -68,6 +70,7 @@ struct CatalogType {
   int64_t bytes;  ///< -1: it varies
   int64_t precision, radix;
   char category;
+  int64_t array_oid;  ///< of its arrays
 };
 const std::vector<CatalogType>& CatalogTypes();
 

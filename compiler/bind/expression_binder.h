@@ -189,7 +189,8 @@ class ExpressionBinder {
   /// e as `type`, whatever the context; between a TIMESTAMP WITH TIME ZONE and another type by the session's time zone.
   Result<ExprPtr> Cast(ExprPtr e, const SqlType& type) const;
   /// A TypeName node. Errors: unknown type, wrong lengths.
-  Result<SqlType> BindType(const ParseNode& type_name, int position);
+  /// `of_elements`: of an array, that of its elements.
+  Result<SqlType> BindType(const ParseNode& type_name, int position, bool of_elements = false);
   /// a = b and other comparisons. Both sides may be untyped.
   Result<ExprPtr> Comparison(Function function, ExprPtr left, ExprPtr right, int position);
   /// A column by relation and number.

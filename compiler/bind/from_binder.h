@@ -39,6 +39,11 @@ class FromBinder {
   Result<Relation> ViewRelation(const ViewSchema& view, int position);
   /// Adds the rows of a function in the select list, as if it stood last in FROM, and gives their value.
   Result<ExprPtr> AddRows(const ParseNode& call);
+  /// Adds rows that several calls in a select list make together, of arrays: their number from 1, up to the elements of the
+  /// longest. REQUIRES: IsNumbered() of each.
+  Result<ExprPtr> AddNumbers(const std::vector<const ParseNode*>& calls);
+  /// The value of one of these calls in the row of that number; NULL behind its array's end.
+  Result<ExprPtr> NumberedValue(const ParseNode& call, ExprPtr number);
 
  private:
   // from_binder.cc
@@ -126,6 +131,8 @@ bool IsAsOf(const ParseNode& join);
 bool IsTableFunction(std::string_view name);
 /// Whether a function of that name in FROM makes rows of a list.
 bool IsUnnested(std::string_view name);
+/// Whether the call makes the rows of one array: unnest(x), generate_subscripts(x, 1).
+bool IsNumbered(const ParseNode& call);
 
 /// The byte offset of a FROM item, or of the first node in it that has one.
 int PositionOf(const ParseNode& item);

@@ -15,7 +15,7 @@ namespace {
 using Rows = std::vector<std::vector<Value>>;
 
 constexpr TypeId kText = TypeId::kText, kNumber = TypeId::kBigint, kFlag = TypeId::kBoolean;
-constexpr int64_t kSchemaOid = 2200, kCatalogOid = 11, kTemporaryOid = 13001, kHeapOid = 2;
+constexpr int64_t kSchemaOid = 2200, kCatalogOid = 11, kTemporaryOid = 13001, kHeapOid = 2, kBtreeOid = 403;
 
 int64_t SchemaOid(const ViewSchema& view) { return OidOfSchema(SchemaOf(view)); }
 int64_t SchemaOid(const TableInfo& table) { return OidOfSchema(SchemaOf(table)); }
@@ -114,7 +114,9 @@ Rows PgClass(const Snapshot& snapshot) {
                     CatalogFlag(triggered.contains(oid)),
                     CatalogFlag(false),
                     CatalogFlag(false),
-                    CatalogNumber(*kind == 'r' || *kind == 'm' ? kHeapOid : 0),
+                    CatalogNumber(*kind == 'r' || *kind == 'm' ? kHeapOid
+                                  : *kind == 'i'               ? kBtreeOid
+                                                               : 0),
                     CatalogNumber(0),
                     CatalogNumber(0),
                     CatalogNumber(0),
@@ -182,22 +184,25 @@ Rows PgAttribute(const Snapshot& snapshot) {
 
 Rows PgType(const Snapshot& snapshot) {
   Rows rows;
+  // `element`, `array`: 0, it is no array, or has none.
   const auto add = [&](int64_t oid, const std::string& name, int64_t schema, int64_t bytes, const char* kind,
-                       char category) {
-    rows.push_back({CatalogNumber(oid),    CatalogText(name),
-                    CatalogNumber(schema), CatalogNumber(bytes),
-                    CatalogText(kind),     CatalogText(std::string(1, category)),
-                    CatalogFlag(false),    CatalogNumber(0),
-                    CatalogNumber(0),      CatalogNumber(0),
-                    CatalogNumber(-1),     CatalogNumber(0),
-                    CatalogNumber(0),      CatalogText(","),
-                    CatalogNumber(10),     CatalogFlag(true),
-                    CatalogFlag(false),    NoText(),
-                    CatalogNumber(0),      NoText()});
+                       char category, int64_t element, int64_t array) {
+    rows.push_back({CatalogNumber(oid),     CatalogText(name),
+                    CatalogNumber(schema),  CatalogNumber(bytes),
+                    CatalogText(kind),      CatalogText(std::string(1, category)),
+                    CatalogFlag(false),     CatalogNumber(0),
+                    CatalogNumber(element), CatalogNumber(0),
+                    CatalogNumber(-1),      CatalogNumber(0),
+                    CatalogNumber(array),   CatalogText(","),
+                    CatalogNumber(10),      CatalogFlag(true),
+                    CatalogFlag(false),     NoText(),
+                    CatalogNumber(0),       NoText()});
   };
-  for (const CatalogType& type : CatalogTypes())
-    add(type.oid, type.internal, kCatalogOid, type.bytes, "b", type.category);
-  for (const EnumType& type : snapshot.types) add(OidOfEnum(type.name), type.name, kSchemaOid, 4, "e", 'E');
+  for (const CatalogType& type : CatalogTypes()) {
+    add(type.oid, type.internal, kCatalogOid, type.bytes, "b", type.category, 0, type.array_oid);
+    add(type.array_oid, "_" + std::string(type.internal), kCatalogOid, -1, "b", 'A', type.oid, 0);
+  }
+  for (const EnumType& type : snapshot.types) add(OidOfEnum(type.name), type.name, kSchemaOid, 4, "e", 'E', 0, 0);
   return rows;
 }
 
@@ -236,12 +241,14 @@ Rows PgIndex(const Snapshot& snapshot) {
   Rows rows;
   for (const CatalogConstraint& c : CatalogConstraintsOf(snapshot)) {
     if (!c.IsIndex()) continue;
+    std::string zeros = "0";
+    for (size_t i = 1; i < c.columns.size(); ++i) zeros += " 0";
     rows.push_back({CatalogNumber(c.oid), CatalogNumber(OidOf(*c.table)),
                     CatalogNumber(static_cast<int64_t>(c.columns.size())), CatalogFlag(true),
                     CatalogFlag(c.kind == 'p'), CatalogFlag(true), CatalogText(Numbers(c.columns, " ")),
                     CatalogFlag(false), CatalogFlag(false), CatalogNumber(static_cast<int64_t>(c.columns.size())),
                     CatalogFlag(false), CatalogFlag(true), CatalogFlag(true), CatalogFlag(true), NoText(), NoText(),
-                    CatalogFlag(false)});
+                    CatalogFlag(false), CatalogText(zeros), CatalogText(zeros)});
   }
   return rows;
 }
@@ -385,11 +392,26 @@ std::vector<CatalogTable> PartTables() {
        PgType},
       {kSchema,
        "pg_constraint",
-       {{"oid", kNumber},         {"conname", kText},       {"connamespace", kNumber}, {"contype", kText},
-        {"condeferrable", kFlag}, {"condeferred", kFlag},   {"convalidated", kFlag},   {"conrelid", kNumber},
-        {"conindid", kNumber},    {"confrelid", kNumber},   {"conkey", kText},         {"conbin", kText},
-        {"conparentid", kNumber}, {"contypid", kNumber},    {"confkey", kText},        {"confupdtype", kText},
-        {"confdeltype", kText},   {"confmatchtype", kText}, {"conislocal", kFlag},     {"connoinherit", kFlag}},
+       {{"oid", kNumber},
+        {"conname", kText},
+        {"connamespace", kNumber},
+        {"contype", kText},
+        {"condeferrable", kFlag},
+        {"condeferred", kFlag},
+        {"convalidated", kFlag},
+        {"conrelid", kNumber},
+        {"conindid", kNumber},
+        {"confrelid", kNumber},
+        {"conkey", kText, TypeId::kSmallint},
+        {"conbin", kText},
+        {"conparentid", kNumber},
+        {"contypid", kNumber},
+        {"confkey", kText, TypeId::kSmallint},
+        {"confupdtype", kText},
+        {"confdeltype", kText},
+        {"confmatchtype", kText},
+        {"conislocal", kFlag},
+        {"connoinherit", kFlag}},
        PgConstraint},
       {kSchema,
        "pg_index",
@@ -399,7 +421,7 @@ std::vector<CatalogTable> PartTables() {
         {"indisunique", kFlag},
         {"indisprimary", kFlag},
         {"indisvalid", kFlag},
-        {"indkey", kText},
+        {"indkey", kText, TypeId::kSmallint, true},
         {"indisclustered", kFlag},
         {"indisreplident", kFlag},
         {"indnkeyatts", kNumber},
@@ -409,7 +431,9 @@ std::vector<CatalogTable> PartTables() {
         {"indislive", kFlag},
         {"indpred", kText},
         {"indexprs", kText},
-        {"indnullsnotdistinct", kFlag}},
+        {"indnullsnotdistinct", kFlag},
+        {"indclass", kText, TypeId::kBigint, true},
+        {"indoption", kText, TypeId::kSmallint, true}},
        PgIndex},
   };
 }

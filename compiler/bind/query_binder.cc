@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "compiler/bind/array_binder.h"
 #include "compiler/bind/expression_binder.h"
 #include "compiler/bind/from_binder.h"
 #include "compiler/bind/grouping.h"
@@ -21,6 +22,8 @@
 #include "compiler/parse/sql_scanner.h"
 #include "compiler/query/fold.h"
 #include "compiler/query/nearest_name.h"
+#include "compiler/query/query_copy.h"
+#include "tablet/values/array_type.h"
 #include "vm/program/program.h"
 
 namespace tessera {
@@ -98,6 +101,20 @@ int OrderedOutput(int output, Query* query) {
   return static_cast<int>(query->outputs.size()) - 1;
 }
 
+/// The same of an array, whose text is in another order. Errors: there can be no other output.
+Result<int> OrderedArray(int output, bool alone, QueryBlock* block) {
+  Query& query = *block->query;
+  const Expr& e = *query.outputs[static_cast<size_t>(output)].expr;
+  if (!IsArrayType(e.type) || IsConstant(e)) return output;
+  TESSERA_ASSIGN(ExprPtr key, ArrayBinder(&block->context, Clause::kOrderBy).Ordered(CopyWithSubqueries(e)));
+  if (query.distinct || alone) {
+    return Unsupported("ORDER BY an array beside DISTINCT, or of a set operation, is not supported", e.position,
+                       "Put the query into a derived table: SELECT * FROM (...) AS t ORDER BY ...");
+  }
+  query.outputs.push_back({std::move(key), ""});
+  return static_cast<int>(query.outputs.size()) - 1;
+}
+
 Status BindOrderBy(const ParseNode& list, const char* operation, QueryBlock* block) {
   Query& query = *block->query;
   for (const ParseNode& sort : list) {
@@ -116,7 +133,8 @@ Status BindOrderBy(const ParseNode& list, const char* operation, QueryBlock* blo
     }
     TESSERA_ASSIGN(const int output, OutputOf(node, "ORDER BY", operation, block));
     if (output < 0) continue;  // a constant orders nothing
-    AddOrderKey(key, operation == nullptr ? OrderedOutput(output, &query) : output, &query);
+    TESSERA_ASSIGN(const int ordered, OrderedArray(output, operation != nullptr, block));
+    AddOrderKey(key, operation == nullptr ? OrderedOutput(ordered, &query) : ordered, &query);
   }
   return {};
 }

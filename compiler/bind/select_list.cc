@@ -216,16 +216,46 @@ Status BindTargets(const ParseNode& select, QueryBlock* block) {
   return BindTargetList(*targets, block);
 }
 
+namespace {
+
+/// Adds the calls in the node, but for its subqueries, that make rows of arrays, and counts others that make rows.
+void FindRowCalls(const ParseNode& node, std::vector<const ParseNode*>* numbered, size_t* others) {
+  if (node.Is(Tag::kSubLink)) return;
+  if (node.Is(Tag::kFuncCall)) {
+    std::string_view name;
+    for (const ParseNode& part : *node.Get(Field::k_funcname)) name = part.Text(Field::k_sval);
+    if (IsNumbered(node)) {
+      numbered->push_back(&node);
+    } else if (name == "generate_series" || IsUnnested(name)) {
+      ++*others;
+    }
+  }
+  for (const ParseNode& n : node) FindRowCalls(n, numbered, others);
+}
+
+}  // namespace
+
 Status BindTargetList(const ParseNode& targets, QueryBlock* block) {
   Query& query = *block->query;
   const ParseNode* rows = nullptr;  // a function that makes them
+  ExprPtr number;                   // of the row, where several make them
   block->context.rows_of = [&](const ParseNode& call) -> Result<ExprPtr> {
-    if (rows != nullptr) {
+    if (number != nullptr && IsNumbered(call)) return FromBinder(block).NumberedValue(call, number->Clone());
+    std::vector<const ParseNode*> calls;
+    size_t others = 0;
+    FindRowCalls(targets, &calls, &others);
+    if (rows != nullptr || (others > 0 && !calls.empty())) {
       return Unsupported("several functions that make rows in one select list are not supported", call.location(),
-                         "Put them into FROM.");
+                         "unnest and generate_subscripts of arrays are; put others into FROM.");
     }
     rows = &call;
-    return FromBinder(block).AddRows(call);
+    std::string_view name;
+    for (const ParseNode& part : *call.Get(Field::k_funcname)) name = part.Text(Field::k_sval);
+    if (calls.size() < 2 && name != "generate_subscripts") return FromBinder(block).AddRows(call);
+    if (!IsNumbered(call))
+      return SqlError("generate_subscripts takes an array and the number of its dimension", call.location());
+    TESSERA_ASSIGN(number, FromBinder(block).AddNumbers(calls));
+    return FromBinder(block).NumberedValue(call, number->Clone());
   };
   const Dialect::Mark* star = nullptr;  // the last one
   for (const ParseNode& target : targets) {

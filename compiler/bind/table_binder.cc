@@ -25,6 +25,7 @@
 #include "tablet/catalog/qualified_name.h"
 #include "tablet/catalog/schema_check.h"
 #include "tablet/chunk/tablet_format.h"
+#include "tablet/values/array_type.h"
 #include "tablet/values/value_parser.h"
 
 namespace tessera {
@@ -498,7 +499,7 @@ Status BindCreateTableAs(const ParseNode& create, std::string_view sql, const Di
     }
     ColumnSchema& column = out->schema.columns.emplace_back();
     column.name = o.name;
-    column.type = o.expr->type;
+    column.type = StoredType(o.expr->type);
     const auto same = [&](const ColumnSchema& c) { return &c != &column && c.name == o.name; };
     if (std::any_of(out->schema.columns.begin(), out->schema.columns.end(), same)) {
       return SqlError(ErrorKind::kDuplicateColumn, "column \"" + o.name + "\" specified more than once",

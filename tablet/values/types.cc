@@ -28,6 +28,10 @@ std::string SqlType::ToString() const {
     case TypeId::kTimestamp:
       return "TIMESTAMP";
     case TypeId::kText:
+      if (precision != 0) {  // an array: array_type.h
+        const auto element = static_cast<TypeId>(precision - 1);
+        return (element == TypeId::kDecimal ? "DECIMAL" : Of(element).ToString()) + "[]";
+      }
       return length > 0 ? "VARCHAR(" + std::to_string(length) + ")" : "TEXT";
     case TypeId::kInterval:
       return "INTERVAL";

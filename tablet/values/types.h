@@ -40,7 +40,7 @@ enum class StorageClass : uint8_t {
 
 struct SqlType {
   TypeId id = TypeId::kNull;
-  uint8_t precision = 0;  ///< DECIMAL: 1..38, else 0
+  uint8_t precision = 0;  ///< DECIMAL: 1..38; an array: see array_type.h; else 0
   uint8_t scale = 0;      ///< DECIMAL: 0..precision, else 0
   int32_t length =
       0;  ///< TEXT: greatest length in characters (VARCHAR(n), CHAR(n)); 0 if unlimited. ENUM: the type's number

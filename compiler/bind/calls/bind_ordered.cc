@@ -106,11 +106,12 @@ Result<ExprPtr> ExpressionBinder::BindOrdered(std::string_view name, const Parse
 
   // What is made of the values.
   ExprPtr value = std::move(args[0]), original;
+  SqlType moment, array_type;
   if (array) {
     TESSERA_ASSIGN(value, Resolve(std::move(value), SqlType::Text()));
     TESSERA_ASSIGN(original, Copy(*value));
     original = OrderedForm(std::move(original));
-    TESSERA_ASSIGN(value, arrays.Element(std::move(value)));
+    TESSERA_ASSIGN(value, arrays.Element(std::move(value), &array_type));
   } else if (joins) {
     TESSERA_ASSIGN(value, Coerce(std::move(value), SqlType::Text(), CastContext::kAssignment));
   } else {
@@ -119,7 +120,6 @@ Result<ExprPtr> ExpressionBinder::BindOrdered(std::string_view name, const Parse
   }
   // Between two moments there are others.
   const bool between = function == AggregateFunction::kMedian || function == AggregateFunction::kQuantileBetween;
-  SqlType moment;
   if (between && (ClassOf(value->type) & kClassMoment) != 0) {
     moment = SqlType::Of(value->type.id == TypeId::kTimestampTz ? TypeId::kTimestampTz : TypeId::kTimestamp);
     TESSERA_ASSIGN(value, Cast(std::move(value), moment));
@@ -212,7 +212,7 @@ Result<ExprPtr> ExpressionBinder::BindOrdered(std::string_view name, const Parse
   a.order = std::move(order);
   a.argument = std::move(value);
   const auto moment_of = [&](ExprPtr e) -> Result<ExprPtr> {
-    if (array) return arrays.BindText("'{' || x || '}'", ExprList(std::move(e)), position);
+    if (array) return arrays.InBraces(std::move(e), array_type, position);
     if (moment.id == TypeId::kNull) return e;
     TESSERA_ASSIGN(e, Folded(MakeCast(std::move(e), SqlType::Of(TypeId::kBigint))));
     return AddNumber(Function::kAddMicros, MakeConstant(Value::Int(moment, 0), position), std::move(e), position);
