@@ -59,7 +59,10 @@ Rows Definitions(const Snapshot& snapshot) {
       continue;
     }
     if (c.foreign != nullptr) {
-      add(c.oid, "c", "FOREIGN KEY (" + names + ") " + ReferencesText(*c.foreign));
+      // (Clients look for PostgreSQL's text, which has no blank behind the name.)
+      std::string references = ReferencesText(*c.foreign);
+      references.erase(("REFERENCES " + QuotedName(c.foreign->referenced)).size(), 1);
+      add(c.oid, "c", "FOREIGN KEY (" + names + ") " + references);
       continue;
     }
     add(c.oid, "c", (c.kind == 'p' ? "PRIMARY KEY (" : "UNIQUE (") + names + ")");
@@ -417,6 +420,15 @@ std::vector<CatalogTable> EmptyServerTables() {
       {kSchema,
        "pg_range",
        {{"rngtypid", kNumber}, {"rngsubtype", kNumber}, {"rngmultitypid", kNumber}, {"rngcollation", kNumber}},
+       NoRows},
+      {kSchema,
+       "pg_opclass",
+       {{"oid", kNumber},
+        {"opcname", kText},
+        {"opcmethod", kNumber},
+        {"opcnamespace", kNumber},
+        {"opcintype", kNumber},
+        {"opcdefault", kFlag}},
        NoRows},
       {kSchema,
        "pg_extension",
