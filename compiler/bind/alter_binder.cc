@@ -402,7 +402,7 @@ Status Alteration::DropNotNull(const ParseNode& command, int position) {
   TESSERA_ASSIGN(const size_t number, ColumnOf(command, position));
   ColumnSchema& column = schema_.columns[number];
   if (std::ranges::count(schema_.primary_key, static_cast<int>(number)) > 0)
-    return SqlError("column " + Quoted(column.name) + " is in a primary key", position,
+    return SqlError(ErrorKind::kTableDefinition, "column " + Quoted(column.name) + " is in a primary key", position,
                     "ALTER TABLE t DROP CONSTRAINT " + KeyName(schema_) + " drops the key.");
   column.not_null = false;
   changed_ = true;

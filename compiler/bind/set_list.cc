@@ -104,7 +104,7 @@ Status BindSetList(const ParseNode& targets, const TableInfo& table, const NameS
     TESSERA_ASSIGN(const int column, FindTableColumn(table, name, target.location()));
     const auto c = static_cast<size_t>(column);
     if (is_set[c])
-      return SqlError(ErrorKind::kDuplicateColumn, "multiple assignments to same column \"" + std::string(name) + "\"",
+      return SqlError(ErrorKind::kSyntax, "multiple assignments to same column \"" + std::string(name) + "\"",
                       target.location());
     is_set[c] = true;
     TESSERA_ASSIGN(const ParseNode* value, ValueOf(target));
