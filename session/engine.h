@@ -1,5 +1,5 @@
 // What the sessions of one process share: the GPU with its cache of columns, the threads of queries, and the files of
-// tables that are open, with what was unpacked of them; and each other's sight (activity.h).
+// tables that are open, with what was unpacked of them; commits of INSERTs (insert_queue.h); and each other's sight (activity.h).
 //
 // A program that uses the GPU takes its turn from its first section to its last row (WaitForGpu): sections of two programs
 // would take each other's memory. So a client that takes its rows slowly keeps the others from the GPU, not from the host.
@@ -21,6 +21,7 @@
 #include "base/status.h"
 #include "mpi/rank_gpu.h"
 #include "session/activity.h"
+#include "session/insert_queue.h"
 #include "tablet/files/shared_files.h"
 #include "vm/vm.h"
 
@@ -70,6 +71,7 @@ class Engine {
 
   const std::shared_ptr<SharedFiles>& files() const { return files_; }
   const std::shared_ptr<Activity>& activity() const { return activity_; }
+  InsertQueue* inserts() { return &inserts_; }
   /// True for the first caller: it says what holds for the process.
   bool IsFirst() { return !has_session_.exchange(true); }
 
@@ -88,6 +90,7 @@ class Engine {
   std::vector<std::unique_ptr<vm::Executor>> idle_;  ///< the latest one last
   const std::shared_ptr<SharedFiles> files_ = std::make_shared<SharedFiles>();
   const std::shared_ptr<Activity> activity_ = std::make_shared<Activity>();
+  InsertQueue inserts_;
   std::atomic<bool> has_session_{false};
 };
 

@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <utility>
 
 #include "base/phase_clock.h"
 #include "compiler/query/schema_text.h"
+#include "session/insert_queue.h"
 #include "session/program_run.h"
 #include "session/returned_rows.h"
 #include "session/statements.h"
@@ -13,6 +16,7 @@
 #include "session/transaction.h"
 #include "tablet/catalog/qualified_name.h"
 #include "tablet/catalog/schema_check.h"
+#include "tablet/load/table_writer.h"
 #include "tablet/values/enum_type.h"
 #include "tablet/values/value_at.h"
 
@@ -106,6 +110,38 @@ Status WriteRows(SessionState* state, const Compiled& compiled, const Snapshot& 
   return Status::Ok();
 }
 
+/// Whether an INSERT may share the commit of others: it has values alone, and its end is its commit.
+bool MayJoin(const SessionState& state, const Compiled& compiled, const Database& database) {
+  const Statement& s = compiled.statement;
+  return s.kind == Statement::Kind::kInsert && !s.explain && compiled.program == nullptr && s.returning == nullptr &&
+         s.on_conflict == nullptr && s.values.rows > 0 && s.values.rows <= InsertQueue::kMostRows &&
+         &database == state.database.get() && !state.transaction.is_open && !database.InTransaction();
+}
+
+/// False: nothing was done.
+Result<bool> StoreTogether(SessionState* state, const Statement& s) {
+  RowBatch ruled;
+  if (s.rules) {
+    ruled = s.values;
+    TESSERA_TRY(s.rules(&ruled, 1));
+  }
+  const RowBatch& rows = s.rules ? ruled : s.values;
+  TESSERA_TRY(CheckConstraints(s.target->schema, rows, 1));
+  const PhaseScope phase(Phase::kPrint);
+  const InsertQueue::Insert insert{.database = state->database.get(),
+                                   .table = s.table,
+                                   .table_id = s.target->id,
+                                   .schema = &s.target->schema,
+                                   .rows = &rows,
+                                   .cancel = &state->cancel,
+                                   .patience = std::chrono::milliseconds(state->settings.lock_timeout)};
+  std::string warning;
+  TESSERA_ASSIGN(const bool stored, state->engine->inserts()->Store(insert, &warning));
+  if (stored) state->timing.rows = rows.rows;
+  if (!warning.empty()) state->warning = std::move(warning);
+  return stored;
+}
+
 /// COPY FROM a Parquet file is an INSERT of its rows.
 void AppendTag(const Statement& s, uint64_t rows, std::string* tag) {
   fmt::format_to(std::back_inserter(*tag), "{} {}", s.file.empty() ? "INSERT 0" : "COPY", rows);
@@ -137,6 +173,13 @@ Status Insert(SessionState* state, const Compiled& compiled, const Snapshot& sna
     if (out == nullptr) return {};
     AppendTag(s, state->timing.rows, &tag);
     return out->Done(tag);
+  }
+  if (MayJoin(*state, compiled, *database)) {
+    TESSERA_ASSIGN(const bool stored, StoreTogether(state, s));
+    if (stored) {
+      AppendTag(s, state->timing.rows, &tag);
+      return out->Done(tag);
+    }
   }
   TESSERA_ASSIGN(std::unique_ptr<TableWriter> writer, database->Write(s.table));
   // The snapshot is older than the lock: the table may have become another one in between.

@@ -252,6 +252,7 @@ Status CommitLog::Append(std::string_view record, int timeout_ms) {
   if (const int error = lock.Exclusive(timeout_ms)) {
     if (error == EWOULDBLOCK)
       return {ErrorCode::kBusy, "commit log \"" + path_ + "\" is being read by another process"};
+    if (error == ECANCELED) return Cancelled();
     return IoError("cannot lock", path_, error);
   }
   int error = WriteAt(file_.get(), end_, buffer_);
