@@ -244,17 +244,24 @@ Status ChangeRows(SessionState* state, const Compiled& compiled, const Snapshot&
   return returned.Show(tag, out);
 }
 
+Status CompileForNow(SessionState* state, std::string_view sql, Compiled* compiled,
+                     std::shared_ptr<const Snapshot>* snapshot) {
+  TESSERA_ASSIGN(std::shared_ptr<const Snapshot> now, SnapshotOf(state));
+  if (IsSame(*now, **snapshot)) return {};
+  *snapshot = std::move(now);
+  TESSERA_ASSIGN(*compiled, CompileStatement(state, sql, PlanOptionsOf(*state), snapshot));
+  if (state->updated_keys == nullptr && TouchesForeignKeys(compiled->statement, **snapshot))
+    return {ErrorKind::kSerializationFailure, "tables were changed by another process", "Run the statement again."};
+  return {};
+}
+
 Status Change(SessionState* state, std::string_view sql, Compiled* compiled,
               const std::shared_ptr<const Snapshot>& snapshot, ResultWriter* out) {
   TESSERA_ASSIGN(Database* const database, DatabaseOf(state, compiled->statement.table));
   TESSERA_ASSIGN(const std::unique_ptr<TableWriter> writer, database->Write(compiled->statement.table));
   // The rows are those of this moment: no other process changes them until the commit.
-  TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> now, SnapshotOf(state));
-  if (IsSame(*now, *snapshot)) return ChangeRows(state, *compiled, *snapshot, writer.get(), out);
-  std::shared_ptr<const Snapshot> seen = now;
-  TESSERA_ASSIGN(*compiled, CompileStatement(state, sql, PlanOptionsOf(*state), &seen));
-  if (state->updated_keys == nullptr && TouchesForeignKeys(compiled->statement, *seen))
-    return {ErrorKind::kSerializationFailure, "tables were changed by another process", "Run the statement again."};
+  std::shared_ptr<const Snapshot> seen = snapshot;
+  TESSERA_TRY(CompileForNow(state, sql, compiled, &seen));
   return ChangeRows(state, *compiled, *seen, writer.get(), out);
 }
 

@@ -18,7 +18,7 @@ Status Run(SessionState* state, std::string_view sql, Compiled* compiled,
            const std::shared_ptr<const Snapshot>& snapshot) {
   NoResult nothing;
   if (ChangesRows(compiled->statement)) return Change(state, sql, compiled, snapshot, &nothing);
-  if (compiled->statement.kind == Statement::Kind::kInsert) return Insert(state, *compiled, *snapshot, &nothing);
+  if (compiled->statement.kind == Statement::Kind::kInsert) return Insert(state, sql, compiled, snapshot, &nothing);
   if (compiled->statement.kind == Statement::Kind::kCreateTable) return CreateTable(state, *compiled, *snapshot);
   const auto count = [&](RowBatch&& batch) {
     state->timing.rows += batch.rows;

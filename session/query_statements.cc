@@ -149,12 +149,12 @@ void AppendTag(const Statement& s, uint64_t rows, std::string* tag) {
 
 }  // namespace
 
-Status Insert(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, ResultWriter* out) {
-  const Statement& s = compiled.statement;
+Status Insert(SessionState* state, std::string_view sql, Compiled* compiled,
+              const std::shared_ptr<const Snapshot>& snapshot, ResultWriter* out) {
+  const Statement& s = compiled->statement;
   std::string tag;
   tag.reserve(kTagBytes);
-  ReturnedRows returned(state, s);
-  if (MayWait(*state, compiled)) {
+  if (MayWait(*state, *compiled)) {
     RowBatch rows = s.values;
     if (s.rules) TESSERA_TRY(s.rules(&rows, 1));
     state->timing.rows = rows.rows;
@@ -174,7 +174,7 @@ Status Insert(SessionState* state, const Compiled& compiled, const Snapshot& sna
     AppendTag(s, state->timing.rows, &tag);
     return out->Done(tag);
   }
-  if (MayJoin(*state, compiled, *database)) {
+  if (MayJoin(*state, *compiled, *database)) {
     TESSERA_ASSIGN(const bool stored, StoreTogether(state, s));
     if (stored) {
       AppendTag(s, state->timing.rows, &tag);
@@ -182,7 +182,9 @@ Status Insert(SessionState* state, const Compiled& compiled, const Snapshot& sna
     }
   }
   TESSERA_ASSIGN(std::unique_ptr<TableWriter> writer, database->Write(s.table));
-  // The snapshot is older than the lock: the table may have become another one in between.
+  // The snapshot is older than the lock: others may have changed what the query reads, and the table may have become another one.
+  std::shared_ptr<const Snapshot> seen = snapshot;
+  if (compiled->program != nullptr) TESSERA_TRY(CompileForNow(state, sql, compiled, &seen));
   TESSERA_ASSIGN(std::shared_ptr<const Snapshot> now, database->Read());
   const std::shared_ptr<const TableInfo> table = now->Find(s.table);
   if (table == nullptr || table->id != s.target->id) {
@@ -190,7 +192,8 @@ Status Insert(SessionState* state, const Compiled& compiled, const Snapshot& sna
             "Run the statement again."};
   }
   TESSERA_TRY(CheckUnchanged(s.target->schema, table->schema));
-  TESSERA_TRY(WriteRows(state, compiled, snapshot, writer.get(), &returned));
+  ReturnedRows returned(state, s);
+  TESSERA_TRY(WriteRows(state, *compiled, *seen, writer.get(), &returned));
   AppendTag(s, state->timing.rows, &tag);
   return returned.Show(tag, out);
 }

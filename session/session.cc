@@ -405,8 +405,9 @@ class Session::Impl {
     const Statement& s = compiled->statement;
     if (s.explain) return Explain(&state_, sql, compiled, snapshot, out);
     if (s.kind == Statement::Kind::kAlterTable) return Alter(&state_, sql, *compiled, snapshot, out);
-    return ChangesRows(s) ? Change(&state_, sql, compiled, snapshot, out)
-                          : RunStatement(&state_, *compiled, *snapshot, out);
+    if (ChangesRows(s)) return Change(&state_, sql, compiled, snapshot, out);
+    if (s.kind == Statement::Kind::kInsert) return Insert(&state_, sql, compiled, snapshot, out);
+    return RunStatement(&state_, *compiled, *snapshot, out);
   }
 
   SessionState state_;
@@ -473,12 +474,11 @@ Status RunStatement(SessionState* state, const Compiled& compiled, const Snapsho
     case Statement::Kind::kSelect:
       return Select(state, compiled, snapshot, out);
     case Statement::Kind::kInsert:
-      return Insert(state, compiled, snapshot, out);
     case Statement::Kind::kDelete:
     case Statement::Kind::kUpdate:
     case Statement::Kind::kMerge:
     case Statement::Kind::kAlterTable:
-      break;  // Change, Alter
+      break;  // Insert, Change, Alter
     case Statement::Kind::kCreateTable: {
       std::string tag = s.schema.materialized ? "CREATE MATERIALIZED VIEW" : "CREATE TABLE";
       tag.reserve(kTagBytes);

@@ -46,7 +46,10 @@ std::vector<vm::ResultColumn> ColumnsOfShow(const std::string& name);
 Status Select(SessionState* state, const vm::Program& program, const Snapshot& snapshot, ResultWriter* out);
 /// The same of a statement, with what the host computes of its rows.
 Status Select(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, ResultWriter* out);
-Status Insert(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, ResultWriter* out);
+/// INSERT without ON CONFLICT, which the statement `sql` was compiled to against `snapshot`: compiled anew, if it reads tables and
+/// these have changed when the writer lock is held.
+Status Insert(SessionState* state, std::string_view sql, Compiled* compiled,
+              const std::shared_ptr<const Snapshot>& snapshot, ResultWriter* out);
 Status CreateTable(SessionState* state, const Compiled& compiled, const Snapshot& snapshot);
 
 /// The texts of the query's first column that are not NULL. It is a part of another statement, which is being compiled.
@@ -63,6 +66,11 @@ Status Explain(SessionState* state, std::string_view sql, Compiled* compiled,
 std::string ExplainWords(const Statement& statement);
 
 // change_statements.cc
+/// Compiles the statement anew if tables have changed since `*snapshot`, which becomes their state. REQUIRES: the writer lock is
+/// held, so that the state stays. Errors: those of compiling; kSerializationFailure, where foreign keys are to be looked at now.
+Status CompileForNow(SessionState* state, std::string_view sql, Compiled* compiled,
+                     std::shared_ptr<const Snapshot>* snapshot);
+
 /// DELETE, UPDATE, MERGE and INSERT ... ON CONFLICT, which the statement `sql` was compiled to against `snapshot`: compiled anew if the tables have changed
 /// when the writer lock is held.
 Status Change(SessionState* state, std::string_view sql, Compiled* compiled,

@@ -56,6 +56,8 @@ def meant(sql, ours, theirs):
             return KEYS_AT_END
         if theirs.error == "23503" and re.search(r'on table "(\w+)" violates .* not present in table "\1"', theirs.message, re.DOTALL):
             return REFERENCES_AT_END
+    if sql.startswith("DROP TABLE") and ours.error == "2BP01" and not theirs.error:
+        return "a table that another one refers to can be dropped there while no row does"
     if not ours.error and "database is locked" in theirs.message:
         return "a statement that fails before it begins takes no lock here, but does there"
     if not ours.error and theirs.error == "22012":

@@ -310,6 +310,20 @@ TEST_F(Transactions, AFirstStatementThatWritesWaitsAndSeesTheNewest) {
   EXPECT_EQ(Run(one_, "SELECT v FROM t WHERE k = 1"), "12\n");
 }
 
+TEST_F(Transactions, AnInsertOfAQueryThatWaitsReadsTheNewest) {
+  Run(one_, "CREATE TABLE copies (k INTEGER, v INTEGER)");
+  Run(one_, "BEGIN IMMEDIATE");
+  Run(one_, "DELETE FROM t WHERE k = 1");
+  Run(one_, "UPDATE t SET v = 21 WHERE k = 2");
+  std::string inserted;
+  std::thread waits([&] { inserted = Run(two_, "INSERT INTO copies SELECT k, v FROM t WHERE k <= 2 RETURNING k, v"); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  EXPECT_EQ(Run(one_, "COMMIT"), "COMMIT");
+  waits.join();
+  EXPECT_EQ(inserted, "2,21\n");
+  EXPECT_EQ(Run(one_, "SELECT k, v FROM copies"), "2,21\n");
+}
+
 TEST_F(Transactions, TheEndOfASessionRollsBack) {
   Run(one_, "BEGIN");
   Run(one_, "INSERT INTO t SELECT k, v FROM t");
