@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/exception_status.h"
 #include "session/session.h"
 #include "tests/session/session_answer.h"
 
@@ -28,7 +29,6 @@ struct Row {
 constexpr Row kRows[] = {
 #define TESSERA_ERROR_KIND(name, sqlstate, code, what) {ErrorKind::k##name, #name, sqlstate},
 #include "base/error_kinds.def"
-#include "base/exception_status.h"
 };
 
 /// What no statement makes here: another engine's kinds (x / 0 is NULL, casts decide between functions), a GPU's error, and
