@@ -40,7 +40,10 @@ Status Begin(SessionState* state, const TransactionCommand& command) {
   t.is_open = true;
   t.reads_only = command.reads_only;
   t.temporary_views = state->temporary_views;
-  return command.locks_now ? BeginChange(state, nullptr, nullptr).status() : Status::Ok();
+  if (!command.locks_now) return Status::Ok();
+  Status locked = BeginChange(state, nullptr, nullptr).status();
+  if (!locked.ok()) RollBack(state);  // there is no transaction then, as in SQLite
+  return locked;
 }
 
 /// Calls f(database) for the session's databases that are in a transaction.

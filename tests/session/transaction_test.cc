@@ -310,6 +310,17 @@ TEST_F(Transactions, AFirstStatementThatWritesWaitsAndSeesTheNewest) {
   EXPECT_EQ(Run(one_, "SELECT v FROM t WHERE k = 1"), "12\n");
 }
 
+TEST_F(Transactions, WhereTheLockIsNotHadNothingBegins) {
+  Run(one_, "BEGIN IMMEDIATE");
+  Run(two_, "SET lock_timeout = 50");
+  EXPECT_TRUE(Failed(Run(two_, "BEGIN IMMEDIATE")));
+  EXPECT_EQ(Run(two_, "SELECT count(*) FROM t"), "2\n");
+  EXPECT_TRUE(Failed(Run(two_, "SAVEPOINT s")));  // outside of a transaction
+  Run(one_, "ROLLBACK");
+  EXPECT_EQ(Run(two_, "BEGIN IMMEDIATE"), "BEGIN");
+  EXPECT_EQ(Run(two_, "COMMIT"), "COMMIT");
+}
+
 TEST_F(Transactions, AnInsertOfAQueryThatWaitsReadsTheNewest) {
   Run(one_, "CREATE TABLE copies (k INTEGER, v INTEGER)");
   Run(one_, "BEGIN IMMEDIATE");
