@@ -42,7 +42,7 @@ class FromBinder {
   /// Adds rows that several calls in a select list make together, of arrays: their number from 1, up to the elements of the
   /// longest. REQUIRES: IsNumbered() of each.
   Result<ExprPtr> AddNumbers(const std::vector<const ParseNode*>& calls);
-  /// The value of one of these calls in the row of that number; NULL behind its array's end.
+  /// The value of one of these calls in the row of that number; NULL after its array's end.
   Result<ExprPtr> NumberedValue(const ParseNode& call, ExprPtr number);
 
  private:

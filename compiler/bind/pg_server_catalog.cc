@@ -59,7 +59,7 @@ Rows Definitions(const Snapshot& snapshot) {
       continue;
     }
     if (c.foreign != nullptr) {
-      // (Clients look for PostgreSQL's text, which has no blank behind the name.)
+      // (Clients look for PostgreSQL's text, which has no blank after the name.)
       std::string references = ReferencesText(*c.foreign);
       references.erase(("REFERENCES " + QuotedName(c.foreign->referenced)).size(), 1);
       add(c.oid, "c", "FOREIGN KEY (" + names + ") " + references);

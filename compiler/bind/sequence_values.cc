@@ -65,7 +65,7 @@ struct Finish {
     ExprPtr expr;  ///< its columns are outputs
   };
   std::vector<Value> values;
-  size_t shown = 0, carried = 0;  ///< outputs that stay, and those behind them that do not
+  size_t shown = 0, carried = 0;  ///< outputs that stay, and those after them that do not
   SequenceCalls calls;
   SequenceSource* source = nullptr;
 
