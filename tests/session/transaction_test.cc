@@ -331,7 +331,7 @@ TEST_F(Transactions, AnInsertOfAQueryThatWaitsReadsTheNewest) {
   std::this_thread::sleep_for(std::chrono::milliseconds(30));
   EXPECT_EQ(Run(one_, "COMMIT"), "COMMIT");
   waits.join();
-  EXPECT_EQ(inserted, "2,21\n");
+  EXPECT_EQ(inserted, "2,21\nINSERT 0 1");
   EXPECT_EQ(Run(one_, "SELECT k, v FROM copies"), "2,21\n");
 }
 
