@@ -150,7 +150,7 @@ Status RowOutput::LeaveOutByFirstKeys(uint64_t wanted, uint64_t* rows) {
   TESSERA_ASSIGN(const uint32_t count, sorter_.SelectByFirstKeys(wanted, *rows, &selected));
   if (count == 0) return Status::Ok();
   const Status kept = Keep(count, selected.As<uint32_t>());
-  if (kept.code() == ErrorCode::kResource) return Status::Ok();  // (they stay all)
+  if (!kept.ok() && kept.code() == ErrorCode::kResource) return Status::Ok();  // (they stay all)
   TESSERA_TRY(kept);
   *rows = count;
   return Status::Ok();
