@@ -787,13 +787,14 @@ def sessions_and_their_statements_are_seen():
             equals(watcher.execute("SELECT pg_cancel_backend(123456)").fetchone(), (False,))
             equals(busy.execute("SELECT 1").fetchone(), (1,))
             equals(watcher.execute(f"SELECT pg_terminate_backend({pid})").fetchone(), (True,))
+            # (It ends soon, as in PostgreSQL: a statement may come first.)
+            waits_for(lambda: watcher.execute(f"SELECT count(*) FROM tessera_sessions() WHERE pid = {pid}").fetchone() == (0,),
+                      "the session's end")
             try:
                 busy.execute("SELECT 1")
                 raise AssertionError("it goes on")
             except psycopg.Error as error:
                 holds(error.sqlstate in ("57P01", None), error.sqlstate)
-            waits_for(lambda: watcher.execute(f"SELECT count(*) FROM tessera_sessions() WHERE pid = {pid}").fetchone() == (0,),
-                      "the session's end")
         equals(server.psql("-Atc", "SELECT client FROM tessera_sessions() WHERE client IS NOT NULL", tcp=True).stdout, "127.0.0.1\n")
     run = subprocess.run([TESSERA, "-csv", "-noheader", "-c", "SELECT count(*), min(query) FROM tessera_queries(); SELECT pg_terminate_backend(pg_backend_pid())"],
                          capture_output=True, text=True)
