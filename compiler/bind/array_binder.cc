@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "compiler/bind/array_text.h"
+#include "compiler/parse/called_name.h"
 #include "compiler/query/correlation.h"
 #include "compiler/query/fold.h"
 #include "compiler/query/query_copy.h"
@@ -316,8 +317,7 @@ bool IsArray(const ParseNode& node) {
   if (node.Is(Tag::kSubLink)) return node.Text(Field::k_subLinkType) == "ARRAY_SUBLINK";
   if (node.Is(Tag::kTypeCast)) return node.Get(Field::k_typeName)->Get(Field::k_arrayBounds) != nullptr;
   if (!node.Is(Tag::kFuncCall)) return false;
-  std::string_view name;
-  for (const ParseNode& part : *node.Get(Field::k_funcname)) name = part.Text(Field::k_sval);
+  const std::string_view name = CalledName(node);
   return name == "array_agg" || name == "array_append" || name == "array_cat" || name == "array_prepend" ||
          name == "array_remove";
 }

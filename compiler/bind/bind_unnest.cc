@@ -7,6 +7,7 @@
 #include "compiler/bind/array_binder.h"
 #include "compiler/bind/expression_binder.h"
 #include "compiler/bind/from_binder.h"
+#include "compiler/parse/called_name.h"
 #include "compiler/parse/parser.h"
 #include "compiler/query/correlation.h"
 #include "compiler/query/fold.h"
@@ -45,12 +46,6 @@ constexpr Split kArray = {"unnest", false, true};
 const Split* FindSplit(std::string_view name) {
   const auto* s = std::find_if(std::begin(kSplits), std::end(kSplits), [&](const Split& x) { return x.name == name; });
   return s == std::end(kSplits) ? nullptr : s;
-}
-
-std::string NameOf(const ParseNode& call) {
-  std::string name;
-  for (const ParseNode& n : *call.Get(Field::k_funcname)) name = n.Text(Field::k_sval);
-  return name;
 }
 
 ExprPtr Text(const char* s, int position) { return MakeConstant(Value::Text(s), position); }
@@ -130,7 +125,7 @@ Status FromBinder::BindUnnest(const ParseNode& item, const ParseNode& call, cons
   if (name == "unnest") {
     const ParseNode* array = list != nullptr && list->size() == 1 ? list->first() : nullptr;
     const bool called = array != nullptr && array->Is(Tag::kFuncCall);
-    split = called ? FindSplit(NameOf(*array)) : nullptr;
+    split = called ? FindSplit(CalledName(*array)) : nullptr;
     if (array == nullptr) return Unsupported("unnest of several arrays is not supported", position);
     const bool written = array->Is(Tag::kA_ArrayExpr);
     if (split == nullptr && !written) {
@@ -232,11 +227,12 @@ Status FromBinder::BindUnnest(const ParseNode& item, const ParseNode& call, cons
 }
 
 bool IsNumbered(const ParseNode& call) {
-  const std::string name = NameOf(call);
+  const std::string_view name = CalledName(call);
   const ParseNode* const args = call.Get(Field::k_args);
   const size_t count = args == nullptr ? 0 : args->size();
   if (name == "generate_subscripts") return count == 2;
-  return name == "unnest" && count == 1 && !(args->first()->Is(Tag::kFuncCall) && FindSplit(NameOf(*args->first())));
+  return name == "unnest" && count == 1 &&
+         !(args->first()->Is(Tag::kFuncCall) && FindSplit(CalledName(*args->first())));
 }
 
 namespace {
@@ -245,7 +241,8 @@ namespace {
 Result<ExprPtr> BindArrayOf(const ParseNode& call, ExpressionBinder* binder) {
   const ParseNode& args = *call.Get(Field::k_args);
   TESSERA_ASSIGN(ExprPtr array, binder->BindTyped(*args.first()));
-  if (array->type.id != TypeId::kText) return SqlError(NameOf(call) + " takes an array", call.location());
+  if (array->type.id != TypeId::kText)
+    return SqlError(std::string(CalledName(call)) + " takes an array", call.location());
   if (args.size() == 1) return array;
   TESSERA_ASSIGN(const ExprPtr dimension, binder->BindTyped(*args.first()->next()));
   if (IsNullConstant(*dimension)) return MakeNull(array->type, call.location());
@@ -259,7 +256,7 @@ Result<ExprPtr> BindArrayOf(const ParseNode& call, ExpressionBinder* binder) {
 
 Result<ExprPtr> FromBinder::AddNumbers(const std::vector<const ParseNode*>& calls) {
   const int position = calls[0]->location();
-  const std::string name = NameOf(*calls[0]);
+  const std::string name(CalledName(*calls[0]));
   before_.push_back(&block_.scope);
   NameScope visible, rows;
   TESSERA_TRY(AddVisible(&visible));
@@ -295,7 +292,7 @@ Result<ExprPtr> FromBinder::NumberedValue(const ParseNode& call, ExprPtr number)
   TESSERA_ASSIGN(ExprPtr array, BindArrayOf(call, &binder));
   const ArrayBinder arrays(&context_, Clause::kSelect);
   TESSERA_ASSIGN(number, binder.Coerce(std::move(number), kInteger, CastContext::kExplicit));
-  if (NameOf(call) == "unnest") return arrays.Nth(std::move(array), std::move(number), position);
+  if (CalledName(call) == "unnest") return arrays.Nth(std::move(array), std::move(number), position);
   std::vector<ExprPtr> counted = ExprList(array->Clone());
   TESSERA_ASSIGN(ExprPtr count, arrays.Call("cardinality", &counted, position));
   return binder.BindText("CASE WHEN y <= z THEN CASE WHEN left(x, 1) = '{' THEN y ELSE y - 1 END END",

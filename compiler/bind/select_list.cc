@@ -9,6 +9,7 @@
 #include "compiler/bind/expression_binder.h"
 #include "compiler/bind/from_binder.h"
 #include "compiler/bind/relation_name.h"
+#include "compiler/parse/called_name.h"
 #include "compiler/parse/parser.h"
 #include "compiler/parse/sql_scanner.h"
 #include "compiler/query/nearest_name.h"
@@ -222,8 +223,7 @@ namespace {
 void FindRowCalls(const ParseNode& node, std::vector<const ParseNode*>* numbered, size_t* others) {
   if (node.Is(Tag::kSubLink)) return;
   if (node.Is(Tag::kFuncCall)) {
-    std::string_view name;
-    for (const ParseNode& part : *node.Get(Field::k_funcname)) name = part.Text(Field::k_sval);
+    const std::string_view name = CalledName(node);
     if (IsNumbered(node)) {
       numbered->push_back(&node);
     } else if (name == "generate_series" || IsUnnested(name)) {
@@ -249,9 +249,7 @@ Status BindTargetList(const ParseNode& targets, QueryBlock* block) {
                          "unnest and generate_subscripts of arrays are; put others into FROM.");
     }
     rows = &call;
-    std::string_view name;
-    for (const ParseNode& part : *call.Get(Field::k_funcname)) name = part.Text(Field::k_sval);
-    if (calls.size() < 2 && name != "generate_subscripts") return FromBinder(block).AddRows(call);
+    if (calls.size() < 2 && CalledName(call) != "generate_subscripts") return FromBinder(block).AddRows(call);
     if (!IsNumbered(call))
       return SqlError("generate_subscripts takes an array and the number of its dimension", call.location());
     TESSERA_ASSIGN(number, FromBinder(block).AddNumbers(calls));

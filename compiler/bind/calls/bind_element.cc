@@ -6,6 +6,7 @@
 #include "compiler/bind/array_binder.h"
 #include "compiler/bind/expression_binder.h"
 #include "compiler/bind/from_binder.h"
+#include "compiler/parse/called_name.h"
 #include "compiler/query/fold.h"
 #include "vm/meaning/regex.h"
 
@@ -49,8 +50,7 @@ Result<ExprPtr> ExpressionBinder::BindElement(const ParseNode& node) {
   }
   if (!one) return refused();
   if (!list.Is(Tag::kFuncCall)) return subscript_of(list);
-  std::string name;
-  for (const ParseNode& n : *list.Get(Field::k_funcname)) name = n.Text(Field::k_sval);
+  const std::string_view name = CalledName(list);
   TESSERA_ASSIGN(const ExprPtr place, Bind(*subscript.Get(Field::k_uidx)));
   if (!IsConstant(*place) || place->constant.null || !place->type.IsInteger()) return subscript_of(list);
   const int64_t n = place->constant.i64;
@@ -67,7 +67,7 @@ Result<ExprPtr> ExpressionBinder::BindElement(const ParseNode& node) {
   for (const ParseNode& a : *arguments) {
     TESSERA_ASSIGN(ExprPtr e, Bind(a));
     TESSERA_ASSIGN(e, Resolve(std::move(e), kText));
-    if (e->type.id != TypeId::kText) return SqlError(name + " takes texts", e->position);
+    if (e->type.id != TypeId::kText) return SqlError(std::string(name) + " takes texts", e->position);
     args.push_back(std::move(e));
   }
   if (n < 1) return MakeNull(kText, position);
