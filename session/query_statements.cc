@@ -58,23 +58,26 @@ class RowForwarder {
   uint64_t rows_ = 0;
 };
 
-}  // namespace
-
-Status Select(SessionState* state, const vm::Program& program, const Snapshot& snapshot, ResultWriter* out) {
-  RowForwarder rows(state, program.columns, out);
-  TESSERA_TRY(RunProgram(state, program, snapshot, [&](RowBatch&& batch) { return rows.Rows(std::move(batch)); }));
+/// Hands on the rows that run(consumer) gives.
+template <class Run>
+Status Forward(SessionState* state, const std::vector<vm::ResultColumn>& columns, ResultWriter* out, const Run& run) {
+  RowForwarder rows(state, columns, out);
+  TESSERA_TRY(run([&](RowBatch&& batch) { return rows.Rows(std::move(batch)); }));
   state->timing.rows = rows.rows();
   const PhaseScope phase(Phase::kPrint);
   return rows.End();
 }
 
+}  // namespace
+
+Status Select(SessionState* state, const vm::Program& program, const Snapshot& snapshot, ResultWriter* out) {
+  return Forward(state, program.columns, out,
+                 [&](const vm::RowConsumer& consume) { return RunProgram(state, program, snapshot, consume); });
+}
+
 Status Select(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, ResultWriter* out) {
-  const std::vector<vm::ResultColumn> columns = ResultColumns(compiled);
-  RowForwarder rows(state, columns, out);
-  TESSERA_TRY(RunQuery(state, compiled, snapshot, [&](RowBatch&& batch) { return rows.Rows(std::move(batch)); }));
-  state->timing.rows = rows.rows();
-  const PhaseScope phase(Phase::kPrint);
-  return rows.End();
+  return Forward(state, ResultColumns(compiled), out,
+                 [&](const vm::RowConsumer& consume) { return RunQuery(state, compiled, snapshot, consume); });
 }
 
 namespace {
@@ -110,11 +113,9 @@ Status WriteRows(SessionState* state, const Compiled& compiled, const Snapshot& 
   return Status::Ok();
 }
 
-/// Whether an INSERT may share the commit of others: it has values alone, and its end is its commit.
+/// Whether an INSERT may share the commit of others: its end is its commit.
 bool MayJoin(const SessionState& state, const Compiled& compiled, const Database& database) {
-  const Statement& s = compiled.statement;
-  return s.kind == Statement::Kind::kInsert && !s.explain && compiled.program == nullptr && s.returning == nullptr &&
-         s.on_conflict == nullptr && s.values.rows > 0 && s.values.rows <= InsertQueue::kMostRows &&
+  return InsertsValuesAlone(compiled) && compiled.statement.values.rows <= InsertQueue::kMostRows &&
          &database == state.database.get() && !state.transaction.is_open && !database.InTransaction();
 }
 

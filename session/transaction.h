@@ -76,6 +76,8 @@ Result<std::shared_ptr<const Snapshot>> BeginChange(SessionState* state, const S
 
 /// Whether `sql` begins with INSERT, or EXECUTE of what may be one: no other statement adds to the rows that wait.
 bool MayAddToWaiting(std::string_view sql);
+/// Whether it is an INSERT of values that does nothing else: no query, no look at other rows but for keys, no rows to return.
+bool InsertsValuesAlone(const Compiled& compiled);
 /// Whether the rows of an INSERT may wait: a transaction is open, they are few, and no key of theirs has to be looked for,
 /// because there is none, or each is an integer that is greater than those before.
 bool MayWait(const SessionState& state, const Compiled& compiled);

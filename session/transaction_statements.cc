@@ -321,13 +321,17 @@ bool Ascends(const Statement& insert, const std::vector<int>& key, const Waiting
 
 }  // namespace
 
-bool MayWait(const SessionState& state, const Compiled& compiled) {
+bool InsertsValuesAlone(const Compiled& compiled) {
   const Statement& s = compiled.statement;
-  if (!state.transaction.is_open || s.kind != Statement::Kind::kInsert || s.explain || compiled.program != nullptr ||
-      s.on_conflict != nullptr || s.returning != nullptr)
-    return false;
+  return s.kind == Statement::Kind::kInsert && !s.explain && compiled.program == nullptr && s.on_conflict == nullptr &&
+         s.returning == nullptr && s.values.rows > 0;
+}
+
+bool MayWait(const SessionState& state, const Compiled& compiled) {
+  if (!state.transaction.is_open || !InsertsValuesAlone(compiled)) return false;
+  const Statement& s = compiled.statement;
   const TableSchema& schema = s.target->schema;
-  if (s.values.rows == 0 || s.values.rows >= kMostWaiting || !schema.foreign_keys.empty()) return false;
+  if (s.values.rows >= kMostWaiting || !schema.foreign_keys.empty()) return false;
   const auto ascends = [&](const std::vector<int>& key) { return Ascends(s, key, state.transaction.waiting); };
   return (schema.primary_key.empty() || ascends(schema.primary_key)) &&
          std::ranges::all_of(schema.unique_keys, ascends, &UniqueKey::columns);
