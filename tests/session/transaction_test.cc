@@ -61,6 +61,15 @@ class Transactions : public testing::Test {
     options.headers = false;
     return Answer(session.get(), sql, options);
   }
+  /// What two_ answers to a statement that begins while one_ has the writer lock, and ends after the COMMIT of one_.
+  std::string RunAfterCommit(const std::string& sql) {
+    std::string answer;
+    std::thread waits([&] { answer = Run(two_, sql); });
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    EXPECT_EQ(Run(one_, "COMMIT"), "COMMIT");
+    waits.join();
+    return answer;
+  }
   static bool Failed(const std::string& answer) { return answer.starts_with("ERROR"); }
 
   size_t Tablets() const {
@@ -300,12 +309,7 @@ TEST_F(Transactions, AFirstStatementThatWritesWaitsAndSeesTheNewest) {
   Run(one_, "BEGIN IMMEDIATE");
   Run(one_, "UPDATE t SET v = 11 WHERE k = 1");
   Run(two_, "BEGIN");
-  std::string updated;
-  std::thread waits([&] { updated = Run(two_, "UPDATE t SET v = v + 1 WHERE k = 1"); });
-  std::this_thread::sleep_for(std::chrono::milliseconds(30));
-  EXPECT_EQ(Run(one_, "COMMIT"), "COMMIT");
-  waits.join();
-  EXPECT_EQ(updated, "UPDATE 1");
+  EXPECT_EQ(RunAfterCommit("UPDATE t SET v = v + 1 WHERE k = 1"), "UPDATE 1");
   EXPECT_EQ(Run(two_, "COMMIT"), "COMMIT");
   EXPECT_EQ(Run(one_, "SELECT v FROM t WHERE k = 1"), "12\n");
 }
@@ -326,12 +330,7 @@ TEST_F(Transactions, AnInsertOfAQueryThatWaitsReadsTheNewest) {
   Run(one_, "BEGIN IMMEDIATE");
   Run(one_, "DELETE FROM t WHERE k = 1");
   Run(one_, "UPDATE t SET v = 21 WHERE k = 2");
-  std::string inserted;
-  std::thread waits([&] { inserted = Run(two_, "INSERT INTO copies SELECT k, v FROM t WHERE k <= 2 RETURNING k, v"); });
-  std::this_thread::sleep_for(std::chrono::milliseconds(30));
-  EXPECT_EQ(Run(one_, "COMMIT"), "COMMIT");
-  waits.join();
-  EXPECT_EQ(inserted, "2,21\nINSERT 0 1");
+  EXPECT_EQ(RunAfterCommit("INSERT INTO copies SELECT k, v FROM t WHERE k <= 2 RETURNING k, v"), "2,21\nINSERT 0 1");
   EXPECT_EQ(Run(one_, "SELECT k, v FROM copies"), "2,21\n");
 }
 
