@@ -27,6 +27,7 @@ struct Machine {
   static constexpr bool kFull = HasAll(kVariant) || (kVariant == Variant::kQueue && kQueued);
   static constexpr bool kNestedLoops = HasNestedLoops(kVariant);
   static constexpr bool kJoins = kVariant != Variant::kLean;
+  static constexpr bool kHasShortCursors = HasQueues(kVariant);
   /// Whether it has an opcode.
   static constexpr bool Has(Op op) {
     return kVariant == Variant::kQueue && kQueued ? IsBehindQueue(op) : IsIn(kVariant, op);
@@ -155,11 +156,12 @@ struct Machine {
     return reinterpret_cast<const JoinRecord*>(shared + launch.layout.joins)[i];
   }
   /// The rows of the warp's queues, the first one's, then the second one's.
-  __device__ __forceinline__ uint32_t* QueuedRows() const { return QueueArray(launch.layout.queues); }
-  __device__ __forceinline__ uint32_t* QueueArray(uint32_t offset) const {
-    return reinterpret_cast<uint32_t*>(shared + offset) + (thread >> 5) * kQueueEntries;
+  __device__ __forceinline__ uint32_t* QueuedRows() const {
+    return reinterpret_cast<uint32_t*>(shared + launch.layout.queues) + QueueAt();
   }
   /// REQUIRES: the launch is a grid.
+  /// Where the warp's part of an array of queues begins.
+  __device__ __forceinline__ uint32_t QueueAt() const { return (thread >> 5) * launch.queues.entries; }
   __device__ __forceinline__ const UnitHeader& Unit() const {
     return reinterpret_cast<const UnitHeader*>(
         shared + launch.layout.units)[tile - reinterpret_cast<const TileHeader*>(shared + launch.layout.headers)];
@@ -174,14 +176,59 @@ struct Machine {
     return head.codes + static_cast<uint64_t>(TabletRow(i)) * head.width;
   }
   /// The cursor of row i.
-  __device__ __forceinline__ uint32_t& CursorOf(const JoinRecord& join, uint32_t i) const {
+  __device__ __forceinline__ uint32_t CursorOf(const JoinRecord& join, uint32_t i) const {
     if constexpr (kQueued) {
-      return QueueArray(join.queue_cursors)[entry + 32 * i];
+      return LoadCursor(join.queue_cursors, QueueAt() + entry + 32 * i);
     } else {
-      return Cursors(join)[RowOf(i)];
+      return LoadCursor(join.cursors, RowOf(i));
     }
   }
-  /// By row of the tile.
+  /// REQUIRES: the table is hashed, so that its cursors are long ones.
+  __device__ __forceinline__ void SetCursor(const JoinRecord& join, uint32_t i, uint32_t cursor) const {
+    if constexpr (kQueued) {
+      StoreCursor(join.queue_cursors, QueueAt() + entry + 32 * i, cursor);
+    } else {
+      Cursors(join)[RowOf(i)] = cursor;
+    }
+  }
+  /// An element of the cursors that lie at an offset, which says how many bytes they have.
+  __device__ __forceinline__ uint32_t LoadCursor(uint32_t offset, uint32_t i) const {
+    if (kHasShortCursors && (offset & kShortCursors) != 0)
+      return reinterpret_cast<const uint16_t*>(shared + offset - kShortCursors)[i];
+    return reinterpret_cast<const uint32_t*>(shared + offset)[i];
+  }
+  __device__ __forceinline__ void StoreCursor(uint32_t offset, uint32_t i, uint32_t cursor) const {
+    if (kHasShortCursors && (offset & kShortCursors) != 0) {
+      reinterpret_cast<uint16_t*>(shared + offset - kShortCursors)[i] = static_cast<uint16_t>(cursor);
+    } else {
+      reinterpret_cast<uint32_t*>(shared + offset)[i] = cursor;
+    }
+  }
+  /// Those of a batch: every 32nd from the i-th on.
+  __device__ __forceinline__ void LoadCursors(uint32_t offset, uint32_t i, uint32_t (&cursor)[kQueuedRows]) const {
+    if (kHasShortCursors && (offset & kShortCursors) != 0) {
+      const uint16_t* from = reinterpret_cast<const uint16_t*>(shared + offset - kShortCursors) + i;
+#pragma unroll
+      for (uint32_t k = 0; k < kQueuedRows; ++k) cursor[k] = from[32 * k];
+    } else {
+      const uint32_t* from = reinterpret_cast<const uint32_t*>(shared + offset) + i;
+#pragma unroll
+      for (uint32_t k = 0; k < kQueuedRows; ++k) cursor[k] = from[32 * k];
+    }
+  }
+  __device__ __forceinline__ void StoreCursors(uint32_t offset, uint32_t i,
+                                               const uint32_t (&cursor)[kQueuedRows]) const {
+    if (kHasShortCursors && (offset & kShortCursors) != 0) {
+      uint16_t* to = reinterpret_cast<uint16_t*>(shared + offset - kShortCursors) + i;
+#pragma unroll
+      for (uint32_t k = 0; k < kQueuedRows; ++k) to[32 * k] = static_cast<uint16_t>(cursor[k]);
+    } else {
+      uint32_t* to = reinterpret_cast<uint32_t*>(shared + offset) + i;
+#pragma unroll
+      for (uint32_t k = 0; k < kQueuedRows; ++k) to[32 * k] = cursor[k];
+    }
+  }
+  /// By row of the tile. REQUIRES: they are long ones.
   __device__ __forceinline__ uint32_t* Cursors(const JoinRecord& join) const {
     return reinterpret_cast<uint32_t*>(shared + join.cursors);
   }

@@ -170,8 +170,10 @@ template <Variant kVariant, uint32_t R>
 __device__ __forceinline__ void Machine<kVariant, R>::LoadCursors(const JoinRecord& join, uint32_t g,
                                                                   uint32_t (&cursor)[4]) const {
   if constexpr (kQueued) {
-#pragma unroll
-    for (uint32_t e = 0; e < 4; ++e) cursor[e] = QueueArray(join.queue_cursors)[entry + 32 * (4 * g + e)];
+    LoadCursors(join.queue_cursors, QueueAt() + entry + 32 * 4 * g, cursor);
+  } else if (kHasShortCursors && (join.cursors & kShortCursors) != 0) {
+    const uint2 four = reinterpret_cast<const uint2*>(shared + join.cursors - kShortCursors)[g * kThreads + thread];
+    cursor[0] = four.x & 0xFFFF, cursor[1] = four.x >> 16, cursor[2] = four.y & 0xFFFF, cursor[3] = four.y >> 16;
   } else {
     const uint4 four = reinterpret_cast<const uint4*>(Cursors(join))[g * kThreads + thread];
     cursor[0] = four.x, cursor[1] = four.y, cursor[2] = four.z, cursor[3] = four.w;

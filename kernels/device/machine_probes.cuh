@@ -80,7 +80,7 @@ __device__ __forceinline__ void Machine<kVariant, R>::DropOtherKeys(const Device
               words[1];
     }
     if (same) continue;
-    CursorOf(join, i) = kNowhere;
+    SetCursor(join, i, kNowhere);
     live &= ~(1u << i);
   }
 }
@@ -145,10 +145,22 @@ __device__ __forceinline__ void Machine<kVariant, R>::SetCursors(const JoinRecor
   if constexpr (kQueued) {
     if (join.queue_cursors == kNowhere) return;
 #pragma unroll
-    for (uint32_t i = 0; i < R; ++i) QueueArray(join.queue_cursors)[entry + 32 * i] = value[i] - less;
+    uint32_t cursors[R];
+    for (uint32_t i = 0; i < R; ++i) cursors[i] = value[i] - less;
+    StoreCursors(join.queue_cursors, QueueAt() + entry, cursors);
   } else {
     if (join.cursors == kNowhere) return;
 #pragma unroll
+    if (kHasShortCursors && (join.cursors & kShortCursors) != 0) {
+#pragma unroll
+      for (uint32_t g = 0; g < R / 4; ++g) {
+        const uint32_t first = __byte_perm(value[4 * g] - less, value[4 * g + 1] - less, 0x5410);
+        const uint32_t second = __byte_perm(value[4 * g + 2] - less, value[4 * g + 3] - less, 0x5410);
+        reinterpret_cast<uint2*>(shared + join.cursors - kShortCursors)[g * kThreads + thread] =
+            make_uint2(first, second);
+      }
+      return;
+    }
     for (uint32_t g = 0; g < R / 4; ++g) {
       reinterpret_cast<uint4*>(Cursors(join))[g * kThreads + thread] =
           make_uint4(value[4 * g] - less, value[4 * g + 1] - less, value[4 * g + 2] - less, value[4 * g + 3] - less);

@@ -37,7 +37,7 @@ __device__ __forceinline__ void Machine<kVariant, R>::RunQueues(bool end, uint32
     if (queued1 >= kBatchRows || (flush && queued0 == 0 && queued1 != 0)) {
       count = min(queued1, kBatchRows);
       queued1 -= count;
-      few.entry = kFirstQueue + queued1;
+      few.entry = kQueueRows + queued1;
       resume = launch.queues.resume[1];
     } else if (queued0 >= kBatchRows || (flush && queued0 != 0)) {
       count = min(queued0, kBatchRows);
@@ -62,13 +62,14 @@ __device__ __forceinline__ void Machine<kVariant, R>::RunQueues(bool end, uint32
   }
 }
 
-/// Moves the live rows of a slice, with their cursors, to the first queue: all of them, or those of the first half if
-/// all are too many. They are no longer live.
+/// Moves the live rows of a slice, with their cursors, to the first queue: all of them, or those of a quarter if all are too
+/// many. They are no longer live. REQUIRES: less than a batch waits there.
 template <Variant kVariant, uint32_t R>
 __device__ __forceinline__ void Machine<kVariant, R>::AddSlice(uint32_t first) {
+  constexpr uint32_t kQuarter = (1u << R / 4) - 1, kLast = 1u << (R - 1);
   uint32_t adding = live;
-  if (queued0 + __reduce_add_sync(kAllLanes, static_cast<uint32_t>(__popc(adding))) > kFirstQueue)
-    adding &= (1u << R / 2) - 1;
+  if (queued0 + __reduce_add_sync(kAllLanes, static_cast<uint32_t>(__popc(adding))) > kQueueRows)
+    adding &= kQuarter << (__ffs(static_cast<int>(__reduce_or_sync(kAllLanes, live))) - 1);
   live &= ~adding;
   const uint32_t mine = static_cast<uint32_t>(__popc(adding));
   uint32_t through = mine;
@@ -79,16 +80,27 @@ __device__ __forceinline__ void Machine<kVariant, R>::AddSlice(uint32_t first) {
   }
   const uint32_t position = queued0 + through - mine;
   uint32_t* to = QueuedRows() + position;
+  // Two rows at a time, so that the second one need not wait for the first one.
 #pragma unroll 1
-  for (uint32_t left = adding; left != 0; left &= left - 1)
+  for (uint32_t left = adding; left != 0; left &= left - 1) {
     *to++ = first + RowOf(static_cast<uint32_t>(__ffs(static_cast<int>(left))) - 1);
+    left &= left - 1;
+    if (left == 0) break;
+    *to++ = first + RowOf(static_cast<uint32_t>(__ffs(static_cast<int>(left))) - 1);
+  }
 #pragma unroll 1
   for (uint32_t j = 0; j < launch.queues.carried[0]; ++j) {
-    const uint32_t* from = reinterpret_cast<const uint32_t*>(shared + launch.queues.carried_from[j]);
-    to = QueueArray(launch.queues.carried_to[0][j]) + position;
+    const uint32_t from = launch.queues.carried_from[j], array = launch.queues.carried_to[0][j];
+    uint32_t at = QueueAt() + position;
 #pragma unroll 1
-    for (uint32_t left = adding; left != 0; left &= left - 1)
-      *to++ = from[RowOf(static_cast<uint32_t>(__ffs(static_cast<int>(left))) - 1)];
+    for (uint32_t left = adding; left != 0; left &= left - 1) {
+      const uint32_t one = LoadCursor(from, RowOf(static_cast<uint32_t>(__ffs(static_cast<int>(left))) - 1));
+      left &= left - 1;
+      const uint32_t other = LoadCursor(from, RowOf(static_cast<uint32_t>(__ffs(static_cast<int>(left | kLast))) - 1));
+      StoreCursor(array, at++, one);
+      if (left == 0) break;
+      StoreCursor(array, at++, other);
+    }
   }
   queued0 += __shfl_sync(kAllLanes, through, 31);
   __syncwarp();
@@ -97,21 +109,27 @@ __device__ __forceinline__ void Machine<kVariant, R>::AddSlice(uint32_t first) {
 /// Copies the live rows of a batch, with their cursors, to the second queue.
 template <Variant kVariant, uint32_t R>
 __device__ __forceinline__ void Machine<kVariant, R>::AddBatch(const Machine<kVariant, kQueuedRows>& few) {
-#pragma unroll 1
+  uint32_t to[kQueuedRows], moved[kQueuedRows];
+  uint32_t* const rows = QueuedRows();
+#pragma unroll
   for (uint32_t i = 0; i < kQueuedRows; ++i) {
-    const bool keep = (few.live >> i & 1) != 0;
-    const uint32_t keeping = __ballot_sync(kAllLanes, keep);
-    const uint32_t from = few.entry + 32 * i;
-    const uint32_t to = kFirstQueue + queued1 + static_cast<uint32_t>(__popc(keeping & ((1u << Lane32()) - 1)));
-    if (keep) {
-      QueuedRows()[to] = QueuedRows()[from];
-#pragma unroll 1
-      for (uint32_t j = 0; j < launch.queues.carried[1]; ++j) {
-        uint32_t* cursors = QueueArray(launch.queues.carried_to[1][j]);
-        cursors[to] = cursors[from];
-      }
-    }
+    const uint32_t keeping = __ballot_sync(kAllLanes, (few.live >> i & 1) != 0);
+    to[i] = kQueueRows + queued1 + static_cast<uint32_t>(__popc(keeping & ((1u << Lane32()) - 1)));
     queued1 += static_cast<uint32_t>(__popc(keeping));
+    moved[i] = rows[few.entry + 32 * i];
+  }
+#pragma unroll
+  for (uint32_t i = 0; i < kQueuedRows; ++i) {
+    if ((few.live >> i & 1) != 0) rows[to[i]] = moved[i];
+  }
+#pragma unroll 1
+  for (uint32_t j = 0; j < launch.queues.carried[1]; ++j) {
+    const uint32_t array = launch.queues.carried_to[1][j];
+    LoadCursors(array, QueueAt() + few.entry, moved);
+#pragma unroll
+    for (uint32_t i = 0; i < kQueuedRows; ++i) {
+      if ((few.live >> i & 1) != 0) StoreCursor(array, QueueAt() + to[i], moved[i]);
+    }
   }
   __syncwarp();
 }

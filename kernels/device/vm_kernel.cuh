@@ -10,6 +10,7 @@
 #include "kernels/device/producer.cuh"
 #include "kernels/device/ptx.cuh"
 #include "kernels/device/ring.cuh"
+#include "kernels/device/ring_position.cuh"
 
 namespace tessera::kernels {
 
@@ -59,8 +60,9 @@ __global__ void __launch_bounds__(kThreads + 32, kBlocks<kVariant>) VmKernel(con
     warp->next = max(*cursor, FirstTileOf(blockIdx.x, gridDim.x, TilesOf<kVariant>(launch)));
   }
   __syncwarp();
-  for (uint32_t stage = 0, parity = 0;;) {
-    BarrierWait(filled + stage, parity);
+  for (RingPosition ring;; ring.GoOn(layout.stages)) {
+    const uint32_t stage = ring.stage();
+    BarrierWait(filled + stage, ring.parity());
     machine.tile = headers + stage;
     if (!HasQueues(kVariant) && machine.tile->rows == 0) break;
     // A suspended warp skips the tiles that the producer had already fetched.
@@ -86,7 +88,7 @@ __global__ void __launch_bounds__(kThreads + 32, kBlocks<kVariant>) VmKernel(con
       // Queued rows need nothing of the stage, which can be filled again while they run.
       const TileHeader tile = *machine.tile;
       __syncwarp();
-      if (tile.rows != 0 && (threadIdx.x & 31) == 0) BarrierArrive(emptied + stage);
+      if (tile.rows != 0 && (threadIdx.x & 31) == 0) BarrierArrive(emptied + ring.stage());
       if (layout.queues != kNowhere && (applies || tile.rows == 0))
         machine.RunQueues(tile.rows == 0, tile.tablet, tile.first);
       if constexpr (kVariant == Variant::kQueue) {
@@ -97,11 +99,7 @@ __global__ void __launch_bounds__(kThreads + 32, kBlocks<kVariant>) VmKernel(con
       if (tile.rows == 0) break;
     } else {
       __syncwarp();
-      if ((threadIdx.x & 31) == 0) BarrierArrive(emptied + stage);
-    }
-    if (++stage == layout.stages) {
-      stage = 0;
-      parity ^= 1;
+      if ((threadIdx.x & 31) == 0) BarrierArrive(emptied + ring.stage());
     }
   }
   if ((threadIdx.x & 31) == 0) *cursor = warp->next;

@@ -14,6 +14,9 @@ namespace tessera::kernels {
 /// The most keys of a join that make one number, and that the device can probe with at all.
 inline constexpr uint32_t kMaxJoinKeys = 4, kMaxHashedKeys = 8;
 
+/// Added to the offset of cursors that have 2 bytes: of a direct table whose values have no more, where the program has queues.
+inline constexpr uint32_t kShortCursors = 1;
+
 /// How a key becomes a value of the join table.
 enum class ProbeKind : uint8_t {
   kNestedLoop,  ///< no key: each row matches all of the table's
@@ -40,9 +43,9 @@ struct alignas(16) JoinRecord {
   const uint32_t* bits = nullptr;   ///< one bit a slot; nullptr if values are asked at once
   const void* values = nullptr;
   /// Offset in shared memory: uint32_t[kTileRows]; kNestedLoop: NestedLoopCursor[kThreads]; kNowhere: they are not
-  /// read.
+  /// read. With kShortCursors uint16_t[kTileRows].
   uint32_t cursors = kNowhere;
-  uint32_t queue_cursors = kNowhere;  ///< the same for queued rows: uint32_t[warps][kQueueEntries]
+  uint32_t queue_cursors = kNowhere;  ///< the same for queued rows: [warps][queues.entries]
   uint32_t slot_shift = 0;            ///< hashed: 32 or 64 less the binary logarithm of the number of slots
   uint32_t slot_mask = 0;             ///< ... that number less 1
   uint32_t hashed = 0;                ///< 1: the number is the hash of the keys, from `low[0]` on

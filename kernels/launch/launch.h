@@ -30,7 +30,7 @@ struct Layout {
   uint32_t thread_states = kNowhere;  ///< ThreadState[aggregates][threads]
   uint32_t thread_counts = 0;         ///< uint32_t[aggregates][threads], if there are thread_states
   uint32_t masks = 0;                 ///< uint32_t[masks][threads]
-  uint32_t queues = kNowhere;         ///< uint32_t[warps][kQueueEntries]: rows of the tablet, see RunQueues
+  uint32_t queues = kNowhere;         ///< uint32_t[warps][queues.entries]: rows of the tablet, see RunQueues
   uint32_t row_places = kTileRows;  ///< rows that the next two and registers have places for; fewer if rows are queued
   uint32_t wide = 0;                ///< accumulator W: 16 bytes [row_places]
   uint32_t ordinals = 0;            ///< uint32_t[row_places]: the group of each row
@@ -107,6 +107,7 @@ struct LaunchGrid {
 struct LaunchQueues {
   uint32_t resume[kQueues] = {};
   uint32_t carried[kQueues] = {};  ///< how many
+  uint32_t entries = 0;  ///< of a warp: kQueueRows a queue
   uint32_t carried_from[kMaxCarried] = {};
   uint32_t carried_to[kQueues][kMaxCarried] = {};
 };

@@ -12,11 +12,11 @@ namespace tessera::kernels {
 /// takes them kBatchRows at a time.
 inline constexpr uint32_t kQueuedRows = 4;
 inline constexpr uint32_t kBatchRows = 32 * kQueuedRows;
-/// A program can let its rows wait twice. The first queue holds less than a batch when half a slice is added, the
-/// second less than a batch when another batch is added.
+/// A program can let its rows wait twice. A queue holds less than a batch when another one is added to it: a quarter of a
+/// slice to the first queue, what a batch has left to the second one.
 inline constexpr uint32_t kQueues = 2;
-inline constexpr uint32_t kFirstQueue = kBatchRows + 256, kSecondQueue = 2 * kBatchRows;
-inline constexpr uint32_t kQueueEntries = kFirstQueue + kSecondQueue;
+inline constexpr uint32_t kQueueRows = 2 * kBatchRows;
+inline constexpr uint32_t kQueueEntries = kQueues * kQueueRows;
 /// The most join tables whose cursors can wait with the rows.
 inline constexpr uint32_t kMaxCarried = 8;
 /// 16 rows per thread share the cost of decoding an instruction: SSB q1.1 on an H100 takes 0.95 ms with 4, 0.57 ms with

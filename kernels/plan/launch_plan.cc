@@ -119,8 +119,10 @@ class LaunchPlanner {
     layout_.masks = Take(lowered_.machine.masks * kThreads * 4);
     layout_.joins = Take(static_cast<uint32_t>(plan_.joins.size() * sizeof(JoinRecord)));
     PlaceCursors();
-    if (std::any_of(plan_.code.begin(), plan_.code.end(), QueuesRows)) {
-      layout_.queues = Take(kWarps * kQueueEntries * 4);
+    const auto queues = std::count_if(plan_.code.begin(), plan_.code.end(), QueuesRows);
+    plan_.queues.entries = static_cast<uint32_t>(queues) * kQueueRows;
+    if (plan_.queues.entries != 0) {
+      layout_.queues = Take(kWarps * plan_.queues.entries * 4);
       layout_.row_places = kThreads * kQueuedRows;
     }
     if (lowered_.machine.uses_wide) layout_.wide = Take(layout_.row_places * 16);
@@ -145,9 +147,11 @@ class LaunchPlanner {
         probed |= Probes(d) && d.head.p1 == j;
         if (!probed) before = queues;
       }
-      if (before == 0) plan_.joins[j].cursors = Take(kTileRows * 4);
+      const bool is_short = queues > 0 && HasShortCursors(j);
+      const uint32_t bytes = is_short ? 2 : 4, kind = is_short ? kShortCursors : 0;
+      if (before == 0) plan_.joins[j].cursors = Take(kTileRows * bytes) | kind;
       if (queues == 0) continue;
-      const uint32_t waiting = Take(kWarps * kQueueEntries * 4);
+      const uint32_t waiting = Take(kWarps * plan_.queues.entries * bytes) | kind;
       plan_.joins[j].queue_cursors = waiting;
       if (before == 0) {
         plan_.queues.carried_from.push_back(plan_.joins[j].cursors);
@@ -158,6 +162,15 @@ class LaunchPlanner {
   }
 
   /// The records of a tablet.
+  /// Where a row without a match stays, its cursor says that, which takes more bytes.
+  bool HasShortCursors(size_t join) const {
+    const JoinRecord& r = plan_.joins[join];
+    return r.probe == ProbeKind::kDirect && r.width <= 2 &&
+           std::none_of(plan_.code.begin(), plan_.code.end(), [&](const DeviceInstruction& d) {
+             return d.head.op == Op::ProbeOuter && d.head.p1 == join;
+           });
+  }
+
   void PlaceRecords() {
     plan_.record.bytes = static_cast<uint32_t>(section_.slots.size() * sizeof(SlotRecord) +
                                                section_.predicates.size() * sizeof(PredicateRecord));

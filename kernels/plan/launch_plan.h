@@ -49,7 +49,8 @@ struct PlannedGroups {
 /// Rows that wait.
 struct PlannedQueues {
   uint32_t spare = 0;             ///< as in Launch, about
-  uint32_t resume[kQueues] = {};  ///< as in LaunchQueues; so are the next two
+  uint32_t entries = 0;           ///< as in LaunchQueues; so are the next three
+  uint32_t resume[kQueues] = {};
   std::vector<uint32_t> carried_from, carried_to[kQueues];
 };
 

@@ -404,6 +404,7 @@ void LaunchBuilder::FillLaunch(const Offsets& at, Batch* batch) const {
   launch.joins.records = arena.Device<JoinRecord>(at.joins);
   std::copy(std::begin(plan.queues.resume), std::end(plan.queues.resume), launch.queues.resume);
   std::copy(plan.queues.carried_from.begin(), plan.queues.carried_from.end(), launch.queues.carried_from);
+  launch.queues.entries = plan.queues.entries;
   for (uint32_t q = 0; q < kQueues; ++q) {
     launch.queues.carried[q] = static_cast<uint32_t>(plan.queues.carried_to[q].size());
     std::copy(plan.queues.carried_to[q].begin(), plan.queues.carried_to[q].end(), launch.queues.carried_to[q]);

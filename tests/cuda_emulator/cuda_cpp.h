@@ -51,6 +51,12 @@ template <class T>
 requires std::is_arithmetic_v<T> T max(T a, std::type_identity_t<T> b) { return a < b ? b : a; }
 inline int __popc(uint32_t v) { return std::popcount(v); }
 inline int __ffs(int v) { return v == 0 ? 0 : std::countr_zero(static_cast<uint32_t>(v)) + 1; }
+inline uint32_t __byte_perm(uint32_t low, uint32_t high, uint32_t selector) {
+  const uint64_t bytes = uint64_t{high} << 32 | low;
+  uint32_t out = 0;
+  for (uint32_t i = 0; i < 4; ++i) out |= static_cast<uint32_t>(bytes >> 8 * (selector >> 4 * i & 7) & 255) << 8 * i;
+  return out;
+}
 inline uint32_t __funnelshift_r(uint32_t low, uint32_t high, uint32_t shift) {
   return static_cast<uint32_t>((uint64_t{high} << 32 | low) >> (shift & 31));
 }
