@@ -33,7 +33,11 @@ __device__ __forceinline__ void Machine<kVariant, R>::Run() {
     reserve = pass == 0;
     AllRowsLive();
     null = null_w = 0;
-    RunFrom(0);
+    if constexpr (kVariant == Variant::kSelect) {
+      RunSelection();
+    } else {
+      RunFrom(0);
+    }
     if (IsFull()) return;
     if (IsReserving()) {
       const unsigned long long n = Warp()->rows_counted;
@@ -123,6 +127,32 @@ __device__ __forceinline__ void Machine<kVariant, R>::RunFrom(uint32_t start) {
     if (HasQueues(kVariant) && paused) return;
     if (failed != 0) ReportFailure(in);
     if (IsFull()) return;
+  }
+}
+
+/// Runs a program of kSelect up to where its rows wait. No operand becomes a value of 64 bits, so this takes few registers
+/// and little code: more warps, which is what hides how long each of these steps waits for the one before it.
+template <Variant kVariant, uint32_t R>
+__device__ __forceinline__ void Machine<kVariant, R>::RunSelection() {
+  next = 0;
+  ended = paused = false;
+#pragma unroll 1
+  while (!ended && !paused) {
+    thread = ReadThread();
+    const DeviceInstruction& in = Code(next);
+    next += sizeof(DeviceInstruction);
+    const InstructionHead head = LoadHead(in.head);
+    OperandRows<R> none;
+    if (head.op == Op::Filter) {
+      const PredicateRecord& p = Predicate(head.p1);
+      FilterAtOnce(p, LoadHead(p.head));
+    } else if (head.op == Op::Probe) {
+      ProbeAtOnce(head, in);
+    } else if (head.op == Op::SkipIfNone) {
+      DoSkipIfNone<meaning::SkipIfNone>(in, none);
+    } else {
+      DoEnd<meaning::End>(in, none);
+    }
   }
 }
 

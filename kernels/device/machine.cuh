@@ -30,6 +30,7 @@ struct Machine {
   static constexpr bool kHasShortCursors = HasQueues(kVariant);
   /// Whether it has an opcode.
   static constexpr bool Has(Op op) {
+    if (kVariant == Variant::kSelect && !kQueued) return IsOfSelection(op);
     return kVariant == Variant::kQueue && kQueued ? IsBehindQueue(op) : IsIn(kVariant, op);
   }
   /// Groups, if there are any, are all in shared memory.
@@ -159,9 +160,9 @@ struct Machine {
   __device__ __forceinline__ uint32_t* QueuedRows() const {
     return reinterpret_cast<uint32_t*>(shared + launch.layout.queues) + QueueAt();
   }
-  /// REQUIRES: the launch is a grid.
   /// Where the warp's part of an array of queues begins.
   __device__ __forceinline__ uint32_t QueueAt() const { return (thread >> 5) * launch.queues.entries; }
+  /// REQUIRES: the launch is a grid.
   __device__ __forceinline__ const UnitHeader& Unit() const {
     return reinterpret_cast<const UnitHeader*>(
         shared + launch.layout.units)[tile - reinterpret_cast<const TileHeader*>(shared + launch.layout.headers)];
@@ -380,6 +381,7 @@ struct Machine {
 
   __device__ void Run();
   __device__ void RunFrom(uint32_t start);
+  __device__ void RunSelection();
   __device__ void AllRowsLive();
   __device__ void ReportFailure(const DeviceInstruction& in) const;
   template <class M>

@@ -23,6 +23,17 @@ __device__ __forceinline__ bool Machine<kVariant, R>::FilterAtOnce(const Predica
     live = 0;
     return true;
   }
+  if constexpr (kVariant == Variant::kSelect && !kQueued) {
+    if (head.kind == PredicateKind::kSet) {
+      uint32_t at[R];
+      LoadNarrow(stage + head.stage, head.width, thread, 0, at);
+      LookUpDirect<uint8_t>(p.set, live, at);
+      live = 0;
+#pragma unroll
+      for (uint32_t i = 0; i < R; ++i) live |= static_cast<uint32_t>(at[i] != 0) << i;
+      return true;
+    }
+  }
   // Few rows: a test of 64-bit values costs no more.
   if (kQueued || head.kind != PredicateKind::kRange || head.width > 4) return false;
   const ulonglong2 range = *reinterpret_cast<const ulonglong2*>(&p.low);

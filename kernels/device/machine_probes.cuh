@@ -107,11 +107,12 @@ __device__ __forceinline__ void Machine<kVariant, R>::ProbePlaces(const JoinReco
     uint32_t pass = 0;
     if (join.shared_bits != kNowhere) {
       const uint32_t* bits = reinterpret_cast<const uint32_t*>(shared + join.shared_bits);
+      if (found != (1u << R) - 1) {  // the keys of the others may lie outside
 #pragma unroll
-      for (uint32_t i = 0; i < R; ++i) {
-        const uint32_t slot = (found >> i & 1) != 0 ? at[i] : 0;
-        pass |= (bits[slot >> 5] >> (slot & 31) & 1) << i;
+        for (uint32_t i = 0; i < R; ++i) at[i] = (found >> i & 1) != 0 ? at[i] : 0;
       }
+#pragma unroll
+      for (uint32_t i = R; i-- > 0;) pass = 2 * pass + (bits[at[i] >> 5] >> (at[i] & 31) & 1);
     } else {
 #pragma unroll
       for (uint32_t i = 0; i < R; ++i) {
@@ -144,13 +145,12 @@ __device__ __forceinline__ void Machine<kVariant, R>::SetCursors(const JoinRecor
   const uint32_t less = join.rows_in_values ? 1 : 0;
   if constexpr (kQueued) {
     if (join.queue_cursors == kNowhere) return;
-#pragma unroll
     uint32_t cursors[R];
+#pragma unroll
     for (uint32_t i = 0; i < R; ++i) cursors[i] = value[i] - less;
     StoreCursors(join.queue_cursors, QueueAt() + entry, cursors);
   } else {
     if (join.cursors == kNowhere) return;
-#pragma unroll
     if (kHasShortCursors && (join.cursors & kShortCursors) != 0) {
 #pragma unroll
       for (uint32_t g = 0; g < R / 4; ++g) {
@@ -161,6 +161,7 @@ __device__ __forceinline__ void Machine<kVariant, R>::SetCursors(const JoinRecor
       }
       return;
     }
+#pragma unroll
     for (uint32_t g = 0; g < R / 4; ++g) {
       reinterpret_cast<uint4*>(Cursors(join))[g * kThreads + thread] =
           make_uint4(value[4 * g] - less, value[4 * g + 1] - less, value[4 * g + 2] - less, value[4 * g + 3] - less);
@@ -181,11 +182,15 @@ __device__ __forceinline__ bool Machine<kVariant, R>::ProbeAtOnce(const Instruct
   if constexpr (!kQueued) {
     uint32_t at[R];
     LoadNarrow(stage + bound.stage, bound.width, thread, p.delta, at);
-    const uint32_t span = static_cast<uint32_t>(join.span[0]);
-    uint32_t found = 0;
+    uint32_t found = live;
+    if (!p.is_inside) {
+      const uint32_t span = static_cast<uint32_t>(join.span[0]);
+      uint32_t inside = 0;
 #pragma unroll
-    for (uint32_t i = 0; i < R; ++i) found |= static_cast<uint32_t>(at[i] <= span) << i;
-    ProbePlaces(join, found & live, at);
+      for (uint32_t i = 0; i < R; ++i) inside |= static_cast<uint32_t>(at[i] <= span) << i;
+      found &= inside;
+    }
+    ProbePlaces(join, found, at);
   }
   return true;
 }

@@ -91,7 +91,7 @@ __global__ void __launch_bounds__(kThreads + 32, kBlocks<kVariant>) VmKernel(con
       if (tile.rows != 0 && (threadIdx.x & 31) == 0) BarrierArrive(emptied + ring.stage());
       if (layout.queues != kNowhere && (applies || tile.rows == 0))
         machine.RunQueues(tile.rows == 0, tile.tablet, tile.first);
-      if constexpr (kVariant == Variant::kQueue) {
+      if constexpr (kVariant == Variant::kQueue || kVariant == Variant::kSelect) {
         // All of its rows wait in queues, so nothing reads A. Said here, it takes no registers beside those of a batch.
 #pragma unroll
         for (uint32_t i = 0; i < kRows; ++i) machine.a[i] = 0;

@@ -21,13 +21,16 @@ enum class Variant : uint8_t {
   kDpPairs,  ///< kPairs, launched from the device
   kDp,       ///< kFull, launched from the device
   kQueue,    ///< kStar up to where rows wait in a queue, nearly all opcodes for the rows that come from it
+  kSelect,   ///< filters and probes of narrow codes up to where rows wait, kStar for the rows that come from the queue
 };
 /// Whether an instantiation has everything but queues; whether it is one for nested-loop joins; whether it has queues.
 constexpr bool HasAll(Variant variant) { return variant == Variant::kFull || variant == Variant::kDp; }
 constexpr bool IsPairs(Variant variant) { return variant == Variant::kPairs || variant == Variant::kDpPairs; }
-constexpr bool HasQueues(Variant variant) { return variant == Variant::kStar || variant == Variant::kQueue; }
+constexpr bool HasQueues(Variant variant) {
+  return variant == Variant::kStar || variant == Variant::kQueue || variant == Variant::kSelect;
+}
 /// Whether rows of its queues read codes that are packed in bits. (The other one with queues takes 3 to 8 % longer if it can.)
-constexpr bool HasBits(Variant variant) { return variant == Variant::kStar; }
+constexpr bool HasBits(Variant variant) { return variant == Variant::kStar || variant == Variant::kSelect; }
 /// Whether it is launched from the device.
 constexpr bool IsDp(Variant variant) { return variant == Variant::kDp || variant == Variant::kDpPairs; }
 constexpr bool HasNestedLoops(Variant variant) { return HasAll(variant) || IsPairs(variant); }
@@ -35,16 +38,31 @@ constexpr bool HasNestedLoops(Variant variant) { return HasAll(variant) || IsPai
 /// multiprocessor has 4 warps and 128 registers a thread, just enough for all opcodes. With four blocks it has 5 warps
 /// and 96 registers. (A kernel that can be launched from the device is linked separately, and the same source needs
 /// more registers there: with 128 it would spill.)
-constexpr uint32_t BlocksOf(Variant variant) { return variant == Variant::kLean ? 4 : variant == Variant::kDp ? 2 : 3; }
+constexpr uint32_t BlocksOf(Variant variant) {
+  switch (variant) {
+    case Variant::kSelect:
+      return 5;
+    case Variant::kLean:
+      return 4;
+    case Variant::kDp:
+      return 2;
+    default:
+      return 3;
+  }
+}
 /// The tier whose opcodes an instantiation has.
 constexpr vm::Tier TierOf(Variant variant) {
   return HasAll(variant)              ? vm::Tier::Full
          : IsPairs(variant)           ? vm::Tier::Pairs
-         : variant == Variant::kQueue ? vm::Tier::Star
+         : variant == Variant::kQueue || variant == Variant::kSelect ? vm::Tier::Star
                                       : static_cast<vm::Tier>(variant);
 }
 /// Whether an instantiation has an opcode.
 constexpr bool IsIn(Variant variant, Op op) { return vm::Info(op).tier <= TierOf(variant); }
+/// Whether kSelect has an opcode before rows wait.
+constexpr bool IsOfSelection(Op op) {
+  return op == Op::Filter || op == Op::Probe || op == Op::SkipIfNone || op == Op::End;
+}
 /// Whether kQueue has an opcode for rows that come from a queue: it does not go on to a row's next match.
 constexpr bool IsBehindQueue(Op op) {
   const vm::Shape shape = vm::Info(op).shape;

@@ -65,7 +65,8 @@ static_assert(sizeof(PredicateRecord) == 80);
 struct alignas(16) ProbeRecord {
   PredicateHead head;
   uint32_t delta = 0;
-  uint32_t unused[3] = {};
+  bool is_inside = false;  ///< all keys of the tablet are in the table's range
+  uint8_t unused[11] = {};
 };
 
 /// A column of the ring.

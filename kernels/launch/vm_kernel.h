@@ -21,6 +21,7 @@ const void* LeanVmKernel();
 const void* StarVmKernel();
 const void* PairsVmKernel();
 const void* QueueVmKernel();
+const void* SelectVmKernel();
 
 inline const void* VmKernelFor(Variant variant) {
   switch (variant) {
@@ -32,6 +33,8 @@ inline const void* VmKernelFor(Variant variant) {
       return PairsVmKernel();
     case Variant::kQueue:
       return QueueVmKernel();
+    case Variant::kSelect:
+      return SelectVmKernel();
     case Variant::kDpPairs:
     case Variant::kDp:
       return DpVmKernel(variant);

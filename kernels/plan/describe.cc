@@ -11,7 +11,8 @@ std::string Describe(const LaunchPlan& plan) {
                                               "full kernel",
                                               "kernel for nested-loop joins launched from the device",
                                               "full kernel launched from the device",
-                                              "queue kernel"};
+                                              "queue kernel",
+                                              "selection kernel"};
   std::string out = kVariants[static_cast<size_t>(plan.variant)];
   std::string columns;
   for (const StagedSlot& s : plan.columns.staged) columns += " c" + std::to_string(s.slot);

@@ -7,6 +7,7 @@
 #include "kernels/plan/filter_order.h"
 #include "kernels/plan/group_layout.h"
 #include "kernels/plan/launch_code.h"
+#include "kernels/plan/narrow_codes.h"
 #include "kernels/plan/selectivity.h"
 
 namespace tessera::kernels {
@@ -118,9 +119,9 @@ class LaunchPlanner {
     if (!plan_.marks.empty()) layout_.marks = Take(static_cast<uint32_t>(kWarps * plan_.marks.size() * sizeof(Mark)));
     layout_.masks = Take(lowered_.machine.masks * kThreads * 4);
     layout_.joins = Take(static_cast<uint32_t>(plan_.joins.size() * sizeof(JoinRecord)));
-    PlaceCursors();
     const auto queues = std::count_if(plan_.code.begin(), plan_.code.end(), QueuesRows);
     plan_.queues.entries = static_cast<uint32_t>(queues) * kQueueRows;
+    PlaceCursors();
     if (plan_.queues.entries != 0) {
       layout_.queues = Take(kWarps * plan_.queues.entries * 4);
       layout_.row_places = kThreads * kQueuedRows;
@@ -161,7 +162,6 @@ class LaunchPlanner {
     }
   }
 
-  /// The records of a tablet.
   /// Where a row without a match stays, its cursor says that, which takes more bytes.
   bool HasShortCursors(size_t join) const {
     const JoinRecord& r = plan_.joins[join];
@@ -171,6 +171,7 @@ class LaunchPlanner {
            });
   }
 
+  /// The records of a tablet.
   void PlaceRecords() {
     plan_.record.bytes = static_cast<uint32_t>(section_.slots.size() * sizeof(SlotRecord) +
                                                section_.predicates.size() * sizeof(PredicateRecord));
@@ -271,7 +272,7 @@ class LaunchPlanner {
     } else if (simple && !by_row && std::all_of(plan_.code.begin(), plan_.code.end(), [&](const DeviceInstruction& d) {
                  return IsStar(d, plan_.joins);
                })) {
-      plan_.variant = Variant::kStar;
+      plan_.variant = IsSelection() ? Variant::kSelect : Variant::kStar;
     } else if (layout_.queues != kNowhere) {
       if (!by_row && MayQueue()) plan_.variant = Variant::kQueue;
     } else if (simple && !far_groups && lowered_.joins.grid >= 0 &&
@@ -283,6 +284,32 @@ class LaunchPlanner {
 
   /// Whether the instantiation with queues can do what the others cannot: rows are queued before anything that it has not
   /// for whole tiles, and all that come from the queue have room in the sink.
+  /// Whether the program up to where rows wait is filters and probes of narrow codes alone, in all tablets.
+  bool IsSelection() const {
+    const auto queue = std::find_if(plan_.code.begin(), plan_.code.end(), QueuesRows);
+    if (queue == plan_.code.end()) return false;
+    for (auto d = plan_.code.begin(); d <= queue; ++d) {
+      if (!IsOfSelection(d->head.op)) return false;
+      if (d->head.op == Op::SkipIfNone && !EndsAt(d + d->p3)) return false;
+      for (const vm::TabletEncoding* t : tablets_) {
+        if (d->head.op == Op::Filter) {
+          const vm::PredicateEncoding& p = t->predicates[d->head.p1];
+          if (!IsNarrowFilter(*t, p, IsStaged(static_cast<size_t>(p.slot)))) return false;
+        } else if (d->head.op == Op::Probe) {
+          if (d->head.source != OperandSource::kSlot) return false;
+          if (!IsNarrowProbe(*t, d->head.slot, plan_.joins[d->head.p1], IsStaged(d->head.slot))) return false;
+        }
+      }
+    }
+    return true;
+  }
+  bool IsStaged(size_t slot) const { return plan_.columns.stage_of_slot[slot] != kNowhere; }
+  /// (A mark is an End that does not end.)
+  bool EndsAt(std::vector<DeviceInstruction>::const_iterator d) const {
+    while (d->head.op == Op::End && d->low != 0) ++d;
+    return d->head.op == Op::End;
+  }
+
   bool MayQueue() {
     for (size_t j = 0; j < joins_.size(); ++j) {
       if (joins_[j] != nullptr && plan_.joins[j].probe == ProbeKind::kNestedLoop) return false;

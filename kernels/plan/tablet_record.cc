@@ -4,6 +4,7 @@
 #include <new>
 
 #include "kernels/launch/tablet_record.h"
+#include "kernels/plan/narrow_codes.h"
 
 namespace tessera::kernels {
 namespace {
@@ -94,22 +95,17 @@ void FillPredicate(const vm::PredicateEncoding& p, const Chunk& chunk, const Lau
 
 void FillProbe(const vm::TabletEncoding& tablet, const PlannedRecord::Probe& probe, const LaunchPlan& plan,
                const TabletAddresses& addresses, ProbeRecord* r) {
-  const JoinRecord& join = plan.joins[probe.join];
+  const bool is_staged = plan.columns.stage_of_slot[probe.slot] != kNowhere && addresses.codes[probe.slot] != nullptr;
+  if (!IsNarrowProbe(tablet, probe.slot, plan.joins[probe.join], is_staged)) return;
   const vm::SlotEncoding& b = tablet.slots[probe.slot];
+  r->head.kind = PredicateKind::kRange;
+  r->head.codes = addresses.codes[probe.slot];
+  r->head.stage = plan.columns.stage_of_slot[probe.slot];
+  r->head.width = b.width;
+  const JoinRecord& join = plan.joins[probe.join];
   const Chunk& chunk = *tablet.chunks[probe.slot];
-  const bool direct = join.probe == ProbeKind::kBits || join.probe == ProbeKind::kDirect;
-  // The least and greatest slot of the tablet's keys. Neither may wrap around, in 32 bits, to a slot of the table.
-  const int128_t least = chunk.min - join.low[0], greatest = chunk.max - join.low[0];
-  const int128_t around = int128_t{1} << 32;
-  if (direct && join.keys == 1 && b.decode == vm::Decode::kFrame && !b.MayBeNull() && !b.wide && b.width >= 1 &&
-      b.width <= 4 && addresses.codes[probe.slot] != nullptr && plan.columns.stage_of_slot[probe.slot] != kNowhere &&
-      least > static_cast<int128_t>(join.span[0]) - around && greatest < around) {
-    r->head.kind = PredicateKind::kRange;
-    r->head.codes = addresses.codes[probe.slot];
-    r->head.stage = plan.columns.stage_of_slot[probe.slot];
-    r->head.width = b.width;
-    r->delta = static_cast<uint32_t>(b.base - static_cast<uint64_t>(join.low[0]));
-  }
+  r->delta = static_cast<uint32_t>(b.base - static_cast<uint64_t>(join.low[0]));
+  r->is_inside = chunk.min >= join.low[0] && chunk.max - join.low[0] <= static_cast<int128_t>(join.span[0]);
 }
 
 /// A new record at *at, which moves on to after it.
