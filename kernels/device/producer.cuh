@@ -208,6 +208,15 @@ class Producer {
 #endif
     }
     ArriveAfterCopies(filled);
+    if (HasQueues(kVariant) && now.header.rows != 0) Prefetch(now.header, records);
+  }
+
+  /// Rows of queues read columns where they lie. Those of which they will read most sectors need not come from far by then.
+  __device__ __forceinline__ void Prefetch(const TileHeader& tile, const SlotRecord* records) const {
+    if (lane_ >= launch_.input.prefetched_count) return;
+    const SlotHead& s = records[launch_.input.prefetched[lane_]].head;
+    if (s.width == 0 || s.width > kOfBits) return;
+    PrefetchBulk(s.codes + static_cast<uint64_t>(tile.first) * s.width, CopyBytes(tile, s.width));
   }
 
   const Launch& launch_;

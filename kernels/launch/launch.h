@@ -69,6 +69,8 @@ struct LaunchInput {
   uint32_t tiles = 0;
   uint32_t staged_count = 0;
   const StagedSlot* staged = nullptr;
+  uint32_t prefetched_count = 0;
+  uint32_t prefetched[kMaxPrefetched] = {};  ///< slots that rows of queues read, brought to the L2 cache with a tile
 };
 
 /// What blocks write in device memory while they run, beside what they make.
@@ -105,9 +107,9 @@ struct LaunchGrid {
 /// Queues: where in the program their rows go on, and the cursors that the rows take along, as offsets in shared
 /// memory, by row of the tile or by entry.
 struct LaunchQueues {
+  uint32_t entries = 0;  ///< of a warp: kQueueRows a queue
   uint32_t resume[kQueues] = {};
   uint32_t carried[kQueues] = {};  ///< how many
-  uint32_t entries = 0;  ///< of a warp: kQueueRows a queue
   uint32_t carried_from[kMaxCarried] = {};
   uint32_t carried_to[kQueues][kMaxCarried] = {};
 };

@@ -19,6 +19,8 @@ inline constexpr uint32_t kQueueRows = 2 * kBatchRows;
 inline constexpr uint32_t kQueueEntries = kQueues * kQueueRows;
 /// The most join tables whose cursors can wait with the rows.
 inline constexpr uint32_t kMaxCarried = 8;
+/// The most columns that are brought to the L2 cache ahead of rows that wait.
+inline constexpr uint32_t kMaxPrefetched = 4;
 /// 16 rows per thread share the cost of decoding an instruction: SSB q1.1 on an H100 takes 0.95 ms with 4, 0.57 ms with
 /// 16.
 inline constexpr uint32_t kRows = 16;

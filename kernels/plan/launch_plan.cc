@@ -195,6 +195,8 @@ class LaunchPlanner {
       const double touched = TouchedShare(use.live, width);
       if (use.waited || touched < kStagedShare || at_ + 2 * (stage + width * kTileRows) > half_) {
         plan_.columns.on_demand.push_back({use.slot, touched});
+        if (use.waited && touched >= kStagedShare && plan_.columns.prefetched.size() < kMaxPrefetched)
+          plan_.columns.prefetched.push_back(use.slot);
         continue;
       }
       plan_.columns.stage_of_slot[use.slot] = stage;
@@ -282,8 +284,6 @@ class LaunchPlanner {
     }
   }
 
-  /// Whether the instantiation with queues can do what the others cannot: rows are queued before anything that it has not
-  /// for whole tiles, and all that come from the queue have room in the sink.
   /// Whether the program up to where rows wait is filters and probes of narrow codes alone, in all tablets.
   bool IsSelection() const {
     const auto queue = std::find_if(plan_.code.begin(), plan_.code.end(), QueuesRows);
@@ -310,6 +310,8 @@ class LaunchPlanner {
     return d->head.op == Op::End;
   }
 
+  /// Whether the instantiation with queues can do what the others cannot: rows are queued before anything that it has not
+  /// for whole tiles, and all that come from the queue have room in the sink.
   bool MayQueue() {
     for (size_t j = 0; j < joins_.size(); ++j) {
       if (joins_[j] != nullptr && plan_.joins[j].probe == ProbeKind::kNestedLoop) return false;

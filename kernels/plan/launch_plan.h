@@ -25,6 +25,7 @@ struct PlannedColumns {
   };
   std::vector<StagedSlot> staged;  ///< through the ring
   std::vector<OnDemand> on_demand;
+  std::vector<uint32_t> prefetched;  ///< slots; as in LaunchInput
   std::vector<uint32_t> stage_of_slot;  ///< per slot: offset in a stage, kNowhere
 };
 

@@ -397,14 +397,16 @@ void LaunchBuilder::FillLaunch(const Offsets& at, Batch* batch) const {
   launch.repeats = lowered_.machine.repeats;
   launch.input.staged_count = static_cast<uint32_t>(plan.columns.staged.size());
   launch.input.staged = arena.Device<StagedSlot>(at.staged);
+  launch.input.prefetched_count = static_cast<uint32_t>(plan.columns.prefetched.size());
+  std::ranges::copy(plan.columns.prefetched, launch.input.prefetched);
   launch.layout = plan.layout;
   launch.aggregates.count = static_cast<uint32_t>(plan.folds.size());
   launch.folds = arena.Device<DeviceInstruction>(at.folds);
   launch.joins.count = static_cast<uint32_t>(plan.joins.size());
   launch.joins.records = arena.Device<JoinRecord>(at.joins);
+  launch.queues.entries = plan.queues.entries;
   std::copy(std::begin(plan.queues.resume), std::end(plan.queues.resume), launch.queues.resume);
   std::copy(plan.queues.carried_from.begin(), plan.queues.carried_from.end(), launch.queues.carried_from);
-  launch.queues.entries = plan.queues.entries;
   for (uint32_t q = 0; q < kQueues; ++q) {
     launch.queues.carried[q] = static_cast<uint32_t>(plan.queues.carried_to[q].size());
     std::copy(plan.queues.carried_to[q].begin(), plan.queues.carried_to[q].end(), launch.queues.carried_to[q]);

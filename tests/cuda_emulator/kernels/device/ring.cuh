@@ -65,6 +65,12 @@ inline void CopyBulk(void* to, const void* from, uint32_t bytes, uint64_t* barri
     cuda_emulator::Fail("a bulk copy of bytes or addresses that are no multiples of 16", where);
   cuda_emulator::StartCopy({to, from, bytes, barrier});
 }
+inline void PrefetchBulk(const void* from, uint32_t bytes,
+                         cuda_emulator::Where where = cuda_emulator::Where::current()) {
+  if (bytes % 16 != 0 || reinterpret_cast<uintptr_t>(from) % 16 != 0)
+    cuda_emulator::Fail("a bulk prefetch of bytes or an address that is no multiple of 16", where);
+  for (uint32_t i = 0; i < bytes; i += 16) (void)static_cast<const volatile uint8_t*>(from)[i];
+}
 inline void CopyByLanes(uint8_t*, const uint8_t*, uint32_t, uint32_t) {}
 inline void ArriveAfterCopies(uint64_t*) {}
 
