@@ -85,7 +85,7 @@ class GpuRun final : public vm::DeviceRun {
     const ProfilerRange range(context.statistics->label);
     TESSERA_TRY(Start(context));
     SectionRun& run = running_->section;
-    if (!context.program->sections[static_cast<size_t>(context.section)].co_located) run.groups().set_parts();
+    if (!context.program->sections[static_cast<size_t>(context.section)].placement.co_located) run.groups().set_parts();
     if (Status status = Caught([&] { return run.AllTablets(); }); !status.ok()) return Abandon(run.launched(), status);
     return run.groups().used();
   }
@@ -220,7 +220,7 @@ class GpuRun final : public vm::DeviceRun {
   }
   /// Rows that other ranks get some of are packed for them.
   Status Keep(const vm::Program& program, int section, const std::vector<SqlType>& columns, DeviceRows* rows) {
-    const bool by_key = program.sections[static_cast<size_t>(section)].by_key;
+    const bool by_key = program.sections[static_cast<size_t>(section)].placement.by_key;
     return by_key ? results_->KeepUnpacked(section, columns, rows) : results_->Keep(section, columns, rows);
   }
   static std::vector<SqlType> ColumnsOf(const vm::Program& program, int section) {

@@ -61,7 +61,7 @@ vm::RunStatistics MergeStatistics(const vm::Program& program, const Snapshot& sn
   for (const vm::RunStatistics& rank : all) out.ranks.push_back(rank.mine);
   for (vm::SectionStatistics& section : out.sections) {
     const vm::Section& s = program.sections[static_cast<size_t>(section.section)];
-    const bool all_rows = s.limit < 0 || s.sink != vm::Section::Sink::kRows;
+    const bool all_rows = s.after.limit < 0 || s.sink != vm::Section::Sink::kRows;
     const bool for_everyone = all_rows && TabletsOf(program, snapshot, s) >= all.size();
     for (size_t r = 0; r < all.size(); ++r) {
       for (const vm::SectionStatistics& theirs : all[r].sections) {

@@ -137,7 +137,7 @@ std::vector<bool> TabletsOf(const TableInfo& table, const vm::Program& program, 
   for (const vm::Section& s : program.sections) {
     if (s.source_kind != vm::Section::Source::kTable) continue;
     if (program.tables[static_cast<size_t>(s.source)].id != table.id) continue;
-    const bool shared = !s.spans.empty() || vm::SharedByTablets(table, share.ranks, share.replicate_below);
+    const bool shared = !s.placement.spans.empty() || vm::SharedByTablets(table, share.ranks, share.replicate_below);
     if (!shared || (share.use_gpu && vm::IsReadWhole(table, s, share.replicate_below)))
       return std::vector<bool>(table.tablets.size(), true);
     for (const vm::TabletPart& part : vm::PartsOf(table, s, share.ranks)) {

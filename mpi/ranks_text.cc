@@ -25,7 +25,7 @@ struct Described {
   bool ReadsDistributed() const {
     if (section.source_kind != vm::Section::Source::kSection) return false;
     const auto source = static_cast<size_t>(section.source);
-    return may_stay[source] || program.sections[source].by_key;
+    return may_stay[source] || program.sections[source].placement.by_key;
   }
 };
 
@@ -38,8 +38,8 @@ std::string SourceText(const Described& d, int ranks, const ClusterSettings& set
     return "on every rank, the grid shared by tiles and ranges (on GPUs: by pieces of these rows)";
   if (d.table == nullptr) return "on every rank, shared by tiles";
   if (!d.table->schema.distribute_by.empty()) return "shared by buckets";
-  if (!s.spans.empty() && s.sink == vm::Section::Sink::kJoin) return "each rank's keys, by ranges of tablets";
-  if (!s.spans.empty()) return "shared by ranges of tablets";
+  if (!s.placement.spans.empty() && s.sink == vm::Section::Sink::kJoin) return "each rank's keys, by ranges of tablets";
+  if (!s.placement.spans.empty()) return "shared by ranges of tablets";
   return vm::SharedByTablets(*d.table, ranks, settings.replicate_below)
              ? "shared by tablets"
              : "on every rank, shared by tiles (on GPUs: by tablets and parts of them)";
@@ -62,10 +62,11 @@ std::string BroadcastText(const Described& d, const ClusterSettings& settings) {
 /// Where the rows go that a section makes.
 std::string SinkText(const Described& d, const ClusterSettings& settings) {
   const vm::Section& s = d.section;
-  if (s.by_key && s.sink == vm::Section::Sink::kRows) return "; rows exchanged by key, those of heavy keys spread";
-  if (s.by_key) return "; rows exchanged by key";
+  if (s.placement.by_key && s.sink == vm::Section::Sink::kRows)
+    return "; rows exchanged by key, those of heavy keys spread";
+  if (s.placement.by_key) return "; rows exchanged by key";
   if (s.sink == vm::Section::Sink::kJoin) {
-    if (s.co_located) return "; build side co-located";
+    if (s.placement.co_located) return "; build side co-located";
     const bool whole = d.table != nullptr && vm::IsReadWhole(*d.table, s, settings.replicate_below);
     return std::string("; build side broadcast to all") + (whole ? " (on GPUs: made by each)" : "") +
            BroadcastText(d, settings);
@@ -73,14 +74,14 @@ std::string SinkText(const Described& d, const ClusterSettings& settings) {
   if (!vm::SharedByRanks(s) && !d.ReadsDistributed()) return "";
   const std::string more = ", more than " + std::to_string(settings.exchange_above);
   const std::string exchanged =
-      d.may_stay[d.number] ? more + (s.co_located ? " stay, co-located" : " exchanged by key") : "";
+      d.may_stay[d.number] ? more + (s.placement.co_located ? " stay, co-located" : " exchanged by key") : "";
   if (s.sink == vm::Section::Sink::kGroups) return "; partial groups merged by a tree" + exchanged;
-  if (!s.order.empty()) {
-    return s.limit >= 0 ? "; the first rows of each rank merged at the master"
-                        : "; sorted rows of each rank merged at the master" + exchanged;
+  if (!s.after.order.empty()) {
+    return s.after.limit >= 0 ? "; the first rows of each rank merged at the master"
+                              : "; sorted rows of each rank merged at the master" + exchanged;
   }
   if (d.number + 1 == d.program.sections.size()) return "; rows streamed to the master";
-  if (s.co_located) return "; rows stay on their ranks";
+  if (s.placement.co_located) return "; rows stay on their ranks";
   return "; rows gathered at the master" + (d.may_stay[d.number] ? more + " stay on their ranks" : "");
 }
 

@@ -24,7 +24,8 @@ uint64_t BytesOf(const vm::Program& program) {
   for (const vm::TableRef& t : program.tables) bytes += BytesOf(t.runs);
   for (const vm::Section& s : program.sections) {
     bytes += BytesOf(s.slots) + BytesOf(s.predicates) + BytesOf(s.registers) + BytesOf(s.code) + BytesOf(s.columns) +
-             BytesOf(s.aggregates) + BytesOf(s.order) + BytesOf(s.windows) + BytesOf(s.spans) + s.label.size();
+             BytesOf(s.aggregates) + BytesOf(s.after.order) + BytesOf(s.after.windows) + BytesOf(s.placement.spans) +
+             s.label.size();
     for (const vm::Predicate& p : s.predicates) bytes += BytesOf(p.list);
   }
   return bytes;

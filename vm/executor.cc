@@ -141,13 +141,13 @@ class Run {
         // Rows made of a file that went away are wrong, and so is an error.
         if (Status intact = Intact(); !intact.ok()) status = std::move(intact);
       }
-      if (s.again >= 0 && exchange != nullptr) {
+      if (s.recursion.first >= 0 && exchange != nullptr) {
         if (!status.ok()) exchange->Stop();
         TESSERA_TRY(exchange->Agree(status));
       }
-      if (s.again >= 0 && status.ok()) {
+      if (s.recursion.first >= 0 && status.ok()) {
         TESSERA_ASSIGN(const bool more, recursions_.EndTurn(static_cast<int>(i)));
-        if (more) i = static_cast<size_t>(s.again);
+        if (more) i = static_cast<size_t>(s.recursion.first);
       }
       if (status.ok()) continue;
       if (exchange == nullptr) return status;
@@ -161,7 +161,8 @@ class Run {
   bool TakesErrors(size_t i) const {
     const Section& s = state_.program.sections[i];
     const int number = static_cast<int>(i);
-    if (!state_.IsCollective(s) || !placement_.OnAllDevices(number) || s.by_key || recursions_.IsInside(number))
+    if (!state_.IsCollective(s) || !placement_.OnAllDevices(number) || s.placement.by_key ||
+        recursions_.IsInside(number))
       return false;
     if (s.source_kind == Section::Source::kSection && state_.fed[static_cast<size_t>(s.source)].is_fed) return false;
     return s.sink == Section::Sink::kJoin || state_.IsShared(s);
@@ -171,10 +172,10 @@ class Run {
   /// it waits for single ranks.
   bool Feeds(size_t i) const {
     const Section& s = state_.program.sections[i];
-    if (!s.by_key || s.sink != Section::Sink::kRows || !state_.IsShared(s)) return false;
+    if (!s.placement.by_key || s.sink != Section::Sink::kRows || !state_.IsShared(s)) return false;
     if (placement_.IsExchangedByDevices(static_cast<int>(i))) return false;
     const Section& next = state_.program.sections[i + 1];
-    return !(state_.IsLast(static_cast<int>(i) + 1) && next.order.empty() && next.sink == Section::Sink::kRows) &&
+    return !(state_.IsLast(static_cast<int>(i) + 1) && next.after.order.empty() && next.sink == Section::Sink::kRows) &&
            next.source_kind == Section::Source::kSection && next.source == static_cast<int32_t>(i) && readers_[i] == 1;
   }
 
@@ -200,19 +201,22 @@ class Run {
     SectionStatistics stats = state_.StartStatistics(number);
     double consumed = 0;
     TESSERA_ASSIGN(RowSet rows, RowsOf(number, consume, ready, &stats, &consumed));
-    if (s.repeat >= 0 && rows.rows > 0) {
+    if (s.after.repeat >= 0 && rows.rows > 0) {
       TESSERA_TRY(Caught([&] {
-        RepeatRows(s.repeat, &rows);
+        RepeatRows(s.after.repeat, &rows);
         return Status::Ok();
       }));
       stats.rows_out = rows.rows;
     }
-    if (s.fold != Section::Fold::kNone) {
-      TESSERA_TRY(Caught([&] { return FoldRows(s, state_.program.constants, &state_.strings, &rows); }));
+    if (s.after.fold.kind != Section::Fold::kNone) {
+      TESSERA_TRY(Caught([&] {
+        return FoldRows(s.after.fold, static_cast<size_t>(s.keys), state_.program.constants, &state_.strings, &rows);
+      }));
       stats.rows_out = rows.rows;
     }
     const bool has_windows = device_.Keeps(number) || rows.columns.size() > s.columns.size();
-    if (!s.windows.empty() && !has_windows && (state_.IsMaster() || state_.distributed[static_cast<size_t>(number)]))
+    if (!s.after.windows.empty() && !has_windows &&
+        (state_.IsMaster() || state_.distributed[static_cast<size_t>(number)]))
       TESSERA_TRY(Caught([&] { return AddWindows(s, state_.program.constants, &state_.strings, state_.pool, &rows); }));
     TESSERA_TRY(Caught([&] {
       if (s.sink == Section::Sink::kJoin) return KeepJoin(s, std::move(rows));
@@ -240,11 +244,11 @@ class Run {
                            by_devices ? &device_ : nullptr, number, stats)
           .Run(consume);
     }
-    if (state_.IsLast(number) && state_.options.exchange == nullptr && (on_device || s.order.empty()))
+    if (state_.IsLast(number) && state_.options.exchange == nullptr && (on_device || s.after.order.empty()))
       return Stream(number, consume, stats, consumed);
     Result<RowSet> rows = RowSet{};
     if (state_.IsMaster()) rows = RunHere(number, stats);
-    if (s.by_key && state_.options.exchange != nullptr) {
+    if (s.placement.by_key && state_.options.exchange != nullptr) {
       if (!state_.IsMaster()) rows = MakeRowSet(s.columns);
       if (by_devices) return ExchangeByDevices(&state_, &device_, number, std::move(rows), stats);
       rows = ExchangeJoinRows(&state_, number, 1, std::move(rows), stats);
@@ -265,7 +269,7 @@ class Run {
     const Section& s = state_.section(number);
     if (device_.Takes(number)) {
       Result<RowSet> rows = device_.Run(number, stats);
-      if (rows.ok() && s.sink == Section::Sink::kRows && !device_.Keeps(number)) ApplyBounds(s, &*rows);
+      if (rows.ok() && s.sink == Section::Sink::kRows && !device_.Keeps(number)) ApplyBounds(s.after, &*rows);
       if (rows.ok()) return rows;
       TESSERA_TRY(placement_.FallBackToHost(rows.status()));
       *stats = state_.StartStatistics(number);
@@ -285,7 +289,7 @@ class Run {
       if (!status.ok() && stream.streamed() == 0) {
         TESSERA_TRY(placement_.FallBackToHost(status));
         *stats = state_.StartStatistics(number);
-        if (s.order.empty()) return Stream(number, consume, stats, consumed);
+        if (s.after.order.empty()) return Stream(number, consume, stats, consumed);
         TESSERA_TRY(FetchSource(s));
         TESSERA_ASSIGN(RowSet rows, host_.Run(number, stats));
         stats->rows_out = rows.rows;
@@ -335,7 +339,7 @@ class Run {
   /// Keeps a join table for the sections that probe it or scan it.
   Status KeepJoin(const Section& s, RowSet rows) {
     Exchange* const exchange = state_.options.exchange;
-    if (s.by_key && exchange != nullptr) {
+    if (s.placement.by_key && exchange != nullptr) {
       // It may get rows of other ranks before it is probed.
       const bool later = state_.traits.join(s.join).exchanged_prober >= 0;
       TESSERA_TRY(exchange->Agree(Caught([&] {
@@ -371,14 +375,15 @@ class Run {
     const Section& s = state_.section(number);
     const auto at = static_cast<size_t>(number);
     // Rows that the master alone has are distributed rows of which the others have none.
-    if (s.append_to >= 0 && state_.distributed[static_cast<size_t>(s.append_to)]) state_.distributed[at] = true;
+    if (s.after.append_to >= 0 && state_.distributed[static_cast<size_t>(s.after.append_to)])
+      state_.distributed[at] = true;
     if (state_.distributed[at] && rows.columns.empty()) rows = MakeRowSet(TypesOfRows(s));
-    if (s.append_to >= 0 && (state_.IsMaster() || state_.distributed[at]) && !device_.Keeps(number)) {
-      if (device_.Keeps(s.append_to)) {
-        TESSERA_ASSIGN(state_.result(s.append_to), device_.Fetch(s.append_to));
-        device_.Drop(s.append_to);
+    if (s.after.append_to >= 0 && (state_.IsMaster() || state_.distributed[at]) && !device_.Keeps(number)) {
+      if (device_.Keeps(s.after.append_to)) {
+        TESSERA_ASSIGN(state_.result(s.after.append_to), device_.Fetch(s.after.append_to));
+        device_.Drop(s.after.append_to);
       }
-      RowSet first = std::move(state_.result(s.append_to));
+      RowSet first = std::move(state_.result(s.after.append_to));
       if (first.columns.empty()) first = MakeRowSet(TypesOfRows(s));
       std::vector<RowSet> behind;
       behind.push_back(std::move(rows));

@@ -223,11 +223,12 @@ class Verifier {
   }
 
   Status CheckRepeat(const Section& s) {
-    const bool plain = s.sink == Section::Sink::kRows && s.order.empty() && s.limit == -1 && s.offset == 0;
+    const bool plain =
+        s.sink == Section::Sink::kRows && s.after.order.empty() && s.after.limit == -1 && s.after.offset == 0;
     const bool made = s.source_kind == Section::Source::kSection || s.source_kind == Section::Source::kOneRow;
     const bool inside = made && section_ + 1 < static_cast<int>(p_.sections.size());
-    if (!plain || !inside || s.append_to != -1 || !InRange(s.repeat, s.columns) ||
-        s.columns[static_cast<size_t>(s.repeat)].storage() != StorageClass::kInt) {
+    if (!plain || !inside || s.after.append_to != -1 || !InRange(s.after.repeat, s.columns) ||
+        s.columns[static_cast<size_t>(s.after.repeat)].storage() != StorageClass::kInt) {
       return Fail("how often its rows stand");
     }
     return Status::Ok();
@@ -235,8 +236,9 @@ class Verifier {
 
   Status CheckByKey(const Section& s) {
     if (s.sink == Section::Sink::kJoin) return s.keys > 0 ? Status::Ok() : Fail("rows exchanged without a key");
-    const bool plain = s.order.empty() && s.limit == -1 && s.offset == 0 && s.append_to == -1 && s.repeat == -1 &&
-                       s.fold == Section::Fold::kNone && s.windows.empty() && s.again == -1;
+    const bool plain = s.after.order.empty() && s.after.limit == -1 && s.after.offset == 0 && s.after.append_to == -1 &&
+                       s.after.repeat == -1 && s.after.fold.kind == Section::Fold::kNone && s.after.windows.empty() &&
+                       s.recursion.first == -1;
     if (s.sink != Section::Sink::kRows || s.keys == 0 || !plain ||
         section_ + 1 == static_cast<int>(p_.sections.size())) {
       return Fail("rows that are exchanged");
@@ -247,24 +249,25 @@ class Verifier {
   Status CheckSpans(const Section& s) {
     const bool overlap = s.sink == Section::Sink::kJoin;
     uint32_t next = 0;
-    for (const TabletSpan& span : s.spans) {
+    for (const TabletSpan& span : s.placement.spans) {
       if (span.first > span.end || (!overlap && span.first != next)) return Fail("the ranks' tablets");
       next = span.end;
     }
-    const bool right = s.source_kind == Section::Source::kTable && (s.co_located || !overlap);
+    const bool right = s.source_kind == Section::Source::kTable && (s.placement.co_located || !overlap);
     return right ? Status::Ok() : Fail("the ranks' tablets");
   }
 
   Status CheckFold(const Section& s) {
     const auto keys = static_cast<size_t>(s.keys);
-    const bool plain = s.sink == Section::Sink::kRows && s.limit == -1 && s.offset == 0 && s.append_to == -1 &&
-                       s.repeat == -1 && section_ + 1 < static_cast<int>(p_.sections.size());
-    if (!plain || s.fold > Section::Fold::kCounts || keys >= s.columns.size() || s.order.size() < keys)
+    const bool plain = s.sink == Section::Sink::kRows && s.after.limit == -1 && s.after.offset == 0 &&
+                       s.after.append_to == -1 && s.after.repeat == -1 &&
+                       section_ + 1 < static_cast<int>(p_.sections.size());
+    if (!plain || s.after.fold.kind > Section::Fold::kCounts || keys >= s.columns.size() || s.after.order.size() < keys)
       return Fail("a fold of rows");
     for (size_t k = 0; k < keys; ++k) {
-      if (s.order[k].column != static_cast<int32_t>(k)) return Fail("the order of a fold");
+      if (s.after.order[k].column != static_cast<int32_t>(k)) return Fail("the order of a fold");
     }
-    return CheckFoldOf(s.columns[keys], s.fold, s.fold_constant);
+    return CheckFoldOf(s.columns[keys], s.after.fold.kind, s.after.fold.constant);
   }
 
   /// The constant of a fold, and the class of the values.
@@ -286,46 +289,51 @@ class Verifier {
   }
 
   Status CheckAgain(const Section& s) {
-    const bool plain = s.sink == Section::Sink::kRows && s.order.empty() && s.limit == -1 && s.offset == 0 &&
-                       s.append_to == -1 && s.repeat == -1 && s.fold == Section::Fold::kNone && s.windows.empty() &&
+    const bool plain = s.sink == Section::Sink::kRows && s.after.order.empty() && s.after.limit == -1 &&
+                       s.after.offset == 0 && s.after.append_to == -1 && s.after.repeat == -1 &&
+                       s.after.fold.kind == Section::Fold::kNone && s.after.windows.empty() &&
                        section_ + 1 < static_cast<int>(p_.sections.size());
-    if (!plain || s.again < 0 || s.again >= section_ || s.again_limit < -1) return Fail("what it runs again");
-    const Section& first = p_.sections[static_cast<size_t>(s.again)];
-    const bool rows = first.sink == Section::Sink::kRows && first.windows.empty() && first.again == -1;
-    if (!rows || first.columns.size() != s.columns.size() || (s.again_distinct && s.columns.size() > kMaxGroupingKeys))
+    if (!plain || s.recursion.first < 0 || s.recursion.first >= section_ || s.recursion.limit < -1)
+      return Fail("what it runs again");
+    const Section& first = p_.sections[static_cast<size_t>(s.recursion.first)];
+    const bool rows = first.sink == Section::Sink::kRows && first.after.windows.empty() && first.recursion.first == -1;
+    if (!rows || first.columns.size() != s.columns.size() ||
+        (s.recursion.distinct && s.columns.size() > kMaxGroupingKeys))
       return Fail("the rows that it replaces");
     for (size_t i = 0; i < s.columns.size(); ++i) {
       if (first.columns[i].storage() != s.columns[i].storage()) return Fail("types of the rows that it replaces");
     }
     for (int i = 0; i < static_cast<int>(p_.sections.size()); ++i) {
       const Section& other = p_.sections[static_cast<size_t>(i)];
-      const bool inside = i > s.again && i <= section_;
-      const bool reads = other.source_kind == Section::Source::kSection && other.source == s.again;
-      if ((reads && !inside) || other.append_to == s.again || other.append_to == section_)
+      const bool inside = i > s.recursion.first && i <= section_;
+      const bool reads = other.source_kind == Section::Source::kSection && other.source == s.recursion.first;
+      if ((reads && !inside) || other.after.append_to == s.recursion.first || other.after.append_to == section_)
         return Fail("rows that are replaced are read");
       // Loops lie in each other, or one after the other.
-      if (i != section_ && other.again != -1 && inside && other.again <= s.again) return Fail("loops that overlap");
+      if (i != section_ && other.recursion.first != -1 && inside && other.recursion.first <= s.recursion.first)
+        return Fail("loops that overlap");
     }
     return Status::Ok();
   }
 
   Status CheckWindows(const Section& s) {
-    if (s.windows.empty()) return Status::Ok();
-    const bool plain = s.sink == Section::Sink::kRows && s.limit == -1 && s.offset == 0 && s.append_to == -1 &&
-                       s.repeat == -1 && s.fold == Section::Fold::kNone &&
+    if (s.after.windows.empty()) return Status::Ok();
+    const bool plain = s.sink == Section::Sink::kRows && s.after.limit == -1 && s.after.offset == 0 &&
+                       s.after.append_to == -1 && s.after.repeat == -1 && s.after.fold.kind == Section::Fold::kNone &&
                        section_ + 1 < static_cast<int>(p_.sections.size());
-    if (!plain || s.order.size() > kMaxWindowKeys || s.windows.size() > kMaxSlots) return Fail("windows of such rows");
+    if (!plain || s.after.order.size() > kMaxWindowKeys || s.after.windows.size() > kMaxSlots)
+      return Fail("windows of such rows");
     for (const Section& other : p_.sections) {
-      if (other.append_to == section_) return Fail("windows of such rows");
+      if (other.after.append_to == section_) return Fail("windows of such rows");
     }
-    for (const WindowSpec& w : s.windows) TESSERA_TRY(CheckWindow(s, w));
+    for (const WindowSpec& w : s.after.windows) TESSERA_TRY(CheckWindow(s, w));
     return Status::Ok();
   }
 
   Status CheckWindow(const Section& s, const WindowSpec& w) {
     using F = WindowFunction;
     if (w.function > F::kFold || !IsValueType(w.type)) return Fail("function of a window");
-    const auto keys = static_cast<int64_t>(s.order.size());
+    const auto keys = static_cast<int64_t>(s.after.order.size());
     if (w.partition_keys < 0 || w.order_keys < 0 || int64_t{w.partition_keys} + w.order_keys > keys)
       return Fail("keys of a window");
     // The class of a column of the emitted row; None if it is not there.
@@ -402,10 +410,10 @@ class Verifier {
   Status CheckSink(const Section& s) {
     const int most = s.sink == Section::Sink::kJoin ? kMaxKeys : kMaxGroupingKeys;
     if (s.keys < 0 || s.keys > most || static_cast<size_t>(s.keys) > s.columns.size()) return Fail("number of keys");
-    if (s.sink != Section::Sink::kRows && (!s.order.empty() || s.limit != -1 || s.offset != 0))
+    if (s.sink != Section::Sink::kRows && (!s.after.order.empty() || s.after.limit != -1 || s.after.offset != 0))
       return Fail("order or limit without rows");
-    if (s.limit < -1 || s.offset < 0) return Fail("limit or offset");
-    for (const SortKey& k : s.order) {
+    if (s.after.limit < -1 || s.after.offset < 0) return Fail("limit or offset");
+    for (const SortKey& k : s.after.order) {
       if (!InRange(k.column, s.columns)) return Fail("sort key");
     }
     if (s.sink != Section::Sink::kGroups) {
@@ -420,33 +428,34 @@ class Verifier {
         (!InRange(s.join, p_.joins) || p_.joins[static_cast<size_t>(s.join)].section != section_)) {
       return Fail("the join table it builds");
     }
-    if (s.append_to != -1) {
-      if (!InRange(s.append_to, p_.sections) || s.append_to >= section_ || s.sink != Section::Sink::kRows)
+    if (s.after.append_to != -1) {
+      if (!InRange(s.after.append_to, p_.sections) || s.after.append_to >= section_ || s.sink != Section::Sink::kRows)
         return Fail("what its rows are appended to");
-      const Section& first = p_.sections[static_cast<size_t>(s.append_to)];
-      const bool plain = s.order.empty() && s.limit == -1 && s.offset == 0;
+      const Section& first = p_.sections[static_cast<size_t>(s.after.append_to)];
+      const bool plain = s.after.order.empty() && s.after.limit == -1 && s.after.offset == 0;
       if (!plain || section_ + 1 == static_cast<int>(p_.sections.size()) || first.sink != Section::Sink::kRows ||
-          first.fold != Section::Fold::kNone || first.columns.size() != s.columns.size()) {
+          first.after.fold.kind != Section::Fold::kNone || first.columns.size() != s.columns.size()) {
         return Fail("what its rows are appended to");
       }
       for (size_t i = 0; i < s.columns.size(); ++i) {
         if (first.columns[i].storage() != s.columns[i].storage()) return Fail("types of appended rows");
       }
       for (const Section& other : p_.sections) {
-        const bool reads = other.source_kind == Section::Source::kSection && other.source == s.append_to;
-        if (reads || (&other != &s && other.append_to == s.append_to)) return Fail("rows that are moved away are read");
+        const bool reads = other.source_kind == Section::Source::kSection && other.source == s.after.append_to;
+        if (reads || (&other != &s && other.after.append_to == s.after.append_to))
+          return Fail("rows that are moved away are read");
       }
     }
-    if (s.repeat != -1) TESSERA_TRY(CheckRepeat(s));
-    if (s.by_key) TESSERA_TRY(CheckByKey(s));
-    if (s.fold != Section::Fold::kNone) TESSERA_TRY(CheckFold(s));
+    if (s.after.repeat != -1) TESSERA_TRY(CheckRepeat(s));
+    if (s.placement.by_key) TESSERA_TRY(CheckByKey(s));
+    if (s.after.fold.kind != Section::Fold::kNone) TESSERA_TRY(CheckFold(s));
     TESSERA_TRY(CheckWindows(s));
-    if (s.co_located) {
+    if (s.placement.co_located) {
       const bool has_keys = s.sink == Section::Sink::kJoin ? s.keys > 0 : !ExchangeKeys(s).empty();
-      if (s.by_key || !(has_keys || MakesPlainRows(s))) return Fail("rows that are not exchanged");
+      if (s.placement.by_key || !(has_keys || MakesPlainRows(s))) return Fail("rows that are not exchanged");
     }
-    if (!s.spans.empty()) TESSERA_TRY(CheckSpans(s));
-    if (s.again != -1) TESSERA_TRY(CheckAgain(s));
+    if (!s.placement.spans.empty()) TESSERA_TRY(CheckSpans(s));
+    if (s.recursion.first != -1) TESSERA_TRY(CheckAgain(s));
     if (s.sink == Section::Sink::kMap && s.columns.size() > 1) return Fail("a map has one value");
     if (s.sink == Section::Sink::kMap && !s.columns.empty() && IsWide(s.columns[0]))
       return Fail("a map of wide values");

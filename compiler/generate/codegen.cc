@@ -47,11 +47,11 @@ Result<int> BlockGenerator::Run() {
     }
     vm::Section& made = program_->sections.back();
     if (i > 1 && plan_.query->working != nullptr) {
-      made.again = rows;
-      made.again_distinct = plan_.query->distinct;
-      made.again_limit = plan_.query->turn_limit;
+      made.recursion.first = rows;
+      made.recursion.distinct = plan_.query->distinct;
+      made.recursion.limit = plan_.query->turn_limit;
     } else {
-      made.append_to = rows;
+      made.after.append_to = rows;
     }
     rows = static_cast<int>(program_->sections.size()) - 1;
     if (plan_.query->working != nullptr) assembly_.working[plan_.query->working.get()] = rows;
@@ -79,15 +79,15 @@ Status BlockGenerator::Block() {
   // Order and limit belong to the last section.
   Note(PlanSections::Part::kRows);
   Section& last = program_->sections.back();
-  for (const OrderKey& k : q_.order_by) last.order.push_back({k.output, k.descending, k.nulls_first});
-  last.limit = q_.limit;
-  last.offset = q_.offset;
-  last.repeat = q_.repeat;
+  for (const OrderKey& k : q_.order_by) last.after.order.push_back({k.output, k.descending, k.nulls_first});
+  last.after.limit = q_.limit;
+  last.after.offset = q_.offset;
+  last.after.repeat = q_.repeat;
   if (q_.folds()) {
     last.keys = q_.fold_keys;
-    last.fold = FoldOf(q_.fold);
-    last.fold_distinct = q_.fold_distinct;
-    if (!q_.fold_parameter.null) last.fold_constant = constants_.Add(q_.fold_parameter);
+    last.after.fold.kind = FoldOf(q_.fold);
+    last.after.fold.distinct = q_.fold_distinct;
+    if (!q_.fold_parameter.null) last.after.fold.constant = constants_.Add(q_.fold_parameter);
   }
   return q_.windows.empty() ? Status::Ok() : Windows();
 }

@@ -14,9 +14,10 @@ using vm::Section;
 
 /// The column of the source that each column of the section copies; empty if it does anything else.
 std::vector<int32_t> CopiedColumns(const Section& s) {
-  if (s.source_kind != Section::Source::kSection || s.sink != Section::Sink::kRows || !s.order.empty() ||
-      s.limit >= 0 || s.offset > 0 || s.append_to >= 0 || s.again >= 0 || s.repeat >= 0 ||
-      s.fold != Section::Fold::kNone || !s.windows.empty() || s.code.size() != 2 * s.columns.size() + 2)
+  if (s.source_kind != Section::Source::kSection || s.sink != Section::Sink::kRows || !s.after.order.empty() ||
+      s.after.limit >= 0 || s.after.offset > 0 || s.after.append_to >= 0 || s.recursion.first >= 0 ||
+      s.after.repeat >= 0 || s.after.fold.kind != Section::Fold::kNone || !s.after.windows.empty() ||
+      s.code.size() != 2 * s.columns.size() + 2)
     return {};
   std::vector<int32_t> columns(s.columns.size(), -1);
   for (size_t i = 0; i < s.columns.size(); ++i) {
@@ -50,8 +51,8 @@ void Erase(vm::Program* program, int32_t number) {
   for (vm::JoinSpec& join : program->joins) move_up(&join.section);
   for (Section& s : program->sections) {
     if (s.source_kind == Section::Source::kSection) move_up(&s.source);
-    move_up(&s.append_to);
-    move_up(&s.again);
+    move_up(&s.after.append_to);
+    move_up(&s.recursion.first);
     for (vm::Slot& slot : s.slots) move_up(&slot.map);
     for (vm::Predicate& predicate : s.predicates) move_up(&predicate.map);
   }
@@ -63,8 +64,9 @@ void RemoveCopies(vm::Program* program, std::vector<double>* estimates, PlanSect
   // (The last section's rows are the result.)
   for (int32_t i = static_cast<int32_t>(program->sections.size()) - 2; i >= 0; --i) {
     const std::vector<int32_t> columns = CopiedColumns(program->sections[static_cast<size_t>(i)]);
-    const bool appended_to = std::any_of(program->sections.begin(), program->sections.end(),
-                                         [&](const Section& s) { return s.append_to == i || s.again == i; });
+    const bool appended_to = std::any_of(program->sections.begin(), program->sections.end(), [&](const Section& s) {
+      return s.after.append_to == i || s.recursion.first == i;
+    });
     if (columns.empty() || appended_to) continue;
     const int32_t source = program->sections[static_cast<size_t>(i)].source;
     of_plan->ForEach([&](int* section) { *section = *section == i ? source : *section > i ? *section - 1 : *section; });

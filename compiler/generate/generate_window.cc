@@ -23,10 +23,10 @@ class WindowColumns {
 
   /// The first column of the window, which is added unless it is there.
   int Add(const WindowSpec& w) {
-    const auto known = std::find(section_.windows.begin(), section_.windows.end(), w);
-    const auto number = static_cast<size_t>(known - section_.windows.begin());
-    if (known != section_.windows.end()) return first_[number];
-    section_.windows.push_back(w);
+    const auto known = std::find(section_.after.windows.begin(), section_.after.windows.end(), w);
+    const auto number = static_cast<size_t>(known - section_.after.windows.begin());
+    if (known != section_.after.windows.end()) return first_[number];
+    section_.after.windows.push_back(w);
     first_.push_back(next_);
     next_ += static_cast<int>(vm::TypesOf(w).size());
     return first_.back();

@@ -174,7 +174,7 @@ struct Query {
   /// block is grouped by all its visible outputs, or is one row, has no order or limit, and is a derived table.
   int repeat = -1;
   /// What becomes of rows that are equal in the first `fold_keys` outputs, which order_by begins with, see
-  /// vm::Section::fold; kCountStar: all stay. Then the block is a derived table without grouping or limit.
+  /// vm::FoldSpec; kCountStar: all stay. Then the block is a derived table without grouping or limit.
   AggregateFunction fold = AggregateFunction::kCountStar;
   int fold_keys = 0;
   bool fold_distinct = false;

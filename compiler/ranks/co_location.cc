@@ -29,9 +29,11 @@ const TableInfo* DistributedSource(const Snapshot& snapshot, const Program& prog
 /// Whether the rows that a section makes of its own stay where they are, if they do not all go to the master.
 bool LeavesRows(const Program& program, int32_t number) {
   const Section& s = program.sections[static_cast<size_t>(number)];
-  if (IsAppendedTo(program, number) || s.append_to >= 0 || s.by_key || s.again >= 0) return false;
-  const bool alone = s.sink == Section::Sink::kRows && s.order.empty() && s.fold == Section::Fold::kNone;
-  return alone || (s.co_located && s.sink != Section::Sink::kJoin);
+  if (IsAppendedTo(program, number) || s.after.append_to >= 0 || s.placement.by_key || s.recursion.first >= 0)
+    return false;
+  const bool alone =
+      s.sink == Section::Sink::kRows && s.after.order.empty() && s.after.fold.kind == Section::Fold::kNone;
+  return alone || (s.placement.co_located && s.sink != Section::Sink::kJoin);
 }
 
 /// The distributed table whose rows a section reads, or what was made of them, on the ranks of their keys; or nullptr.
@@ -115,11 +117,11 @@ void CoLocate(const Snapshot& snapshot, Code* code) {
   for (size_t j = 0; j < program.joins.size(); ++j) {
     std::vector<int32_t> staying;
     if (!IsCoLocated(snapshot, program, traits, static_cast<int>(j), &staying)) continue;
-    program.sections[static_cast<size_t>(program.joins[j].section)].co_located = true;
-    for (const int32_t s : staying) program.sections[static_cast<size_t>(s)].co_located = true;
+    program.sections[static_cast<size_t>(program.joins[j].section)].placement.co_located = true;
+    for (const int32_t s : staying) program.sections[static_cast<size_t>(s)].placement.co_located = true;
   }
   for (Section& s : program.sections) {  // (those before the ones that read their rows)
-    if (s.sink != Section::Sink::kJoin && KeepsTogether(snapshot, program, traits, s)) s.co_located = true;
+    if (s.sink != Section::Sink::kJoin && KeepsTogether(snapshot, program, traits, s)) s.placement.co_located = true;
   }
 }
 

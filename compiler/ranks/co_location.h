@@ -9,7 +9,7 @@
 
 namespace tessera {
 
-/// Marks the sections of which that holds (vm::Section::co_located). REQUIRES: no join of the program is exchanged yet.
+/// Marks the sections of which that holds (vm::RankPlacement::co_located). REQUIRES: no join of the program is exchanged yet.
 void CoLocate(const Snapshot& snapshot, Code* code);
 
 }  // namespace tessera

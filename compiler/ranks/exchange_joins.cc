@@ -25,7 +25,7 @@ using vm::Section;
 
 bool IsPartOfRecursion(const Program& program, size_t section) {
   for (size_t i = section; i < program.sections.size(); ++i) {
-    const int32_t again = program.sections[i].again;
+    const int32_t again = program.sections[i].recursion.first;
     if (again >= 0 && static_cast<size_t>(again) <= section) return true;
   }
   return false;
@@ -150,10 +150,10 @@ class Cut {
     first.slots = whole_.slots;
     first.predicates = whole_.predicates;
     first.masks = whole_.masks;
-    first.spans = whole_.spans;
+    first.placement.spans = whole_.placement.spans;
     first.label = whole_.label;
     first.keys = at(probe_).p3;
-    first.by_key = true;
+    first.placement.by_key = true;
     for (const Operand& o : values_) first.columns.push_back(TypeOf(o));
     first.registers = first.columns;
     first.registers.insert(first.registers.end(), whole_.registers.begin(), whole_.registers.end());
@@ -183,7 +183,7 @@ class Cut {
     second.source_kind = Section::Source::kSection;
     second.source = static_cast<int32_t>(number_);
     second.source_rows = 0;
-    second.spans.clear();
+    second.placement.spans.clear();
     second.predicates.clear();
     second.slots.clear();
     second.code.clear();
@@ -236,8 +236,8 @@ void MakeRoomFor(size_t number, Program* program) {
   const auto move = [&](int32_t* section) { *section += *section >= static_cast<int32_t>(number) ? 1 : 0; };
   for (Section& s : program->sections) {
     if (s.source_kind == Section::Source::kSection) move(&s.source);
-    move(&s.append_to);
-    move(&s.again);
+    move(&s.after.append_to);
+    move(&s.recursion.first);
     for (vm::Slot& slot : s.slots) move(&slot.map);
     for (vm::Predicate& p : s.predicates) move(&p.map);
   }
@@ -245,24 +245,24 @@ void MakeRoomFor(size_t number, Program* program) {
 }
 
 bool IsCoLocated(const Program& program, size_t join) {
-  return program.sections[static_cast<size_t>(program.joins[join].section)].co_located;
+  return program.sections[static_cast<size_t>(program.joins[join].section)].placement.co_located;
 }
 
 /// The rows that probe a join table are not where its rows are.
 void SeparateBuilder(const ProgramTraits& traits, int join, Program* program) {
   const int32_t number = program->joins[static_cast<size_t>(join)].section;
   Section& builder = program->sections[static_cast<size_t>(number)];
-  builder.co_located = false;
-  if (builder.spans.empty()) return;
+  builder.placement.co_located = false;
+  if (builder.placement.spans.empty()) return;
   // It will scan other tablets than those for which the tables are made that it probes.
-  builder.spans.clear();
+  builder.placement.spans.clear();
   for (const vm::ProbeTrait& p : traits.section(number).probes) SeparateBuilder(traits, p.join, program);
 }
 
 /// The rows of a section have moved, and what reads its rows: they are not where those of other tables with their keys
 /// are.
 void SeparateBehind(const ProgramTraits& traits, size_t number, Program* program) {
-  program->sections[number].co_located = false;
+  program->sections[number].placement.co_located = false;
   for (const vm::ProbeTrait& p : traits.sections[number].probes) SeparateBuilder(traits, p.join, program);
   for (size_t i = number + 1; i < program->sections.size(); ++i) {
     const Section& s = program->sections[i];
@@ -280,7 +280,8 @@ void ExchangeJoin(int join, Code* code, ProgramTraits* traits) {
     return;
   Program changed = *code->program;
   // The rows of a join table that is aligned with what probes it will have moved before they are in it.
-  if (const Section& whole = changed.sections[number]; whole.sink == Section::Sink::kJoin && !whole.spans.empty())
+  if (const Section& whole = changed.sections[number];
+      whole.sink == Section::Sink::kJoin && !whole.placement.spans.empty())
     SeparateBuilder(*traits, whole.join, &changed);
   Cut cut(changed, number, probe, false), earlier(changed, number, probe, true);
   const bool is_cut = cut.Make();
@@ -294,7 +295,7 @@ void ExchangeJoin(int join, Code* code, ProgramTraits* traits) {
   changed.sections.insert(changed.sections.begin() + static_cast<ptrdiff_t>(number), std::move(made.first));
   ProgramTraits after = vm::TraitsOf(changed);
   SeparateBehind(after, number + 1, &changed);
-  changed.sections[static_cast<size_t>(changed.joins[j].section)].by_key = true;
+  changed.sections[static_cast<size_t>(changed.joins[j].section)].placement.by_key = true;
   if (!Verify(changed).ok()) return;  // an accumulator lives across the probe
   *code->program = std::move(changed);
   *traits = std::move(after);

@@ -70,7 +70,7 @@ class Assignment {
     for (size_t i = 0; i < program_.sections.size(); ++i) {
       Section& s = program_.sections[i];
       const bool many = code_.estimates[i] > static_cast<double>(options_.exchange_above);
-      if (many && !s.co_located && !vm::ExchangeKeys(s).empty()) Separate(i, &s);
+      if (many && !s.placement.co_located && !vm::ExchangeKeys(s).empty()) Separate(i, &s);
     }
   }
 
@@ -145,12 +145,12 @@ class Assignment {
   /// The spans that a section has, or may get by this column; nothing: it cannot have any.
   std::vector<TabletSpan> SpansFor(size_t number, int column, double tolerance) {
     const Section& s = program_.sections[number];
-    if (!s.spans.empty()) return s.spans;
+    if (!s.placement.spans.empty()) return s.placement.spans;
     const TableInfo* const table = FreeTable(s);
     const bool last = number + 1 == program_.sections.size();
     // Rows that stream to the master come from all ranks in turn. Join tables are on all ranks, or made on each.
     if (table == nullptr || s.sink == Section::Sink::kJoin ||
-        (last && s.sink == Section::Sink::kRows && s.order.empty()))
+        (last && s.sink == Section::Sink::kRows && s.after.order.empty()))
       return {};
     const std::shared_ptr<const ColumnRanges> ranges = RangesOf(*table, column);
     if (ranges == nullptr) return {};
@@ -194,7 +194,8 @@ class Assignment {
   void AlignBuilder(Section* builder) {
     const vm::JoinSpec& spec = program_.joins[static_cast<size_t>(builder->join)];
     const TableInfo* const table = FreeTable(*builder);
-    if (table == nullptr || builder->co_located || builder->keys == 0 || !vm::Info(spec.strategy).exchanges) return;
+    if (table == nullptr || builder->placement.co_located || builder->keys == 0 || !vm::Info(spec.strategy).exchanges)
+      return;
     const std::vector<int> built = StoredColumns(program_, traits_, *builder).OfRegisters(builder->keys);
     const std::vector<Prober> probers = ProbersOf(builder->join);
     if (!IsLarge(*table, probers)) return;
@@ -237,11 +238,11 @@ class Assignment {
     // What probes them goes with the rows that are left: of a rank without any nothing does.
     const auto number = static_cast<size_t>(builder - program_.sections.data());
     if (!LeavesEvenShares(number, table, built)) return false;
-    builder->spans = std::move(built);
-    builder->co_located = true;
-    for (auto& [section, of_ranks] : spans) program_.sections[section].spans = std::move(of_ranks);
+    builder->placement.spans = std::move(built);
+    builder->placement.co_located = true;
+    for (auto& [section, of_ranks] : spans) program_.sections[section].placement.spans = std::move(of_ranks);
     for (const Prober& p : probers) {
-      for (const size_t section : p.staying) program_.sections[section].co_located = true;
+      for (const size_t section : p.staying) program_.sections[section].placement.co_located = true;
     }
     return true;
   }
@@ -276,8 +277,8 @@ class Assignment {
       const std::shared_ptr<const ColumnRanges> ranges = RangesOf(*table, column);
       std::vector<TabletSpan> spans = SpansFor(number, column, kToleranceOfGroups);
       if (ranges == nullptr || spans.empty() || !AreApart(*ranges, spans)) continue;
-      s->spans = std::move(spans);
-      s->co_located = true;
+      s->placement.spans = std::move(spans);
+      s->placement.co_located = true;
       return;
     }
   }

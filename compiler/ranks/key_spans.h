@@ -4,7 +4,7 @@
 // are distributed. Private to compiler/.
 //
 // Otherwise adjacent tablets go to different ranks, because a condition on such a column leaves them out together. So
-// sections get spans (vm::Section::spans) only if something gains by it, and if what they leave out is shared evenly.
+// sections get spans (vm::RankPlacement::spans) only if something gains by it, and if what they leave out is shared evenly.
 //
 // Start at: AssignSpans. Pure function, but that it opens tablets; any thread.
 #pragma once

@@ -90,7 +90,7 @@ std::optional<std::vector<JoinProbe>> ProbesOf(const vm::Program& program, const
 }
 
 bool IsAppendedTo(const vm::Program& program, int32_t number) {
-  return std::ranges::any_of(program.sections, [&](const Section& s) { return s.append_to == number; });
+  return std::ranges::any_of(program.sections, [&](const Section& s) { return s.after.append_to == number; });
 }
 
 }  // namespace tessera

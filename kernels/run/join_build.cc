@@ -77,8 +77,12 @@ class Build {
     ColumnSummary columns[kMaxSummaries];  ///< of the table's rows here, if these are on the device
   };
 
-  bool IsGathered(size_t i) const { return contexts_[i].exchange != nullptr && !SectionOf(contexts_[i]).by_key; }
-  bool IsExchanged(size_t i) const { return contexts_[i].exchange != nullptr && SectionOf(contexts_[i]).by_key; }
+  bool IsGathered(size_t i) const {
+    return contexts_[i].exchange != nullptr && !SectionOf(contexts_[i]).placement.by_key;
+  }
+  bool IsExchanged(size_t i) const {
+    return contexts_[i].exchange != nullptr && SectionOf(contexts_[i]).placement.by_key;
+  }
   /// Whether its rows have texts; and such as stand for entries of this rank's chunks.
   bool HasTexts(size_t i) const {
     return std::ranges::any_of(ColumnsOf(i), [](const SqlType& t) { return t.storage() == StorageClass::kText; });

@@ -89,7 +89,8 @@ LaunchBuilder::LaunchBuilder(GpuDevice* gpu, const vm::SectionContext& context, 
       grid_(*grid) {}
 
 bool LaunchBuilder::MayPartition() const {
-  const bool limited = section_.sink == Section::Sink::kRows && section_.order.empty() && section_.limit >= 0;
+  const bool limited =
+      section_.sink == Section::Sink::kRows && section_.after.order.empty() && section_.after.limit >= 0;
   // (What is moved is not of one chunk, so no texts of chunks can be handed on.)
   if (section_.source_kind != Section::Source::kTable || grid_.is_needed() || limited || encoder_.hands_on())
     return false;

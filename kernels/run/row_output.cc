@@ -32,18 +32,13 @@ constexpr uint64_t kExchangedShare = 2;
 /// Bytes of a row in the sort: two words, two numbers, another number if it is selected; and what the radix sort takes.
 constexpr uint64_t kSortBytesPerRow = 32;
 
-uint64_t Wanted(const Section& s) {
-  if (s.limit < 0) return UINT64_MAX;
-  return static_cast<uint64_t>(s.limit) + static_cast<uint64_t>(s.offset);
-}
-
 }  // namespace
 
 RowOutput::RowOutput(GpuDevice* gpu, const vm::SectionContext& context)
     : gpu_(*gpu),
       context_(context),
       section_(context.program->sections[static_cast<size_t>(context.section)]),
-      keep_(Wanted(section_)),
+      keep_(section_.after.Needed()),
       sorter_(gpu, context_, section_, output_),
       drain_(gpu, context_) {
   SetColumns(section_.columns);
@@ -62,14 +57,15 @@ Status RowOutput::Open() {
   const uint64_t bytes = std::min(kOutputBytes, gpu_.cache.budget() / kOutputShare);
   TESSERA_TRY(Reserve(std::max<uint64_t>(bytes / shape_.bytes, kSliceRows)));
   if (!stays()) return Status::Ok();
-  most_rows_ = std::min(reserved_bytes() / (shape_.bytes + (section_.by_key ? 0 : kSortBytesPerRow)), kMostOutputRows);
+  most_rows_ =
+      std::min(reserved_bytes() / (shape_.bytes + (section_.placement.by_key ? 0 : kSortBytesPerRow)), kMostOutputRows);
   const uint64_t cut = kCutBytes / shape_.bytes;
-  if (!section_.order.empty() && keep_ <= cut / kKeptShare) most_rows_ = std::min(most_rows_, cut);
+  if (!section_.after.order.empty() && keep_ <= cut / kKeptShare) most_rows_ = std::min(most_rows_, cut);
   return Status::Ok();
 }
 
 uint64_t RowOutput::reserved_bytes() const {
-  return stays() ? gpu_.cache.budget() / (section_.by_key ? kExchangedShare : kSortShare) : 0;
+  return stays() ? gpu_.cache.budget() / (section_.placement.by_key ? kExchangedShare : kSortShare) : 0;
 }
 
 Status RowOutput::Reserve(uint64_t least) {
@@ -106,8 +102,8 @@ Status RowOutput::MakeRoom(uint64_t* rows, uint64_t wanted) {
             "512 rows of a join have " + std::to_string(wanted) + " matches, more than a GPU's output holds",
             "Use --device host, or SET join_strategy = grid."};
   }
-  const bool ordered = !section_.order.empty() && sorter_.why_host() == nullptr;
-  const bool kept = section_.order.empty() && stays() && drained() == 0;
+  const bool ordered = !section_.after.order.empty() && sorter_.why_host() == nullptr;
+  const bool kept = section_.after.order.empty() && stays() && drained() == 0;
   if ((ordered || kept) && output_.capacity < most_rows_) {
     const uint64_t capacity =
         std::max(std::min(kGrowth * output_.capacity, most_rows_), std::min(*rows + wanted, kMostOutputRows));
@@ -124,7 +120,7 @@ Status RowOutput::MakeRoom(uint64_t* rows, uint64_t wanted) {
     }
   }
   if (!ordered) {
-    TESSERA_TRY(section_.order.empty() ? Deliver(nullptr, *rows) : DrainTo(nullptr, *rows, &result_));
+    TESSERA_TRY(section_.after.order.empty() ? Deliver(nullptr, *rows) : DrainTo(nullptr, *rows, &result_));
     *rows = 0;
   } else if (*rows > 0) {
     const uint32_t* order = nullptr;
@@ -231,13 +227,13 @@ tessera::Result<bool> RowOutput::MoveTo(uint64_t rows, DeviceRows* kept) {
     swap(rows_, *kept);
     return true;
   }
-  if (!section_.windows.empty()) return false;
-  if (section_.by_key && drained() == 0 && rows_.capacity() > 0 && Stay(context_, rows)) {  // they leave soon
+  if (!section_.after.windows.empty()) return false;
+  if (section_.placement.by_key && drained() == 0 && rows_.capacity() > 0 && Stay(context_, rows)) {  // they leave soon
     rows_.set_rows(rows);
     swap(rows_, *kept);
     return true;
   }
-  const uint64_t skipped = std::min(rows, static_cast<uint64_t>(section_.offset));
+  const uint64_t skipped = std::min(rows, static_cast<uint64_t>(section_.after.offset));
   const uint64_t count = std::min(rows, keep_) - skipped;
   DeviceRows there;
   if (drained() > 0 || !Stay(context_, count) || !there.TryAllocate(&gpu_, section_.columns, count)) return false;
@@ -250,7 +246,7 @@ tessera::Result<bool> RowOutput::MoveTo(uint64_t rows, DeviceRows* kept) {
 }
 
 tessera::Result<vm::RowSet> RowOutput::Finish(uint64_t rows) {
-  if (section_.order.empty() || has_windows_) {
+  if (section_.after.order.empty() || has_windows_) {
     TESSERA_TRY(Deliver(nullptr, rows));
     return std::move(result_);
   }
@@ -269,7 +265,7 @@ tessera::Result<vm::RowSet> RowOutput::Finish(uint64_t rows) {
   if (result_.rows == 0) return std::move(result_);
   if (context_.late_texts != nullptr)
     TESSERA_TRY(context_.late_texts->Resolve(context_.strings, context_.pool, &result_));
-  const Section bounds = vm::WithoutOffset(section_);
+  const vm::RowsAfter bounds = vm::WithoutOffset(section_.after);
   if (sorter_.why_host() != nullptr) {
     TESSERA_TRY(vm::OrderAndLimit(bounds, *context_.strings, context_.pool, &result_));
   } else {
@@ -281,7 +277,7 @@ tessera::Result<vm::RowSet> RowOutput::Finish(uint64_t rows) {
 }
 
 Status RowOutput::DrainTo(const uint32_t* order, uint64_t rows, vm::RowSet* to) {
-  if (!section_.order.empty() && to->rows + rows > UINT32_MAX) {
+  if (!section_.after.order.empty() && to->rows + rows > UINT32_MAX) {
     return {ErrorCode::kResource, "ORDER BY of more than 2^32 rows, which do not fit the GPU",
             "Filter them, or use LIMIT."};
   }
@@ -311,7 +307,7 @@ Status RowOutput::Deliver(const uint32_t* order, uint64_t rows) {
 }
 
 std::string RowOutput::Describe() const {
-  if (section_.order.empty()) return has_windows_ ? "windows added" : "";
+  if (section_.after.order.empty()) return has_windows_ ? "windows added" : "";
   if (sorter_.why_host() != nullptr) return std::string("ordered on the host: ") + sorter_.why_host();
   std::string out = "ordered by " + std::to_string(sorter_.key_bits()) + " bits";
   if (cuts_ > 0) out += ", cut to " + std::to_string(keep_) + " rows " + std::to_string(cuts_ + 1) + " times";

@@ -61,7 +61,9 @@ class RowOutput {
 
  private:
   /// Whether rows stay in the output, which grows: they are ordered, or other sections read them on the device.
-  bool stays() const { return !section_.order.empty() || context_.keep_from != UINT64_MAX || context_.add_windows; }
+  bool stays() const {
+    return !section_.after.order.empty() || context_.keep_from != UINT64_MAX || context_.add_windows;
+  }
   /// The columns that rows have from here on. REQUIRES: none has left the device.
   void SetColumns(const std::vector<SqlType>& types);
   /// Rows with those columns and those of the windows, in order. Errors: kResource, there is no room.

@@ -31,7 +31,7 @@ RowSorter::RowSorter(GpuDevice* gpu, const vm::SectionContext& context, const vm
 
 std::vector<SortPart> RowSorter::Parts(size_t keys) const {
   std::vector<SortPart> parts;
-  for (const SortKey& key : std::span(section_.order).first(keys)) {
+  for (const SortKey& key : std::span(section_.after.order).first(keys)) {
     const size_t column = static_cast<size_t>(key.column);
     SortPart part;
     part.values = output_.low + column * output_.capacity;
@@ -68,8 +68,8 @@ std::vector<SortPart> RowSorter::Parts(size_t keys) const {
 }
 
 tessera::Result<bool> RowSorter::RankTexts(uint64_t rows) {
-  if (KeysBeforeTexts() == section_.order.size()) return true;
-  for (const SortKey& key : section_.order) {
+  if (KeysBeforeTexts() == section_.after.order.size()) return true;
+  for (const SortKey& key : section_.after.order) {
     if (IsText(key)) TESSERA_TRY(ResolveTexts(static_cast<size_t>(key.column), rows));
   }
   const uint64_t count = context_.strings->count();
@@ -95,8 +95,8 @@ bool RowSorter::IsText(const SortKey& key) const {
 }
 
 size_t RowSorter::KeysBeforeTexts() const {
-  return static_cast<size_t>(std::ranges::find_if(section_.order, [&](const SortKey& k) { return IsText(k); }) -
-                             section_.order.begin());
+  return static_cast<size_t>(std::ranges::find_if(section_.after.order, [&](const SortKey& k) { return IsText(k); }) -
+                             section_.after.order.begin());
 }
 
 // ---- Sorting --------------------------------------------------------------------------------------------------------
@@ -121,7 +121,7 @@ tessera::Result<bool> RowSorter::Sort(uint64_t rows, uint64_t wanted, const uint
 Status RowSorter::SortRanked(uint32_t rows, uint64_t wanted, const uint32_t** order) {
   TESSERA_TRY(gpu_.clock.Begin(gpu_.stream));
   RunBuffer found, selected;
-  TESSERA_ASSIGN(const std::vector<SortWord> words, Words(Parts(section_.order.size()), rows, &found));
+  TESSERA_ASSIGN(const std::vector<SortWord> words, Words(Parts(section_.after.order.size()), rows, &found));
   key_bits_ = 0;
   for (const SortWord& w : words) key_bits_ += w.bits;
   const uint64_t sample = wanted > rows ? rows : std::max(kSampleRows, kSampledShare * wanted);
@@ -187,7 +187,7 @@ tessera::Result<uint32_t> RowSorter::SelectByFirstKeys(uint64_t wanted, uint64_t
 
 tessera::Result<uint32_t> RowSorter::TrySelect(uint64_t wanted, uint64_t rows, RunBuffer* selected) {
   const size_t keys = KeysBeforeTexts();
-  if (keys == 0 || keys == section_.order.size() || wanted == 0 || rows < kLeastToLeaveOut ||
+  if (keys == 0 || keys == section_.after.order.size() || wanted == 0 || rows < kLeastToLeaveOut ||
       wanted > rows / kFewWanted)
     return 0;
   const auto n = static_cast<uint32_t>(rows);

@@ -18,8 +18,8 @@ SectionSink::SectionSink(GpuDevice* gpu, const vm::SectionContext& context, cons
       totals_(section_, lowered),
       row_output_(gpu, context),
       build_(gpu, context, joins) {
-  if (section_.sink == Section::Sink::kRows && section_.order.empty() && section_.limit >= 0)
-    enough_ = static_cast<uint64_t>(section_.limit) + static_cast<uint64_t>(section_.offset);
+  if (section_.sink == Section::Sink::kRows && section_.after.order.empty() && section_.after.limit >= 0)
+    enough_ = section_.after.Needed();
 }
 
 Status SectionSink::Open() {

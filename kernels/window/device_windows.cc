@@ -34,7 +34,7 @@ class WindowRun {
     CUDA_TRY(cudaMemsetAsync(failed_.As<void>(), 0, sizeof(uint32_t), gpu_.stream));
     TESSERA_TRY(FindDifferences());
     size_t added = section_.columns.size();
-    for (const WindowSpec& w : section_.windows) {
+    for (const WindowSpec& w : section_.after.windows) {
       TESSERA_TRY(Evaluate(w, &columns_[added]));
       added += vm::TypesOf(w).size();
     }
@@ -58,7 +58,7 @@ class WindowRun {
 
   Status FindDifferences() {
     std::vector<WindowColumn> keys;
-    for (const vm::SortKey& key : section_.order) keys.push_back(ColumnOf(key.column));
+    for (const vm::SortKey& key : section_.after.order) keys.push_back(ColumnOf(key.column));
     const uint64_t bytes = keys.size() * sizeof(WindowColumn);
     RunBuffer there;
     TESSERA_TRY(there.Allocate(&gpu_, std::max<uint64_t>(bytes, 1)));
@@ -96,7 +96,7 @@ class WindowRun {
     frames.key = ColumnOf(w.frame.key);
     frames.start = ColumnOf(w.frame.start_column);
     frames.end = ColumnOf(w.frame.end_column);
-    if (w.frame.key >= 0) frames.descending = section_.order[static_cast<size_t>(w.partition_keys)].descending;
+    if (w.frame.key >= 0) frames.descending = section_.after.order[static_cast<size_t>(w.partition_keys)].descending;
     switch (w.function) {
       case WindowFunction::kLag:
       case WindowFunction::kLead:
@@ -160,7 +160,7 @@ bool HasWindows(const Section& section) {
   const auto is_text = [&](int32_t column) {
     return column >= 0 && section.columns[static_cast<size_t>(column)].storage() == StorageClass::kText;
   };
-  return std::all_of(section.windows.begin(), section.windows.end(), [&](const WindowSpec& w) {
+  return std::all_of(section.after.windows.begin(), section.after.windows.end(), [&](const WindowSpec& w) {
     if (w.function == WindowFunction::kFold || w.distinct || vm::MayMoveBack(w.frame)) return false;
     if (w.function == WindowFunction::kNtile) return w.count < 0 && w.number > 0;
     if (w.function != WindowFunction::kAggregate) return !is_text(w.value) && !w.ignore_nulls;

@@ -218,7 +218,7 @@ Answer Execute(const Program& program, const Snapshot& snapshot, vm::SectionBack
     return Status::Ok();
   };
   answer.status = executor.Run(program, snapshot, options, consume, &answer.statistics);
-  if (program.sections.back().order.empty()) std::sort(answer.rows.begin(), answer.rows.end());
+  if (program.sections.back().after.order.empty()) std::sort(answer.rows.begin(), answer.rows.end());
   return answer;
 }
 
@@ -256,7 +256,7 @@ class GpuVm : public ::testing::Test {
     EXPECT_TRUE(device.statistics.sections[0].on_gpu);
     // Of rows in order up to a limit the host leaves tablets out that are all after it.
     const vm::Section& section = program.sections[0];
-    if (section.order.empty() || section.limit < 0) {
+    if (section.after.order.empty() || section.after.limit < 0) {
       EXPECT_EQ(host.statistics.sections[0].rows_in, device.statistics.sections[0].rows_in);
       EXPECT_EQ(host.statistics.sections[0].tablets_skipped, device.statistics.sections[0].tablets_skipped);
     }
@@ -647,8 +647,8 @@ TEST_F(GpuVm, LimitEndsTheLaunch) {
   Maker m(Section::Sink::kRows);
   m.Keep(m.Slot(0, kInteger));
   m.Op(Opcode::Emit);
-  m.section.limit = 10;
-  m.section.offset = 5;
+  m.section.after.limit = 10;
+  m.section.after.offset = 5;
   const Answer answer = Execute(m.Finish(), *snapshot, gpu_.get());
   ASSERT_TRUE(answer.status.ok()) << answer.status.message();
   EXPECT_EQ(answer.rows.size(), 10u);
@@ -709,9 +709,9 @@ Program OrderProgram(std::vector<vm::SortKey> order, int64_t limit, int64_t offs
   for (int c = 0; c <= kNumber; ++c) m.Keep(m.Slot(c, types[c]));
   m.Op(Opcode::Emit);
   order.push_back({kNumber, true, false});
-  m.section.order = std::move(order);
-  m.section.limit = limit;
-  m.section.offset = offset;
+  m.section.after.order = std::move(order);
+  m.section.after.limit = limit;
+  m.section.after.offset = offset;
   return m.Finish();
 }
 
@@ -780,7 +780,7 @@ TEST_F(GpuVm, OrderOfFewRowsByManyTexts) {
     if (reads) m.Load(text).Op(Opcode::FilterNotNull);
     m.Keep(text);
     m.Op(Opcode::Emit);
-    m.section.order = {{0, false, false}};
+    m.section.after.order = {{0, false, false}};
     const Answer answer = Same(m.Finish(), *snapshot);
     EXPECT_EQ(answer.rows.size(), static_cast<size_t>(rows));
     const std::string& plan = answer.statistics.sections[0].device_plan;

@@ -37,8 +37,8 @@ class CoLocation : public RanksProgram {
     EXPECT_TRUE(vm::Verify(cluster_.last).ok());
     std::string out;
     for (const vm::Section& s : cluster_.last.sections) {
-      if (!s.co_located && !s.by_key) continue;
-      out += std::string(out.empty() ? "" : " ") + (s.by_key ? "!" : "");
+      if (!s.placement.co_located && !s.placement.by_key) continue;
+      out += std::string(out.empty() ? "" : " ") + (s.placement.by_key ? "!" : "");
       out += SinkOf(s);
     }
     return out;

@@ -50,8 +50,9 @@ class ExchangeJoins : public ::testing::Test {
     const std::string rows = Answer(alone_.get(), sql);
     EXPECT_EQ(rows.find("ERROR"), std::string::npos) << rows;
     EXPECT_EQ(Answer(ranks_.get(), sql), rows) << sql;
-    return std::ranges::count_if(cluster_.last.sections,
-                                 [](const vm::Section& s) { return s.by_key && s.sink == vm::Section::Sink::kRows; });
+    return std::ranges::count_if(cluster_.last.sections, [](const vm::Section& s) {
+      return s.placement.by_key && s.sink == vm::Section::Sink::kRows;
+    });
   }
 
   AloneCluster cluster_;

@@ -33,12 +33,12 @@ class KeySpans : public RanksProgram {
     EXPECT_TRUE(vm::Verify(cluster_.last).ok());
     std::string out;
     for (const vm::Section& s : cluster_.last.sections) {
-      if (s.spans.empty()) continue;
-      EXPECT_EQ(s.spans.size(), 3u);
+      if (s.placement.spans.empty()) continue;
+      EXPECT_EQ(s.placement.spans.size(), 3u);
       out += out.empty() ? "" : ", ";
       out += SinkOf(s);
-      if (s.sink != vm::Section::Sink::kJoin && s.co_located) out += " co-located";
-      for (const vm::TabletSpan& span : s.spans)
+      if (s.sink != vm::Section::Sink::kJoin && s.placement.co_located) out += " co-located";
+      for (const vm::TabletSpan& span : s.placement.spans)
         out += " " + std::to_string(span.first) + "-" + std::to_string(span.end);
     }
     return out;
@@ -119,8 +119,9 @@ TEST_F(KeySpans, AnExchangedJoinLeavesTheOthers) {
                     "cust.seg = 2")
                   .find("join"),
               std::string::npos);
-    const auto exchanged = std::ranges::count_if(
-        cluster_.last.sections, [](const vm::Section& s) { return s.by_key && s.sink == vm::Section::Sink::kRows; });
+    const auto exchanged = std::ranges::count_if(cluster_.last.sections, [](const vm::Section& s) {
+      return s.placement.by_key && s.sink == vm::Section::Sink::kRows;
+    });
     EXPECT_EQ(exchanged, 2) << keys;
   }
 }
@@ -133,13 +134,13 @@ TEST_F(KeySpans, OtherTabletsThanTheTableHasAreRefused) {
   }
   ASSERT_NE(l, nullptr);
   vm::Section section = *std::ranges::find_if(cluster_.last.sections, [](const vm::Section& s) {
-    return !s.spans.empty() && s.sink != vm::Section::Sink::kJoin;
+    return !s.placement.spans.empty() && s.sink != vm::Section::Sink::kJoin;
   });
   EXPECT_TRUE(vm::CheckSpans(*l, section, 3).ok());
   EXPECT_FALSE(vm::CheckSpans(*l, section, 2).ok());
-  section.spans.back().end = 41;
+  section.placement.spans.back().end = 41;
   EXPECT_EQ(vm::CheckSpans(*l, section, 3).code(), ErrorCode::kCorrupt);
-  section.spans.back().end = 39;
+  section.placement.spans.back().end = 39;
   EXPECT_FALSE(vm::CheckSpans(*l, section, 3).ok()) << "a tablet that no rank scans";
 }
 

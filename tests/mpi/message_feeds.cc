@@ -94,7 +94,7 @@ vm::Section ShipmentSection() {
   vm::Section s;
   s.columns = {SqlType::Of(TypeId::kBigint), SqlType::Decimal(38, 2), SqlType::Of(TypeId::kDouble), SqlType::Text(),
                SqlType::Of(TypeId::kTimestamp)};
-  for (int32_t c = 0; c < 5; ++c) s.order.push_back({c, c % 2 == 0, c % 3 == 0});
+  for (int32_t c = 0; c < 5; ++c) s.after.order.push_back({c, c % 2 == 0, c % 3 == 0});
   return s;
 }
 
@@ -131,7 +131,7 @@ bool UseShipment(std::string_view bytes) {
   std::vector<vm::ResultColumn> columns;
   for (const SqlType& type : section.columns) columns.push_back({"", type});
   vm::RowSet rows = vm::InUnitOrder(section, std::move(both));
-  if (!vm::OrderAndLimit(section, strings, nullptr, &rows).ok()) return false;
+  if (!vm::OrderAndLimit(section.after, strings, nullptr, &rows).ok()) return false;
   const Result<RowBatch> batch =
       vm::DecodeRows(rows, columns, 0, std::min<size_t>(rows.rows, 100), strings, vm::LateTexts(), nullptr);
   if (!batch.ok()) return false;

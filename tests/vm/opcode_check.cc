@@ -116,8 +116,8 @@ std::string Walk::Compare(const Program& program, const Reference& want, std::ve
   size_t expected = want.result_rows;
   if (check.subset) {
     const Section& last = program.sections.back();
-    expected -= std::min(expected, static_cast<size_t>(last.offset));
-    if (last.limit >= 0) expected = std::min(expected, static_cast<size_t>(last.limit));
+    expected -= std::min(expected, static_cast<size_t>(last.after.offset));
+    if (last.after.limit >= 0) expected = std::min(expected, static_cast<size_t>(last.after.limit));
   }
   if (got_rows != expected) return fmt::format("{} rows instead of {}", got_rows, expected);
   auto canonical = [&](const Cells& c, size_t row) -> int128_t {
@@ -203,8 +203,8 @@ void Walk::Check(const std::string& name, Program program, std::vector<TestTable
   // With LIMIT but no ORDER BY the rows are some of all.
   Program whole = program;
   if (check.subset) {
-    whole.sections.back().limit = -1;
-    whole.sections.back().offset = 0;
+    whole.sections.back().after.limit = -1;
+    whole.sections.back().after.offset = 0;
   }
   auto want = std::make_unique<Reference>(whole, tables, &texts_);
   want->Run();

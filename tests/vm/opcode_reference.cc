@@ -313,11 +313,11 @@ std::vector<Cells> Reference::StateWords(Opcode op, const std::vector<State>& gr
 }
 
 void Reference::OrderAndLimit(const Section& s, std::vector<Cells>* columns, size_t* rows) {
-  if (s.order.empty() && s.limit < 0 && s.offset == 0) return;
+  if (s.after.order.empty() && s.after.limit < 0 && s.after.offset == 0) return;
   std::vector<size_t> order(*rows);
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    for (const SortKey& k : s.order) {
+    for (const SortKey& k : s.after.order) {
       const Cells& c = (*columns)[static_cast<size_t>(k.column)];
       if (c.null[a] != c.null[b]) return (c.null[a] != 0) == k.nulls_first;
       if (c.null[a] != 0) continue;
@@ -339,9 +339,9 @@ void Reference::OrderAndLimit(const Section& s, std::vector<Cells>* columns, siz
     }
     return false;
   });
-  const size_t first = static_cast<size_t>(std::min<int128_t>(s.offset, static_cast<int128_t>(*rows)));
+  const size_t first = static_cast<size_t>(std::min<int128_t>(s.after.offset, static_cast<int128_t>(*rows)));
   size_t count = *rows - first;
-  if (s.limit >= 0) count = static_cast<size_t>(std::min<int128_t>(s.limit, static_cast<int128_t>(count)));
+  if (s.after.limit >= 0) count = static_cast<size_t>(std::min<int128_t>(s.after.limit, static_cast<int128_t>(count)));
   for (Cells& c : *columns) {
     Cells moved(c.type, 0);
     for (size_t i = first; i < first + count; ++i) moved.Push(c, order[i]);

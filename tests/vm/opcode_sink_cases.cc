@@ -278,13 +278,13 @@ void Walk::Rows() {
       std::vector<int> by = {1, 2, 3, 4, 5};
       std::shuffle(by.begin(), by.end(), random_);
       by.resize(Below(random_, 4));
-      for (int c : by) s.order.push_back({c, Turn(2) == 0, Turn(3) == 0});
-      s.order.push_back({0, Turn(2) == 0, false});  // the row's number makes the order total
+      for (int c : by) s.after.order.push_back({c, Turn(2) == 0, Turn(3) == 0});
+      s.after.order.push_back({0, Turn(2) == 0, false});  // the row's number makes the order total
     }
     const std::vector<int64_t> limits = {-1, 0, 1, 10, 2048, 100000, kGreatest};
     const std::vector<int64_t> offsets = {0, 0, 1, 2047, 5000, kGreatest};
-    s.limit = Pick(random_, limits);
-    s.offset = Pick(random_, offsets);
+    s.after.limit = Pick(random_, limits);
+    s.after.offset = Pick(random_, offsets);
     check.ordered = ordered;
     check.subset = !ordered;
     // The bounds may apply in the middle of a program, too.

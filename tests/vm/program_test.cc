@@ -154,9 +154,9 @@ Program Valid() {
   r.code.push_back(Make(Opcode::Emit));
   r.code.push_back(Make(Opcode::End));
   r.columns = r.registers;
-  r.order = {{0, true, true}, {1, false, false}};
-  r.limit = 10;
-  r.offset = 2;
+  r.after.order = {{0, true, true}, {1, false, false}};
+  r.after.limit = 10;
+  r.after.offset = 2;
   r.label = "groups";
 
   p.sections = {d, b, s, r};
@@ -236,21 +236,21 @@ class AnyProgram {
         *a = {static_cast<Opcode>(random_() % static_cast<uint64_t>(Opcode::kCount)), Type()};
       });
       s->keys = Number<int32_t>();
-      List(&s->order, [&](SortKey* k) { *k = {Number<int32_t>(), Bool(), Bool()}; });
-      s->limit = Number<int64_t>();
-      s->offset = Number<int64_t>();
-      s->append_to = Number<int32_t>();
-      s->repeat = Number<int32_t>();
-      s->fold = static_cast<Section::Fold>(random_() % 8);
-      s->fold_distinct = Bool();
-      s->fold_constant = Number<int32_t>();
-      s->again = Number<int32_t>();
-      s->again_distinct = Bool();
-      s->again_limit = Number<int64_t>();
-      s->by_key = Bool();
-      s->co_located = Bool();
-      List(&s->spans, [&](vm::TabletSpan* t) { *t = {Number<uint32_t>(), Number<uint32_t>()}; });
-      List(&s->windows, [&](WindowSpec* w) {
+      List(&s->after.order, [&](SortKey* k) { *k = {Number<int32_t>(), Bool(), Bool()}; });
+      s->after.limit = Number<int64_t>();
+      s->after.offset = Number<int64_t>();
+      s->after.append_to = Number<int32_t>();
+      s->after.repeat = Number<int32_t>();
+      s->after.fold.kind = static_cast<Section::Fold>(random_() % 8);
+      s->after.fold.distinct = Bool();
+      s->after.fold.constant = Number<int32_t>();
+      s->recursion.first = Number<int32_t>();
+      s->recursion.distinct = Bool();
+      s->recursion.limit = Number<int64_t>();
+      s->placement.by_key = Bool();
+      s->placement.co_located = Bool();
+      List(&s->placement.spans, [&](vm::TabletSpan* t) { *t = {Number<uint32_t>(), Number<uint32_t>()}; });
+      List(&s->after.windows, [&](WindowSpec* w) {
         w->function = static_cast<WindowFunction>(Number<uint8_t>());
         w->aggregate = static_cast<Opcode>(Number<uint16_t>());
         w->type = Type();
@@ -475,11 +475,11 @@ Section& Folded(Program& p, Section::Fold fold) {
   s.slots.clear();
   s.source_kind = Section::Source::kOneRow;
   s.code = {Make(Opcode::Emit), Make(Opcode::End)};
-  s.order = {{0}};
-  s.limit = -1;
-  s.offset = 0;
+  s.after.order = {{0}};
+  s.after.limit = -1;
+  s.after.offset = 0;
   s.keys = 1;
-  s.fold = fold;
+  s.after.fold.kind = fold;
   p.sections.insert(p.sections.end() - 1, s);
   return p.sections[p.sections.size() - 2];
 }
@@ -517,15 +517,15 @@ void ScanJoin(Program& p) {
 /// The result's rows get a window, the sum of the first column, and a section that reads them becomes the last.
 WindowSpec& Window(Program& p) {
   Section& s = Result_(p);
-  s.limit = -1;
-  s.offset = 0;
+  s.after.limit = -1;
+  s.after.offset = 0;
   WindowSpec w;
   w.function = WindowFunction::kAggregate;
   w.aggregate = Opcode::SumI;
   w.type = SqlType::Decimal(38, 0);
   w.partition_keys = w.order_keys = 1;
   w.value = 0;
-  s.windows = {w};
+  s.after.windows = {w};
   Section reader;
   reader.source_kind = Section::Source::kSection;
   reader.source = kResult;
@@ -535,7 +535,7 @@ WindowSpec& Window(Program& p) {
   reader.code = {Make(Opcode::LoadW, 0, Slot(0)), Make(Opcode::StoreW, 0, 0), Make(Opcode::Emit), Make(Opcode::End)};
   p.sections.push_back(reader);
   p.columns = {{"sum", w.type}};
-  return Result_(p).windows[0];
+  return Result_(p).after.windows[0];
 }
 /// The rows of section `source`, as they are.
 Section ReaderOf(const Program& p, int32_t source) {
@@ -557,11 +557,11 @@ Section ReaderOf(const Program& p, int32_t source) {
 /// The result's rows, then turns that replace them, then a reader of all. Returns the section of the turns.
 Section& Turns(Program& p) {
   Section& first = Result_(p);
-  first.limit = -1;
-  first.offset = 0;
-  first.order.clear();
+  first.after.limit = -1;
+  first.after.offset = 0;
+  first.after.order.clear();
   p.sections.push_back(ReaderOf(p, kResult));
-  p.sections.back().again = kResult;
+  p.sections.back().recursion.first = kResult;
   p.sections.push_back(ReaderOf(p, kResult + 1));
   return p.sections[kResult + 1];
 }
@@ -665,13 +665,13 @@ const std::vector<Refusal>& Refusals() {
       {"less than no keys", [](P p) { Scan(p).keys = -1; }, "number of keys"},
       {"more keys than columns", [](P p) { Scan(p).keys = 6; }, "number of keys"},
       {"too many keys", [](P p) { p.sections[kBuild].keys = kMaxKeys + 1; }, "number of keys"},
-      {"ordered groups", [](P p) { Scan(p).order = {{0, false, false}}; }, "order or limit without rows"},
-      {"limited groups", [](P p) { Scan(p).limit = 1; }, "order or limit without rows"},
-      {"a build from an offset", [](P p) { p.sections[kBuild].offset = 1; }, "order or limit without rows"},
-      {"limit -2", [](P p) { Result_(p).limit = -2; }, "limit or offset"},
-      {"offset -1", [](P p) { Result_(p).offset = -1; }, "limit or offset"},
-      {"a sort key that is not there", [](P p) { Result_(p).order[0].column = 5; }, "sort key"},
-      {"sort key -1", [](P p) { Result_(p).order[0].column = -1; }, "sort key"},
+      {"ordered groups", [](P p) { Scan(p).after.order = {{0, false, false}}; }, "order or limit without rows"},
+      {"limited groups", [](P p) { Scan(p).after.limit = 1; }, "order or limit without rows"},
+      {"a build from an offset", [](P p) { p.sections[kBuild].after.offset = 1; }, "order or limit without rows"},
+      {"limit -2", [](P p) { Result_(p).after.limit = -2; }, "limit or offset"},
+      {"offset -1", [](P p) { Result_(p).after.offset = -1; }, "limit or offset"},
+      {"a sort key that is not there", [](P p) { Result_(p).after.order[0].column = 5; }, "sort key"},
+      {"sort key -1", [](P p) { Result_(p).after.order[0].column = -1; }, "sort key"},
       {"aggregates without groups", [](P p) { Result_(p).aggregates = {{Opcode::CountRows, kBigint}}; }, "aggregates without groups"},
       {"more columns than registers", [](P p) { Result_(p).columns.push_back(kBigint); }, "columns without registers"},
       {"an emitted register of another class", [](P p) { Result_(p).columns[0] = kText; }, "type of an emitted register"},
@@ -763,40 +763,40 @@ const std::vector<Refusal>& Refusals() {
       {"an outer probe with a key of another class", [](P p) { Code(p, {Make(Opcode::ProbeOuter, 0, Slot(1), 1)}); }, "class of a key"},
       {"an outer probe with no key", [](P p) { Code(p, {Make(Opcode::ProbeOuter, 0, 0, 0)}); }, "number of keys"},
       {"a test for a match without a probe", [](P p) { Code(p, {Make(Opcode::FilterMatched, 0)}); }, "not probed yet"},
-      {"groups behind rows", [](P p) { Scan(p).append_to = kBuild; }, "appended to"},
-      {"the last section's rows behind others", [](P p) { Result_(p).append_to = kScan; }, "appended to"},
-      {"rows behind their own", [](P p) { Result_(p).append_to = kResult; }, "appended to"},
-      {"groups that are repeated", [](P p) { p.sections[kBuild].repeat = 0; }, "how often its rows stand"},
-      {"the last section's rows repeated", [](P p) { Result_(p).repeat = 0; }, "how often its rows stand"},
-      {"rows of a table repeated", [](P p) { Scan(p).repeat = 0; }, "how often its rows stand"},
-      {"groups that are folded", [](P p) { p.sections[kBuild].fold = Section::Fold::kFirst; }, "a fold of rows"},
-      {"the last section's rows folded", [](P p) { Result_(p).fold = Section::Fold::kMode; }, "a fold of rows"},
+      {"groups behind rows", [](P p) { Scan(p).after.append_to = kBuild; }, "appended to"},
+      {"the last section's rows behind others", [](P p) { Result_(p).after.append_to = kScan; }, "appended to"},
+      {"rows behind their own", [](P p) { Result_(p).after.append_to = kResult; }, "appended to"},
+      {"groups that are repeated", [](P p) { p.sections[kBuild].after.repeat = 0; }, "how often its rows stand"},
+      {"the last section's rows repeated", [](P p) { Result_(p).after.repeat = 0; }, "how often its rows stand"},
+      {"rows of a table repeated", [](P p) { Scan(p).after.repeat = 0; }, "how often its rows stand"},
+      {"groups that are folded", [](P p) { p.sections[kBuild].after.fold.kind = Section::Fold::kFirst; }, "a fold of rows"},
+      {"the last section's rows folded", [](P p) { Result_(p).after.fold.kind = Section::Fold::kMode; }, "a fold of rows"},
       {"a fold that there is not", [](P p) { Folded(p, static_cast<Section::Fold>(9)); }, "a fold of rows"},
       {"a fold without a value", [](P p) { Folded(p, Section::Fold::kFirst).keys = 2; }, "a fold of rows"},
-      {"a fold with another order", [](P p) { Folded(p, Section::Fold::kFirst).order = {{1}, {0}}; }, "the order of a fold"},
-      {"a fold with a constant too many", [](P p) { Folded(p, Section::Fold::kFirst).fold_constant = 0; }, "constant of a fold"},
+      {"a fold with another order", [](P p) { Folded(p, Section::Fold::kFirst).after.order = {{1}, {0}}; }, "the order of a fold"},
+      {"a fold with a constant too many", [](P p) { Folded(p, Section::Fold::kFirst).after.fold.constant = 0; }, "constant of a fold"},
       {"a quantile without a fraction", [](P p) { Folded(p, Section::Fold::kQuantile); }, "constant of a fold"},
-      {"a quantile of more than all", [](P p) { Folded(p, Section::Fold::kQuantile).fold_constant = AddFloat(p, 1.5); }, "constant of a fold"},
-      {"a quantile between texts", [](P p) { Folded(p, Section::Fold::kBetween).fold_constant = AddFloat(p, 0.5); }, "class of a fold"},
-      {"rows on the rank of no key", [](P p) { Result_(p).co_located = true; }, "not exchanged"},
-      {"rows exchanged and not", [](P p) { p.sections[kBuild].by_key = p.sections[kBuild].co_located = true; }, "not exchanged"},
-      {"tablets of no table", [](P p) { Result_(p).spans = {{0, 1}}; }, "the ranks' tablets"},
-      {"tablets of a join table that is not co-located", [](P p) { p.sections[kBuild].spans = {{0, 1}}; }, "the ranks' tablets"},
-      {"tablets that no rank scans", [](P p) { p.sections[kScan].spans = {{0, 1}, {2, 3}}; }, "the ranks' tablets"},
-      {"fewer than no tablets", [](P p) { p.sections[kScan].spans = {{0, 1}, {1, 0}}; }, "the ranks' tablets"},
-      {"groups that run again", [](P p) { p.sections[kBuild].again = kScan; }, "what it runs again"},
-      {"the last section running again", [](P p) { Result_(p).again = kScan; }, "what it runs again"},
-      {"a section running again by itself", [](P p) { Turns(p).again = kResult + 1; }, "what it runs again"},
-      {"turns up to -2 rows", [](P p) { Turns(p).again_limit = -2; }, "what it runs again"},
-      {"turns that are sorted", [](P p) { Turns(p).order = {{0}}; }, "what it runs again"},
-      {"turns that replace groups", [](P p) { Turns(p).again = kScan; }, "the rows that it replaces"},
+      {"a quantile of more than all", [](P p) { Folded(p, Section::Fold::kQuantile).after.fold.constant = AddFloat(p, 1.5); }, "constant of a fold"},
+      {"a quantile between texts", [](P p) { Folded(p, Section::Fold::kBetween).after.fold.constant = AddFloat(p, 0.5); }, "class of a fold"},
+      {"rows on the rank of no key", [](P p) { Result_(p).placement.co_located = true; }, "not exchanged"},
+      {"rows exchanged and not", [](P p) { p.sections[kBuild].placement.by_key = p.sections[kBuild].placement.co_located = true; }, "not exchanged"},
+      {"tablets of no table", [](P p) { Result_(p).placement.spans = {{0, 1}}; }, "the ranks' tablets"},
+      {"tablets of a join table that is not co-located", [](P p) { p.sections[kBuild].placement.spans = {{0, 1}}; }, "the ranks' tablets"},
+      {"tablets that no rank scans", [](P p) { p.sections[kScan].placement.spans = {{0, 1}, {2, 3}}; }, "the ranks' tablets"},
+      {"fewer than no tablets", [](P p) { p.sections[kScan].placement.spans = {{0, 1}, {1, 0}}; }, "the ranks' tablets"},
+      {"groups that run again", [](P p) { p.sections[kBuild].recursion.first = kScan; }, "what it runs again"},
+      {"the last section running again", [](P p) { Result_(p).recursion.first = kScan; }, "what it runs again"},
+      {"a section running again by itself", [](P p) { Turns(p).recursion.first = kResult + 1; }, "what it runs again"},
+      {"turns up to -2 rows", [](P p) { Turns(p).recursion.limit = -2; }, "what it runs again"},
+      {"turns that are sorted", [](P p) { Turns(p).after.order = {{0}}; }, "what it runs again"},
+      {"turns that replace groups", [](P p) { Turns(p).recursion.first = kScan; }, "the rows that it replaces"},
       {"turns with a column too many", [](P p) { Turns(p).columns.push_back(kBigint); }, "columns without registers"},
       {"turns whose rows are read outside", [](P p) { Turns(p); p.sections.back().source = kResult; }, "rows that are replaced are read"},
-      {"windows of groups", [](P p) { Window(p); p.sections[kScan].windows = Result_(p).windows; }, "windows of such rows"},
+      {"windows of groups", [](P p) { Window(p); p.sections[kScan].after.windows = Result_(p).after.windows; }, "windows of such rows"},
       {"windows of the last section", [](P p) { Window(p); p.sections.pop_back(); p.columns.clear(); }, "windows of such rows"},
-      {"windows before a limit", [](P p) { Window(p); Result_(p).limit = 1; }, "windows of such rows"},
-      {"windows behind an offset", [](P p) { Window(p); Result_(p).offset = 1; }, "windows of such rows"},
-      {"windows in the order of 251 keys", [](P p) { Window(p); Result_(p).order.resize(251); }, "windows of such rows"},
+      {"windows before a limit", [](P p) { Window(p); Result_(p).after.limit = 1; }, "windows of such rows"},
+      {"windows behind an offset", [](P p) { Window(p); Result_(p).after.offset = 1; }, "windows of such rows"},
+      {"windows in the order of 251 keys", [](P p) { Window(p); Result_(p).after.order.resize(251); }, "windows of such rows"},
       {"a window that is not read as it is", [](P p) { Window(p); p.sections.back().slots[0].type = kBigint; }, "does not fit its source section"},
       {"a column behind the windows", [](P p) { Window(p); ++p.sections.back().slots[0].column; }, "does not fit its source section"},
       {"an unknown window function", [](P p) { Window(p).function = static_cast<WindowFunction>(13); }, "function of a window"},
@@ -838,7 +838,7 @@ const std::vector<Refusal>& Refusals() {
       {"a range without a key", [](P p) { Range(p).key = -1; }, "range of a window"},
       {"a range of a text", [](P p) { WindowFrame& f = Range(p); f.key = f.start_column = 1; }, "range of a window"},
       {"a range of two classes", [](P p) { Range(p).key = 3; }, "range of a window"},
-      {"a range by two keys", [](P p) { Range(p); Result_(p).windows[0].partition_keys = 0; Result_(p).windows[0].order_keys = 2; }, "range of a window"},
+      {"a range by two keys", [](P p) { Range(p); Result_(p).after.windows[0].partition_keys = 0; Result_(p).after.windows[0].order_keys = 2; }, "range of a window"},
       {"rows whose offsets vary", [](P p) { WindowFrame& f = Window(p).frame; f.mode = WindowFrame::Mode::kRows; f.varies = true; }, "frame of a window"},
       {"a key without a range", [](P p) { Window(p).frame.key = 0; }, "range of a window"},
       {"a bound without a range", [](P p) { Range(p).end_column = 0; }, "range of a window"},

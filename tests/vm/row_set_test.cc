@@ -34,9 +34,9 @@ RowSet MakeRows(size_t n, uint64_t values) {
 Section Ordered(bool descending, bool nulls_first, int64_t limit, int64_t offset) {
   Section s;
   s.columns = {SqlType::Of(TypeId::kBigint), SqlType::Of(TypeId::kBigint)};
-  s.order = {{0, descending, nulls_first}};
-  s.limit = limit;
-  s.offset = offset;
+  s.after.order = {{0, descending, nulls_first}};
+  s.after.limit = limit;
+  s.after.offset = offset;
   return s;
 }
 
@@ -45,7 +45,7 @@ TEST(RowSet, BoundsLeaveTheRowsBetweenThem) {
     for (const int64_t limit : {-1, 0, 1, 7, 10, 11}) {
       RowSet rows = MakeRows(10, 5);
       const RowSet all = rows;
-      ApplyBounds(Ordered(false, false, limit, offset), &rows);
+      ApplyBounds(Ordered(false, false, limit, offset).after, &rows);
       const int64_t left = std::max<int64_t>(0, 10 - offset), expected = limit < 0 ? left : std::min(limit, left);
       ASSERT_EQ(rows.rows, static_cast<size_t>(expected));
       ASSERT_EQ(rows.columns[1].low.size(), rows.rows);
@@ -89,7 +89,7 @@ TEST(RowSet, RepeatedRowsStandAsOftenAsTheirColumnSays) {
 
 TEST(RowSet, WithoutOffsetLeavesOutNoneBeforeAndNoneBehind) {
   const auto bounds = [](int64_t limit, int64_t offset) {
-    const Section s = WithoutOffset(Ordered(false, false, limit, offset));
+    const RowsAfter s = WithoutOffset(Ordered(false, false, limit, offset).after);
     EXPECT_EQ(s.offset, 0);
     return s.limit;
   };
@@ -116,8 +116,8 @@ TEST(RowSet, MergedRunsAreTheSortedRows) {
          {std::pair<int64_t, int64_t>{-1, 0}, {5, 2}, {90000, 120000}, {-1, 269000}, {0, 3}}) {
       const Section section = Ordered(offset > 2, limit < 0, limit, offset);
       Section all = section;
-      all.limit = -1;
-      all.offset = 0;
+      all.after.limit = -1;
+      all.after.offset = 0;
       // The runs, each sorted by itself.
       RowSet rows = MakeRowSet(section.columns);
       const RowSet unsorted = MakeRows(kRows, c.values);
@@ -125,14 +125,14 @@ TEST(RowSet, MergedRunsAreTheSortedRows) {
         const size_t end = r + 1 < c.starts.size() ? c.starts[r + 1] : kRows;
         RowSet run = MakeRowSet(section.columns);
         AppendRange(&run, unsorted, c.starts[r], end - c.starts[r]);
-        ASSERT_TRUE(OrderAndLimit(all, strings, nullptr, &run).ok());
+        ASSERT_TRUE(OrderAndLimit(all.after, strings, nullptr, &run).ok());
         AppendRange(&rows, run, 0, run.rows);
       }
       RowSet expected = rows;
-      ASSERT_TRUE(OrderAndLimit(section, strings, nullptr, &expected).ok());
+      ASSERT_TRUE(OrderAndLimit(section.after, strings, nullptr, &expected).ok());
       for (ThreadPool* with : {static_cast<ThreadPool*>(nullptr), &pool}) {
         RowSet merged = rows;
-        ASSERT_TRUE(MergeRuns(section, c.starts, strings, with, &merged).ok());
+        ASSERT_TRUE(MergeRuns(section.after, c.starts, strings, with, &merged).ok());
         ASSERT_EQ(merged.rows, expected.rows);
         EXPECT_EQ(merged.columns[0].low, expected.columns[0].low);
         EXPECT_EQ(merged.columns[0].null, expected.columns[0].null);

@@ -337,8 +337,8 @@ Program Exchanged() {
   Hand h;
   h.Op(Opcode::Load, Operand::Slot(0)).Op(Opcode::Store, 0, 0).Op(Opcode::Emit);
   Program p = h.Made();
-  p.sections[0].by_key = true;
-  p.sections[3].by_key = true;
+  p.sections[0].placement.by_key = true;
+  p.sections[3].placement.by_key = true;
   p.sections[3].keys = 1;
   Hand reader;
   reader.section().source_kind = Section::Source::kSection;
@@ -385,10 +385,10 @@ TEST(ProgramTraits, RowsThatAreExchangedForAJoin) {
   EXPECT_TRUE(traits.join(0).inner);
   EXPECT_EQ(traits.probed_with, (std::vector<int>{-1, -1, -1, 0, -1}));
   EXPECT_EQ(prober([](Program*) {}), 4);
-  EXPECT_EQ(prober([](Program* p) { p->sections[0].by_key = false; }), -1);          // the table is not exchanged
-  EXPECT_EQ(prober([](Program* p) { p->sections[3].by_key = false; }), -1);          // nor are the rows
-  EXPECT_EQ(prober([](Program* p) { p->sections.push_back(p->sections[4]); }), -1);  // two probe it
-  EXPECT_EQ(prober([](Program* p) {                                                  // another section reads the rows
+  EXPECT_EQ(prober([](Program* p) { p->sections[0].placement.by_key = false; }), -1);  // the table is not exchanged
+  EXPECT_EQ(prober([](Program* p) { p->sections[3].placement.by_key = false; }), -1);  // nor are the rows
+  EXPECT_EQ(prober([](Program* p) { p->sections.push_back(p->sections[4]); }), -1);    // two probe it
+  EXPECT_EQ(prober([](Program* p) {                                                    // another section reads the rows
               Section reader = p->sections[4];
               reader.code = {{Opcode::Load, 0, Operand::Slot(0).Pack(), 0, 0},
                              {Opcode::Store, 0, 0, 0, 0},

@@ -148,12 +148,12 @@ TEST(TabletShares, GpusReadSmallBuildSidesWhole) {
   section.slots[1].column = 1;
   EXPECT_TRUE(IsReadWhole(table, section, 1 << 20));
   EXPECT_FALSE(IsReadWhole(table, section, 0)) << "nothing is replicated";
-  section.co_located = true;
+  section.placement.co_located = true;
   EXPECT_FALSE(IsReadWhole(table, section, 1 << 20));
-  section.co_located = false;
-  section.by_key = true;
+  section.placement.co_located = false;
+  section.placement.by_key = true;
   EXPECT_FALSE(IsReadWhole(table, section, 1 << 20));
-  section.by_key = false;
+  section.placement.by_key = false;
   section.slots[1].column = 2;
   EXPECT_FALSE(IsReadWhole(table, section, 1 << 20)) << "large columns";
   section.slots[1].column = 1;

@@ -106,13 +106,13 @@ class Damage {
         s.keys = static_cast<int32_t>(Below(4));
         break;
       case 2:
-        s.limit = Below(2) == 0 ? -1 : static_cast<int64_t>(random_() >> Below(64));
+        s.after.limit = Below(2) == 0 ? -1 : static_cast<int64_t>(random_() >> Below(64));
         break;
       case 3:
-        s.offset = static_cast<int64_t>(random_() >> (1 + Below(63)));
+        s.after.offset = static_cast<int64_t>(random_() >> (1 + Below(63)));
         break;
       case 4:
-        s.order.push_back({static_cast<int32_t>(Below(s.columns.size() + 1)), Below(2) == 0, Below(2) == 0});
+        s.after.order.push_back({static_cast<int32_t>(Below(s.columns.size() + 1)), Below(2) == 0, Below(2) == 0});
         break;
       case 5:
         if (!s.slots.empty()) s.slots[Below(s.slots.size())].column = static_cast<int32_t>(Below(8));

@@ -37,21 +37,21 @@ void Copy(RowColumn* c, size_t to, size_t from) {
 /// One section's fold of one group after the other.
 class Folder {
  public:
-  Folder(const Section& section, const std::vector<Value>& constants, StringPool* strings, RowColumn* values)
-      : section_(section), strings_(*strings), values_(*values) {
-    if (section.fold_constant >= 0) constant_ = &constants[static_cast<size_t>(section.fold_constant)];
+  Folder(const FoldSpec& fold, const std::vector<Value>& constants, StringPool* strings, RowColumn* values)
+      : fold_(fold), strings_(*strings), values_(*values) {
+    if (fold.constant >= 0) constant_ = &constants[static_cast<size_t>(fold.constant)];
   }
 
   /// Puts the value of rows [first, end) into row `to`, at most `first`.
   Status Put(size_t first, size_t end, size_t to) {
-    if (section_.fold == Section::Fold::kFirst) {
+    if (fold_.kind == Fold::kFirst) {
       Copy(&values_, to, first);
       return Status::Ok();
     }
     counted_.clear();
     for (size_t i = first; i < end; ++i) {
       if (IsNullAt(values_, i)) continue;
-      if (section_.fold_distinct && !counted_.empty() && Same(values_, counted_.back(), i)) continue;
+      if (fold_.distinct && !counted_.empty() && Same(values_, counted_.back(), i)) continue;
       counted_.push_back(i);
     }
     if (counted_.empty()) {
@@ -59,14 +59,14 @@ class Folder {
       return Status::Ok();
     }
     const auto n = counted_.size();
-    switch (section_.fold) {
-      case Section::Fold::kMode:
+    switch (fold_.kind) {
+      case Fold::kMode:
         Copy(&values_, to, Longest());
         break;
-      case Section::Fold::kQuantile:
+      case Fold::kQuantile:
         Copy(&values_, to, counted_[PlaceOfQuantile(constant_->f64, n)]);
         break;
-      case Section::Fold::kBetween: {
+      case Fold::kBetween: {
         const PlaceBetween place(constant_->f64, n);
         const size_t below = counted_[place.below], above = counted_[place.above];
         if (values_.type.id == TypeId::kInterval) {
@@ -85,7 +85,7 @@ class Folder {
         values_.low[to] = std::bit_cast<int64_t>(between);
         break;
       }
-      case Section::Fold::kCounts:
+      case Fold::kCounts:
         return Counts(to);
       default:
         return Join(to);
@@ -136,7 +136,7 @@ class Folder {
     return Status::Ok();
   }
 
-  const Section& section_;
+  const FoldSpec& fold_;
   StringPool& strings_;
   RowColumn& values_;
   const Value* constant_ = nullptr;
@@ -146,12 +146,12 @@ class Folder {
 
 }  // namespace
 
-Status FoldRows(const Section& section, const std::vector<Value>& constants, StringPool* strings, RowSet* rows) {
+Status FoldRows(const FoldSpec& fold, size_t keys, const std::vector<Value>& constants, StringPool* strings,
+                RowSet* rows) {
   const MemoryPurpose purpose("values of groups");
   if (rows->rows == 0) return Status::Ok();  // another rank has them: there may be no columns
-  const auto keys = static_cast<size_t>(section.keys);
   std::vector<RowColumn>& columns = rows->columns;
-  Folder folder(section, constants, strings, &columns[keys]);
+  Folder folder(fold, constants, strings, &columns[keys]);
   size_t groups = 0;
   for (size_t first = 0, end; first < rows->rows; first = end, ++groups) {
     const auto differ = [&](size_t row) {

@@ -1,4 +1,4 @@
-// Section::fold: aggregates that need all values of a group, over rows in order. Internal to vm/.
+// Folds (FoldSpec): aggregates that need all values of a group, over rows in order. Internal to vm/.
 //
 // Start at: FoldRows. One thread.
 #pragma once
@@ -38,8 +38,9 @@ struct PlaceBetween {
   }
 };
 
-/// Leaves one row for each run of rows with equal keys, with what the section's fold makes of their values. Errors: kSql,
-/// a text of 2^30 bytes. REQUIRES: the section has a fold, and the rows are in its order.
-Status FoldRows(const Section& section, const std::vector<Value>& constants, StringPool* strings, RowSet* rows);
+/// Leaves one row for each run of rows with equal keys, which are the first `keys` columns, with what the fold makes of the
+/// values of the column after these. Errors: kSql, a text of 2^30 bytes. REQUIRES: it is a fold, and the rows are in order.
+Status FoldRows(const FoldSpec& fold, size_t keys, const std::vector<Value>& constants, StringPool* strings,
+                RowSet* rows);
 
 }  // namespace tessera::vm

@@ -42,14 +42,15 @@ class Selection {
         pool_(pool),
         rows_(*rows),
         parts_(Workers(pool)),
-        quantile_(constants[static_cast<size_t>(section.fold_constant)].f64) {}
+        quantile_(constants[static_cast<size_t>(section.after.fold.constant)].f64) {}
 
   static bool Fits(const Section& section, const RowSet& rows) {
-    const bool selects = section.fold == Section::Fold::kQuantile || section.fold == Section::Fold::kBetween;
+    const bool selects =
+        section.after.fold.kind == Section::Fold::kQuantile || section.after.fold.kind == Section::Fold::kBetween;
     const size_t keys = static_cast<size_t>(section.keys);
-    if (!selects || section.fold_distinct || rows.rows < kLeastRows || rows.rows > UINT32_MAX ||
-        section.columns.size() != keys + 1 || section.order.size() != keys + 1 ||
-        section.order[keys].column != section.keys) {
+    if (!selects || section.after.fold.distinct || rows.rows < kLeastRows || rows.rows > UINT32_MAX ||
+        section.columns.size() != keys + 1 || section.after.order.size() != keys + 1 ||
+        section.after.order[keys].column != section.keys) {
       return false;
     }
     const StorageClass value = section.columns[keys].storage();
@@ -163,13 +164,15 @@ class Selection {
     });
   }
 
-  uint64_t Code(int64_t value) const { return OrderCode(value, is_float_, section_.order[keys_].descending); }
-  int64_t ValueOf(uint64_t code) const { return ValueOfOrderCode(code, is_float_, section_.order[keys_].descending); }
+  uint64_t Code(int64_t value) const { return OrderCode(value, is_float_, section_.after.order[keys_].descending); }
+  int64_t ValueOf(uint64_t code) const {
+    return ValueOfOrderCode(code, is_float_, section_.after.order[keys_].descending);
+  }
 
   Result<std::pair<bool, int64_t>> Fold(size_t group, ThreadPool* pool) {
     const auto values = std::span(codes_).subspan(ends_[group], ends_[group + 1] - ends_[group]);
     if (values.empty()) return std::pair(false, int64_t{0});
-    if (section_.fold == Section::Fold::kQuantile) {
+    if (section_.after.fold.kind == Section::Fold::kQuantile) {
       const size_t place = PlaceOfQuantile(quantile_, values.size());
       TESSERA_ASSIGN(const Pair found, Find(values, place, place, pool));
       return std::pair(true, ValueOf(found.low));

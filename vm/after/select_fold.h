@@ -1,4 +1,4 @@
-// Section::fold kQuantile and kBetween without a sort: the values of few groups, put side by side, are searched for those
+// Folds of kind kQuantile and kBetween without a sort: the values of few groups, put side by side, are searched for those
 // at a place. (Over ten million rows in one group a sort, and rows brought into its order, took three quarters of the time.)
 // Private to vm/.
 //

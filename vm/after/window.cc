@@ -32,7 +32,7 @@ bool IsSame(const RowColumn& c, size_t a, size_t b) {
 Status FindDifferences(ThreadPool* pool, OrderedRows* rows) {
   const size_t n = rows->rows.rows;
   rows->differs.assign(n, OrderedRows::kSame);
-  const std::vector<SortKey>& order = rows->section.order;
+  const std::vector<SortKey>& order = rows->section.after.order;
   return ForEach(n < kTurnRows ? nullptr : pool, (n + kTurnRows - 1) / kTurnRows, [&](size_t turn) {
     ThrowIfInterrupted();
     const size_t begin = std::max<size_t>(turn * kTurnRows, 1), end = std::min(n, (turn + 1) * kTurnRows);
@@ -80,7 +80,7 @@ std::vector<SqlType> TypesOf(const WindowSpec& window) {
 
 std::vector<SqlType> TypesOfRows(const Section& section) {
   std::vector<SqlType> types = section.columns;
-  for (const WindowSpec& w : section.windows) {
+  for (const WindowSpec& w : section.after.windows) {
     for (const SqlType& t : TypesOf(w)) types.push_back(t);
   }
   return types;
@@ -107,7 +107,7 @@ Status AddWindows(const Section& section, const std::vector<Value>& constants, S
     return Status::Ok();
   }));
   size_t first = 0;
-  for (const WindowSpec& w : section.windows) {
+  for (const WindowSpec& w : section.after.windows) {
     const size_t columns = TypesOf(w).size();
     WindowTask task{ordered, w, *strings, std::span(added).subspan(first, columns)};
     if (w.fold_constant >= 0) task.constant = &constants[static_cast<size_t>(w.fold_constant)];

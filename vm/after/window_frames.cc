@@ -50,7 +50,7 @@ Frames::Frames(const OrderedRows& rows, const WindowSpec& window)
     : rows_(rows), frame_(window.frame), peer_keys_(window.partition_keys + window.order_keys) {
   if (frame_.key >= 0) {
     key_ = &rows.column(frame_.key);
-    descending_ = rows.section.order[static_cast<size_t>(window.partition_keys)].descending;
+    descending_ = rows.section.after.order[static_cast<size_t>(window.partition_keys)].descending;
   }
   counts_groups_ = frame_.mode == Mode::kGroups && (HasOffset(frame_.start) || HasOffset(frame_.end));
 }

@@ -42,28 +42,29 @@ class SectionListing {
         out += " -> rows";
         break;
     }
-    if (s_.repeat >= 0) out += fmt::format(", each r{} times", s_.repeat);
-    if (s_.fold != Section::Fold::kNone) {
-      out += fmt::format(", {}{} of r{} by {} keys", kFolds[static_cast<size_t>(s_.fold)],
-                         s_.fold_distinct ? " of distinct values" : "", s_.keys, s_.keys);
-      if (s_.fold_constant >= 0) out += " with " + ConstantText(p_, s_.fold_constant);
+    if (s_.after.repeat >= 0) out += fmt::format(", each r{} times", s_.after.repeat);
+    if (s_.after.fold.kind != Section::Fold::kNone) {
+      out += fmt::format(", {}{} of r{} by {} keys", kFolds[static_cast<size_t>(s_.after.fold.kind)],
+                         s_.after.fold.distinct ? " of distinct values" : "", s_.keys, s_.keys);
+      if (s_.after.fold.constant >= 0) out += " with " + ConstantText(p_, s_.after.fold.constant);
     }
-    if (s_.again >= 0) {
-      out += fmt::format("{}, again from section {} on until there are {}", s_.again_distinct ? " not seen before" : "",
-                         s_.again + 1, s_.again_limit < 0 ? "none" : fmt::format("none or {} in all", s_.again_limit));
+    if (s_.recursion.first >= 0) {
+      out += fmt::format("{}, again from section {} on until there are {}",
+                         s_.recursion.distinct ? " not seen before" : "", s_.recursion.first + 1,
+                         s_.recursion.limit < 0 ? "none" : fmt::format("none or {} in all", s_.recursion.limit));
     }
-    if (s_.append_to >= 0) out += fmt::format(" behind those of section {}", s_.append_to);
-    for (size_t i = 0; i < s_.order.size(); ++i) {
-      const SortKey& k = s_.order[i];
+    if (s_.after.append_to >= 0) out += fmt::format(" behind those of section {}", s_.after.append_to);
+    for (size_t i = 0; i < s_.after.order.size(); ++i) {
+      const SortKey& k = s_.after.order[i];
       out += fmt::format("{}r{}{}{}", i == 0 ? ", order by " : ", ", k.column, k.descending ? " desc" : "",
                          k.nulls_first != k.descending ? (k.nulls_first ? " nulls first" : " nulls last") : "");
     }
-    for (const WindowSpec& w : s_.windows) {
+    for (const WindowSpec& w : s_.after.windows) {
       out += "\n--   window " + Window(w);
       if (w.fold_constant >= 0) out += " with " + ConstantText(p_, w.fold_constant);
     }
-    if (s_.limit >= 0) out += fmt::format(", limit {}", s_.limit);
-    if (s_.offset > 0) out += fmt::format(", offset {}", s_.offset);
+    if (s_.after.limit >= 0) out += fmt::format(", limit {}", s_.after.limit);
+    if (s_.after.offset > 0) out += fmt::format(", offset {}", s_.after.offset);
     out += "\naddr  opcode           p1    p2         p3         p4         comment\n";
     out += "----  ---------------  ----  ---------  ---------  ---------  -------\n";
     std::vector<int> indent(s_.code.size(), 0);  // the body of a loop over matches

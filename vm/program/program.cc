@@ -200,21 +200,21 @@ void Fields(A& a, Section& s) {
   List(a, s.columns);
   List(a, s.aggregates);
   a.Number(s.keys);
-  List(a, s.order);
-  a.Number(s.limit);
-  a.Number(s.offset);
-  a.Number(s.append_to);
-  a.Number(s.repeat);
-  a.Number(s.fold);
-  a.Number(s.fold_distinct);
-  a.Number(s.fold_constant);
-  a.Number(s.again);
-  a.Number(s.again_distinct);
-  a.Number(s.again_limit);
-  List(a, s.windows);
-  a.Number(s.by_key);
-  a.Number(s.co_located);
-  List(a, s.spans);
+  List(a, s.after.order);
+  a.Number(s.after.limit);
+  a.Number(s.after.offset);
+  a.Number(s.after.append_to);
+  a.Number(s.after.repeat);
+  a.Number(s.after.fold.kind);
+  a.Number(s.after.fold.distinct);
+  a.Number(s.after.fold.constant);
+  a.Number(s.recursion.first);
+  a.Number(s.recursion.distinct);
+  a.Number(s.recursion.limit);
+  List(a, s.after.windows);
+  a.Number(s.placement.by_key);
+  a.Number(s.placement.co_located);
+  List(a, s.placement.spans);
   a.Text(s.label);
 }
 template <class A>

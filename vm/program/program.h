@@ -125,6 +125,70 @@ struct TabletSpan {
   friend bool operator==(const TabletSpan&, const TabletSpan&) = default;
 };
 
+/// What becomes, once a section's rows are in order, of those that are equal in the first `keys` columns: one of them, with
+/// the fold of their values in column `keys`. Then the sink is kRows, the order begins with the keys, there is no limit,
+/// nothing is appended, and this is not the last section. NULLs do not count, except in kFirst.
+struct FoldSpec {
+  Fold kind = Fold::kNone;
+  bool distinct = false;  ///< of equal neighbours one counts
+  int32_t constant = -1;  ///< kQuantile, kBetween: DOUBLE, 0 to 1; kJoin: TEXT; else -1
+  friend bool operator==(const FoldSpec&, const FoldSpec&) = default;
+};
+
+/// What becomes of all rows of a section with sink kRows once it has run: they are repeated, put in order, folded, get the
+/// columns of windows, and are cut.
+struct RowsAfter {
+  std::vector<SortKey> order;
+  int64_t limit = -1;  ///< -1: none
+  int64_t offset = 0;
+  /// An earlier section whose rows come before this one's, and which no other section reads; -1: none. Both have sink
+  /// kRows, no order and no limit, and are not the last section. Used for UNION ALL and for the second half of a FULL
+  /// JOIN.
+  int32_t append_to = -1;
+  /// A column of 64-bit integers that says how often each row stands once the section has run. Then the sink is kRows,
+  /// the source is another section's rows or one row, there is no order and no limit, nothing is appended, and this is
+  /// not the last section. -1: each row once. Used for INTERSECT ALL, EXCEPT ALL and for series whose ends are
+  /// known only when the query runs.
+  int32_t repeat = -1;
+  FoldSpec fold;
+  /// What is computed of the rows once they are in order; each adds columns after `columns`. Then the sink is kRows,
+  /// there is no limit, nothing is appended or repeated, and this is not the last section.
+  std::vector<WindowSpec> windows;
+  /// How many rows OFFSET and LIMIT need, of those in order; UINT64_MAX: all.
+  uint64_t Needed() const {
+    return limit < 0 ? UINT64_MAX : static_cast<uint64_t>(limit) + static_cast<uint64_t>(offset);
+  }
+  friend bool operator==(const RowsAfter&, const RowsAfter&) = default;
+};
+
+/// WITH RECURSIVE: section `first`, an earlier one, has its rows replaced by those of the section that has this; then the
+/// sections after it, up to that one, run again, until that one makes no row. In the end its rows are those of `first` and
+/// of all turns. Both have sink kRows and the same types; that one has no order, limit, fold or windows, is not appended or
+/// repeated, and is not the last. `first` is read by sections between them only.
+struct Recursion {
+  int32_t first = -1;     ///< -1: the section runs once
+  bool distinct = false;  ///< each row of all turns stands once
+  int64_t limit = -1;     ///< with so many rows in all there is no other turn, and rows beyond are left out; -1: none
+  friend bool operator==(const Recursion&, const Recursion&) = default;
+};
+
+/// On which ranks a section's rows are. One process does nothing else for any of it.
+struct RankPlacement {
+  /// Ranks exchange the rows by their first `keys` columns, however few: a join table's, or, with sink kRows, those that
+  /// probe it. Then there are keys; with sink kRows there is no order, limit, fold or windows, nothing is appended or
+  /// repeated, and this is not the last section.
+  bool by_key = false;
+  /// Ranks need not exchange the rows by key, and do not: those with equal keys are on one rank, because so are those of
+  /// the stored table. With sink kJoin every rank builds a table of its own rows, for sections whose rows that probe it
+  /// are on the rank of their keys, too. Other sections have vm::ExchangeKeys, or make rows in any order
+  /// (vm::MakesPlainRows). vm::MustStayDistributed: these stay where they are.
+  bool co_located = false;
+  /// By rank: the tablets of the stored table that it scans. Those of a join table may be on several ranks, and the table is
+  /// co-located then; else each tablet is on one. Empty: as vm::ShareTablets has it. One process scans all.
+  std::vector<TabletSpan> spans;
+  friend bool operator==(const RankPlacement&, const RankPlacement&) = default;
+};
+
 struct Section {
   enum class Source : uint8_t {
     kTable,       ///< stored table tables[source]
@@ -140,6 +204,7 @@ struct Section {
     kGroups,  ///< Group and aggregates
     kMap,     ///< kDictionary only: Emit gives entry -> r0, and the set of entries that reached Emit
   };
+  using Fold = tessera::vm::Fold;
   Source source_kind = Source::kOneRow;
   int32_t source = 0;
   int64_t source_rows = 0;  ///< kSeries; else 0
@@ -153,49 +218,9 @@ struct Section {
   std::vector<SqlType> columns;           ///< of the sink: emitted registers; or keys, then payload or aggregates
   std::vector<AggregateSpec> aggregates;  ///< kGroups
   int32_t keys = 0;                       ///< kJoin, kGroups: how many of `columns` are keys
-  // kRows: applied to all rows once the section has run, in this order.
-  std::vector<SortKey> order;
-  int64_t limit = -1;  ///< -1: none
-  int64_t offset = 0;
-  /// An earlier section whose rows come before this one's, and which no other section reads; -1: none. Both have sink
-  /// kRows, no order and no limit, and are not the last section. Used for UNION ALL and for the second half of a FULL
-  /// JOIN.
-  int32_t append_to = -1;
-  /// A column of 64-bit integers that says how often each row stands once the section has run. Then the sink is kRows,
-  /// the source is another section's rows or one row, there is no order and no limit, nothing is appended, and this is
-  /// not the last section. -1: each row once. Used for INTERSECT ALL, EXCEPT ALL and for series whose ends are
-  /// known only when the query runs.
-  int32_t repeat = -1;
-  /// What becomes, once the rows are in order, of those that are equal in the first `keys` columns: one of them, with the
-  /// fold of their values in column `keys`. Then the sink is kRows, the order begins with the keys, there is no limit,
-  /// nothing is appended, and this is not the last section. NULLs do not count, except in kFirst.
-  using Fold = tessera::vm::Fold;
-  Fold fold = Fold::kNone;
-  bool fold_distinct = false;  ///< of equal neighbours one counts
-  int32_t fold_constant = -1;  ///< kQuantile, kBetween: DOUBLE, 0 to 1; kJoin: TEXT; else -1
-  /// WITH RECURSIVE: an earlier section, whose rows are replaced by this one's; then the sections after it, up to this
-  /// one, run again, until this one makes no row. In the end its rows are those of that section and of all turns, with
-  /// `again_distinct` each once. Both have sink kRows and the same types; this one has no order, limit, fold or windows, is
-  /// not appended or repeated, and is not the last. That one is read by sections between them only. -1: it runs once.
-  int32_t again = -1;
-  bool again_distinct = false;
-  int64_t again_limit =
-      -1;  ///< with so many rows in all there is no other turn, and rows beyond are left out; -1: none
-  /// What is computed of the rows once they are in order; each adds columns after `columns`. Then the sink is kRows,
-  /// there is no limit, nothing is appended or repeated, and this is not the last section.
-  std::vector<WindowSpec> windows;
-  /// Ranks exchange the rows by their first `keys` columns, however few: a join table's, or, with sink kRows, those that
-  /// probe it. Then there are keys; with sink kRows there is no order, limit, fold or windows, nothing is appended or
-  /// repeated, and this is not the last section. One process does nothing else for it.
-  bool by_key = false;
-  /// Ranks need not exchange the rows by key, and do not: those with equal keys are on one rank, because so are those of
-  /// the stored table. With sink kJoin every rank builds a table of its own rows, for sections whose rows that probe it
-  /// are on the rank of their keys, too. Other sections have vm::ExchangeKeys, or make rows in any order
-  /// (vm::MakesPlainRows). vm::MustStayDistributed: these stay where they are. One process does nothing else for it.
-  bool co_located = false;
-  /// By rank: the tablets of the stored table that it scans. Those of a join table may be on several ranks, and the table is
-  /// co-located then; else each tablet is on one. Empty: as vm::ShareTablets has it. One process scans all.
-  std::vector<TabletSpan> spans;
+  RowsAfter after;
+  Recursion recursion;
+  RankPlacement placement;
   std::string label;  ///< for EXPLAIN: "scan lineorder"
   friend bool operator==(const Section&, const Section&) = default;
 };

@@ -121,7 +121,7 @@ class Follower {
 int ExchangedProber(const Program& program, const ProgramTraits& traits, size_t join) {
   const JoinTraits& uses = traits.joins[join];
   const Section& builder = program.sections[static_cast<size_t>(program.joins[join].section)];
-  if (!builder.by_key || !uses.scanners.empty() || uses.probers.size() != 1) return -1;
+  if (!builder.placement.by_key || !uses.scanners.empty() || uses.probers.size() != 1) return -1;
   const int prober = uses.probers[0];
   const Section& s = program.sections[static_cast<size_t>(prober)];
   if (traits.section(prober).probes[0].join != static_cast<int>(join) || s.source_kind != Section::Source::kSection)
@@ -130,7 +130,7 @@ int ExchangedProber(const Program& program, const ProgramTraits& traits, size_t 
   const auto reads = [&](const Section& r) {
     return r.source_kind == Section::Source::kSection && r.source == s.source;
   };
-  const bool is_plain = source.by_key && source.sink == Section::Sink::kRows && source.append_to < 0;
+  const bool is_plain = source.placement.by_key && source.sink == Section::Sink::kRows && source.after.append_to < 0;
   return is_plain && std::ranges::count_if(program.sections, reads) == 1 ? prober : -1;
 }
 
@@ -190,10 +190,10 @@ ProgramTraits TraitsOf(const Program& program) {
 uint64_t TopRowsOf(const Section& section) {
   // With more rows, sorting twice costs more than it saves.
   constexpr uint64_t kMostKept = 4096;
-  if (section.sink != Section::Sink::kRows || section.order.empty()) return 0;
-  if (section.fold == Section::Fold::kFirst && section.keys == 0) return 1;
-  if (section.limit <= 0) return 0;
-  const uint64_t keep = static_cast<uint64_t>(section.limit) + static_cast<uint64_t>(section.offset);
+  if (section.sink != Section::Sink::kRows || section.after.order.empty()) return 0;
+  if (section.after.fold.kind == Section::Fold::kFirst && section.keys == 0) return 1;
+  if (section.after.limit <= 0) return 0;
+  const uint64_t keep = section.after.Needed();
   return keep > kMostKept ? 0 : keep;
 }
 

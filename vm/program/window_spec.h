@@ -80,7 +80,7 @@ struct WindowSpec {
   WindowFunction function = WindowFunction::kRowNumber;
   Opcode aggregate = Opcode::CountRows;  ///< kAggregate: the opcode that folds the values of `value`
   SqlType type;                          ///< of the (first) column that it adds; an aggregate adds its state's columns
-  // Leading entries of Section::order: the rows that are equal in the first ones are a partition, and those of them that
+  // Leading entries of RowsAfter::order: the rows that are equal in the first ones are a partition, and those of them that
   // are equal in the next ones, too, are peers.
   int32_t partition_keys = 0, order_keys = 0;
   int32_t value = -1;  ///< the argument; -1: there is none

@@ -64,15 +64,15 @@ SharedSection::SharedSection(RunState* state, DeviceSections* device, const Stat
       portion_device_(device),
       on_devices_(on_devices),
       exchanger_(exchanger) {
-  if (!section_.by_key || exchanger_ != nullptr)
+  if (!section_.placement.by_key || exchanger_ != nullptr)
     portion_.emplace(state, device, ready, number, stats, RoundsOf(state, device, number));
 }
 
 Result<RowSet> SharedSection::Run(const RowConsumer& consume) {
-  if (section_.by_key) return exchanger_ != nullptr ? KeepRowsOfDevices() : KeepExchangedRows();
+  if (section_.placement.by_key) return exchanger_ != nullptr ? KeepRowsOfDevices() : KeepExchangedRows();
   if (section_.sink == Section::Sink::kGroups) return MergeGroups();
-  if (section_.sink == Section::Sink::kJoin) return section_.co_located ? KeepOwnRows() : GatherJoin();
-  if (!section_.order.empty()) return GatherOrderedRows();
+  if (section_.sink == Section::Sink::kJoin) return section_.placement.co_located ? KeepOwnRows() : GatherJoin();
+  if (!section_.after.order.empty()) return GatherOrderedRows();
   // (A stream waits for single ranks, and rounds for all.)
   if (!state_.IsLast(number_) || portion_->in_rounds()) return GatherRows();
   return state_.IsMaster() ? StreamIn(consume) : StreamOut();
@@ -105,10 +105,11 @@ bool SharedSection::NoteStays(uint64_t rows_of_all) {
 Result<RowSet> SharedSection::MergeGroups() {
   Status status = Caught([&] { return portion_->FindGroups(); });
   if (!status.ok()) exchange_.Stop();
-  if (on_devices_ && MayStayDistributed() && !section_.co_located) return MergeDeviceGroups(std::move(status));
+  if (on_devices_ && MayStayDistributed() && !section_.placement.co_located)
+    return MergeDeviceGroups(std::move(status));
   TESSERA_ASSIGN(const bool stays, StaysDistributed(status, status.ok() ? portion_->groups() : 0));
   if (!stays) return MergeUpTree(std::move(status));
-  return section_.co_located ? KeepOwnGroups() : ExchangeGroups();
+  return section_.placement.co_located ? KeepOwnGroups() : ExchangeGroups();
 }
 
 /// No other rank has groups with their keys. (An error is known when the ranks agree before the next section.)
@@ -311,7 +312,7 @@ Result<RowSet> SharedSection::GatherRows() {
   RowSet rows;
   TESSERA_TRY(Caught([&] {
     rows = InUnitOrder(section_, std::move(all));
-    return OrderAndLimit(section_, state_.strings, state_.pool, &rows);
+    return OrderAndLimit(section_.after, state_.strings, state_.pool, &rows);
   }));
   stats_->rows_out = rows.rows;
   return rows;
@@ -321,7 +322,7 @@ Result<RowSet> SharedSection::GatherRows() {
 /// column, the number of the unit, puts equal rows in the order that one process would give them.
 Result<RowSet> SharedSection::GatherOrderedRows() {
   Section s = section_;
-  s.order.push_back({static_cast<int32_t>(s.columns.size()), false, false});
+  s.after.order.push_back({static_cast<int32_t>(s.columns.size()), false, false});
   s.columns.push_back(SqlType::Of(TypeId::kBigint));
   Result<Shipment> mine = portion_->All();
   TESSERA_ASSIGN(const bool stays, StaysDistributed(mine.status(), mine.ok() ? mine->rows.rows : 0));
@@ -331,7 +332,7 @@ Result<RowSet> SharedSection::GatherOrderedRows() {
       AppendUnitColumn(&*mine);
       // (Rows of a GPU are in order already, and belong to one unit.)
       return portion_->on_device() ? Status::Ok()
-                                   : OrderAndLimit(WithoutOffset(s), state_.strings, state_.pool, &mine->rows);
+                                   : OrderAndLimit(WithoutOffset(s.after), state_.strings, state_.pool, &mine->rows);
     });
     if (!sorted.ok()) mine = sorted;
   }
@@ -347,7 +348,7 @@ Result<RowSet> SharedSection::GatherOrderedRows() {
       if (shipment.rows.rows > 0) AppendRows(&rows, std::move(shipment.rows));
       shipment = Shipment{};
     }
-    return MergeRuns(s, starts, state_.strings, state_.pool, &rows);
+    return MergeRuns(s.after, starts, state_.strings, state_.pool, &rows);
   }));
   rows.columns.pop_back();
   stats_->rows_out = rows.rows;
@@ -361,14 +362,14 @@ Result<RowSet> SharedSection::ExchangeOrderedRows(Result<Shipment> mine, const S
     return std::move(mine->rows);
   });
   RowSet came;
-  if (section_.co_located) {
+  if (section_.placement.co_located) {
     TESSERA_TRY(exchange_.Agree(rows.status()));
     came = std::move(*rows);
   } else {
     TESSERA_ASSIGN(came, ExchangeByKey(&state_, std::move(rows), with_unit.columns, ExchangeKeys(section_), stats_));
   }
   const PhaseScope phase(Phase::kMerge);
-  TESSERA_TRY(Caught([&] { return OrderAndLimit(with_unit, state_.strings, state_.pool, &came); }));
+  TESSERA_TRY(Caught([&] { return OrderAndLimit(with_unit.after, state_.strings, state_.pool, &came); }));
   came.columns.pop_back();
   stats_->rows_out = came.rows;
   return came;

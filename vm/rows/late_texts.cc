@@ -35,7 +35,7 @@ class Finder {
   std::vector<uint32_t> CopiesToPayload(size_t section, uint16_t slot) const {
     const Section& s = program_.sections[section];
     const bool drops = !s.predicates.empty() || !traits_.sections[section].probes.empty();
-    if (s.sink != Section::Sink::kJoin || s.fold != Section::Fold::kNone || !drops) return {};
+    if (s.sink != Section::Sink::kJoin || s.after.fold.kind != Section::Fold::kNone || !drops) return {};
     const std::vector<uint32_t> registers = Copies(section, IsSlot{slot}).value_or(std::vector<uint32_t>());
     const auto is_payload = [&](uint32_t r) {
       return r < s.columns.size() && !IsKey(s, static_cast<int32_t>(r)) && !IsRead(s, r);
@@ -106,13 +106,13 @@ class Finder {
     } else if (s.sink != Section::Sink::kRows) {
       return Fate::kUsed;
     }
-    if (s.fold != Section::Fold::kNone && column <= s.keys) return Fate::kUsed;
-    for (const SortKey& key : s.order) {
+    if (s.after.fold.kind != Section::Fold::kNone && column <= s.keys) return Fate::kUsed;
+    for (const SortKey& key : s.after.order) {
       if (key.column == column) fate = Fate::kSorted;
     }
     for (size_t r = section + 1; r < program_.sections.size() && fate != Fate::kUsed; ++r) {
       const Section& reader = program_.sections[r];
-      if (reader.append_to == static_cast<int32_t>(section)) fate = Worse(fate, OfColumn(r, column));
+      if (reader.after.append_to == static_cast<int32_t>(section)) fate = Worse(fate, OfColumn(r, column));
       for (uint16_t i = 0; i < reader.slots.size() && read_by(reader); ++i) {
         if (reader.slots[i].column == column) fate = Worse(fate, OfSlot(r, i));
       }
@@ -180,8 +180,8 @@ HandedOn FindHandedOn(const Program& program, const ProgramTraits& traits,
     };
     for (const uint32_t r : finder.Copies(number, may_be_late).value_or(std::vector<uint32_t>()))
       if (r < columns.size()) columns[r] = true;
-    for (size_t i = 0; s.append_to >= 0 && i < columns.size(); ++i) {
-      if (is_late(s.append_to, i)) columns[i] = true;
+    for (size_t i = 0; s.after.append_to >= 0 && i < columns.size(); ++i) {
+      if (is_late(s.after.append_to, i)) columns[i] = true;
     }
   }
   return out;

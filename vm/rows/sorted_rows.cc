@@ -19,10 +19,10 @@ namespace {
 constexpr size_t kManyRows = 1 << 16;
 
 /// Rows [first, end) of a result of n rows that the section's OFFSET and LIMIT leave.
-std::pair<size_t, size_t> Bounds(const Section& section, size_t n) {
-  const size_t first = std::min<uint64_t>(n, static_cast<uint64_t>(section.offset));
-  if (section.limit < 0) return {first, n};
-  return {first, std::min<uint64_t>(n, first + static_cast<uint64_t>(std::min<int64_t>(section.limit, INT64_MAX / 2)))};
+std::pair<size_t, size_t> Bounds(const RowsAfter& after, size_t n) {
+  const size_t first = std::min<uint64_t>(n, static_cast<uint64_t>(after.offset));
+  if (after.limit < 0) return {first, n};
+  return {first, std::min<uint64_t>(n, first + static_cast<uint64_t>(std::min<int64_t>(after.limit, INT64_MAX / 2)))};
 }
 
 /// The values of the rows order[begin .. end).
@@ -72,16 +72,16 @@ Status Reorder(const UninitializedVector<uint32_t>& order, ThreadPool* pool, Row
 
 }  // namespace
 
-Status OrderAndLimit(const Section& section, const StringPool& strings, ThreadPool* pool, RowSet* rows) {
+Status OrderAndLimit(const RowsAfter& after, const StringPool& strings, ThreadPool* pool, RowSet* rows) {
   const MemoryPurpose purpose("sorting");
   const size_t n = rows->rows;
-  if (section.order.empty()) {
-    ApplyBounds(section, rows);
+  if (after.order.empty()) {
+    ApplyBounds(after, rows);
     return Status::Ok();
   }
-  const auto [first, end] = Bounds(section, n);
+  const auto [first, end] = Bounds(after, n);
   UninitializedVector<uint32_t> order;
-  const bool by_text = std::any_of(section.order.begin(), section.order.end(), [&](const SortKey& k) {
+  const bool by_text = std::any_of(after.order.begin(), after.order.end(), [&](const SortKey& k) {
     return rows->columns[static_cast<size_t>(k.column)].type.storage() == StorageClass::kText;
   });
   if (by_text && n > kManyRows && end < n / 4) {
@@ -89,18 +89,18 @@ Status OrderAndLimit(const Section& section, const StringPool& strings, ThreadPo
     order.resize(n);
     std::iota(order.begin(), order.end(), 0u);
     std::partial_sort(order.begin(), order.begin() + static_cast<ptrdiff_t>(end), order.end(),
-                      InterruptibleLess(RowLess(section.order, strings, *rows)));
+                      InterruptibleLess(RowLess(after.order, strings, *rows)));
     order.resize(end);
   } else {
-    TESSERA_ASSIGN(const SortKeys keys, SortKeys::Make(section.order, strings, *rows, pool));
+    TESSERA_ASSIGN(const SortKeys keys, SortKeys::Make(after.order, strings, *rows, pool));
     TESSERA_ASSIGN(order, keys.First(end));
   }
   order.erase(order.begin(), order.begin() + static_cast<ptrdiff_t>(first));
   return Reorder(order, pool, rows);
 }
 
-void ApplyBounds(const Section& section, RowSet* rows) {
-  const auto [first, end] = Bounds(section, rows->rows);
+void ApplyBounds(const RowsAfter& after, RowSet* rows) {
+  const auto [first, end] = Bounds(after, rows->rows);
   if (first == 0 && end == rows->rows) return;
   const auto cut = [first = static_cast<ptrdiff_t>(first), end = static_cast<ptrdiff_t>(end)](auto* values) {
     if (values->empty()) return;
@@ -115,11 +115,11 @@ void ApplyBounds(const Section& section, RowSet* rows) {
   rows->rows = end - first;
 }
 
-Section WithoutOffset(const Section& section) {
-  Section s = section;
-  s.offset = 0;
-  if (s.limit >= 0) s.limit = s.limit > INT64_MAX - section.offset ? -1 : s.limit + section.offset;
-  return s;
+RowsAfter WithoutOffset(const RowsAfter& after) {
+  RowsAfter changed = after;
+  changed.offset = 0;
+  if (after.limit >= 0) changed.limit = after.limit > INT64_MAX - after.offset ? -1 : after.limit + after.offset;
+  return changed;
 }
 
 Status SortRows(int column, const StringPool& strings, ThreadPool* pool, RowSet* rows) {
@@ -191,11 +191,11 @@ void Merge(MergeRange part, const RowLess& less, size_t first, size_t end, Unini
 
 }  // namespace
 
-Status MergeRuns(const Section& section, const std::vector<size_t>& starts, const StringPool& strings, ThreadPool* pool,
+Status MergeRuns(const RowsAfter& after, const std::vector<size_t>& starts, const StringPool& strings, ThreadPool* pool,
                  RowSet* rows) {
   const MemoryPurpose purpose("sorting");
-  const auto [first, end] = Bounds(section, rows->rows);
-  const RowLess less(section.order, strings, *rows);
+  const auto [first, end] = Bounds(after, rows->rows);
+  const RowLess less(after.order, strings, *rows);
   MergeRange all;
   all.at.assign(starts.begin(), starts.end());
   all.ends.assign(all.at.begin() + 1, all.at.end());

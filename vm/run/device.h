@@ -73,7 +73,7 @@ struct SectionContext {
   /// Add the columns of the section's windows: SectionBackend::HasWindows, and all of its rows are made here.
   bool add_windows = false;
   /// kJoin: the other ranks, which build the table at the same time, each from its rows: it has the rows of all, in the
-  /// same order on all ranks. With Section::by_key the rows wait for DeviceRun::ExchangeJoin. nullptr: it has these rows
+  /// same order on all ranks. With RankPlacement::by_key the rows wait for DeviceRun::ExchangeJoin. nullptr: it has these rows
   /// alone.
   Exchange* exchange = nullptr;
   /// A section over the rows of a join table, which `ranks` ranks have in the same order: it runs over the share of `rank`,

@@ -21,8 +21,8 @@ bool DeviceSections::Takes(int number) const {
 
 bool DeviceSections::Gathers(const Section& s) const {
   const Exchange* const exchange = state_.options.exchange;
-  if (exchange == nullptr || s.sink != Section::Sink::kJoin || s.co_located) return false;
-  if (s.by_key) return true;
+  if (exchange == nullptr || s.sink != Section::Sink::kJoin || s.placement.co_located) return false;
+  if (s.placement.by_key) return true;
   // A table that is on every rank, or small, is read by each, in any order. Ranks that share the rows need the same one.
   const auto shares = [&](const Section& r) { return r.source_kind == Section::Source::kJoin && r.source == s.join; };
   if (s.source_kind != Section::Source::kTable || std::ranges::any_of(state_.program.sections, shares)) return true;
@@ -35,7 +35,7 @@ const TableInfo* DeviceSections::TableOf(int number) {
   const Section& s = state_.section(number);
   const TableInfo* const table = state_.SourceTable(s);
   const Exchange* const exchange = state_.options.exchange;
-  const bool reads_all = s.sink == Section::Sink::kJoin && !s.co_located && !Gathers(s);
+  const bool reads_all = s.sink == Section::Sink::kJoin && !s.placement.co_located && !Gathers(s);
   if (exchange == nullptr || table == nullptr || reads_all) return table;
   const auto [at, is_new] = portions_.try_emplace(number);
   TableInfo& portion = at->second;
@@ -65,7 +65,7 @@ const TableInfo* DeviceSections::TableOf(int number) {
 Result<RowSet> DeviceSections::Run(int number, SectionStatistics* stats) {
   TESSERA_TRY(PutSource(number));
   SectionContext context = ContextOf(number, stats);
-  const int append_to = state_.section(number).append_to;
+  const int append_to = state_.section(number).after.append_to;
   if (placement_.AreReadOnDevice(number)) {
     if (append_to < 0) context.keep_from = KeepFrom(number);
     if (append_to >= 0 && Keeps(append_to)) {
@@ -144,7 +144,7 @@ Status DeviceSections::BuildJoins(int first, const Status& ready, std::vector<Se
     const Section& s = state_.section(numbers[k]);
     contexts.push_back(ContextOf(numbers[k], &stats[k]));
     if (Gathers(s)) contexts.back().exchange = exchange;
-    stats[k].distributed = (s.co_located || s.by_key) && exchange != nullptr;
+    stats[k].distributed = (s.placement.co_located || s.placement.by_key) && exchange != nullptr;
   }
   SectionStatistics unused;
   if (next < state_.program.sections.size()) {

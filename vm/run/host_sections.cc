@@ -97,7 +97,7 @@ Result<RowSet> HostSections::Run(int number, SectionStatistics* stats) {
   if (s.sink == Section::Sink::kGroups) return MergeGroups(s, &state_.strings, state_.pool, scan.groups);
   if (s.sink != Section::Sink::kRows) return all;
   TESSERA_ASSIGN(const bool folded, SelectFold(s, state_.program.constants, state_.pool, &all));
-  if (!folded) TESSERA_TRY(OrderAndLimit(s, state_.strings, state_.pool, &all));
+  if (!folded) TESSERA_TRY(OrderAndLimit(s.after, state_.strings, state_.pool, &all));
   return all;
 }
 
@@ -107,7 +107,7 @@ Status HostSections::Stream(int number, RowStream* stream, SectionStatistics* st
   TESSERA_TRY(PrepareScan(&state_, number, &scan));
   // Texts go to the consumer as they lie in the chunks.
   HandedOn late;
-  if (scan.encoder != nullptr && state_.section(number).fold == Section::Fold::kNone) {
+  if (scan.encoder != nullptr && state_.section(number).after.fold.kind == Section::Fold::kNone) {
     late = FindHandedOn(state_.program, state_.traits, [&](int table, int column) {
       return VarietyOf(*state_.tables[static_cast<size_t>(table)], column);
     });
@@ -178,8 +178,8 @@ Status RunAllUnits(RunState* state, Scan* scan, RowSet* rows) {
 }
 
 uint64_t WantedRows(const Section& s, uint64_t made) {
-  if (s.sink != Section::Sink::kRows || !s.order.empty() || s.limit < 0) return UINT64_MAX;
-  const uint64_t enough = static_cast<uint64_t>(s.offset) + static_cast<uint64_t>(s.limit);
+  if (s.sink != Section::Sink::kRows || !s.after.order.empty() || s.after.limit < 0) return UINT64_MAX;
+  const uint64_t enough = s.after.Needed();
   return enough > made ? enough - made : 0;
 }
 

@@ -45,8 +45,8 @@ Placement::Placement(const RunState& state)
       if (earlier >= 0) followers_[static_cast<size_t>(earlier)].push_back(static_cast<int>(i));
     };
     if (s.source_kind == Section::Source::kSection) follow(s.source);
-    follow(s.append_to);
-    follow(s.again);
+    follow(s.after.append_to);
+    follow(s.recursion.first);
   }
 }
 
@@ -110,7 +110,7 @@ bool Placement::MissesExchanged(size_t number) const {
   if (state_.options.exchange == nullptr) return false;
   const auto misses = [&](int join) {
     const int builder = state_.join(join).section;
-    return state_.section(builder).by_key && !OnDevice(builder);
+    return state_.section(builder).placement.by_key && !OnDevice(builder);
   };
   return std::ranges::any_of(state_.program.sections[number].predicates,
                              [&](const Predicate& p) { return p.join >= 0 && misses(p.join); }) ||
@@ -118,7 +118,7 @@ bool Placement::MissesExchanged(size_t number) const {
 }
 
 bool Placement::IsExchangedByDevices(int section) const {
-  return state_.options.exchange != nullptr && state_.section(section).by_key &&
+  return state_.options.exchange != nullptr && state_.section(section).placement.by_key &&
          state_.section(section).sink == Section::Sink::kRows && OnAllDevices(section) && AreReadOnDevice(section);
 }
 
@@ -127,7 +127,7 @@ Status Placement::PlaceSection(size_t number) {
   const Section& s = state_.program.sections[number];
   const bool of_join = s.source_kind == Section::Source::kJoin, of_rows = s.source_kind == Section::Source::kSection;
   on_device_[number] = false;
-  const bool exchanges = options.exchange != nullptr && s.by_key && s.sink == Section::Sink::kJoin;
+  const bool exchanges = options.exchange != nullptr && s.placement.by_key && s.sink == Section::Sink::kJoin;
   if ((exchanges && !CanExchange(s.join)) || s.source_kind == Section::Source::kOneRow ||
       s.source_kind == Section::Source::kSeries || s.source_kind == Section::Source::kDictionary || barred_[number] ||
       RunsAgain(number))
@@ -155,7 +155,7 @@ Status Placement::PlaceSection(size_t number) {
   // in the same way, and perhaps some have no GPU.
   const bool costly = ReadsLargeDictionaries(number) || LocksGroups(s);
   const bool in_tablets =
-      options.exchange == nullptr || all_have_device_ || !s.spans.empty() ||
+      options.exchange == nullptr || all_have_device_ || !s.placement.spans.empty() ||
       SharedByTablets(*state_.SourceTable(s), options.exchange->ranks(), options.exchange->replicate_below());
   if ((!in_tablets || costly) && !options.gpu_required) return Status::Ok();
   on_device_[number] = can.ok();
@@ -180,7 +180,7 @@ bool Placement::ReadsLargeDictionaries(size_t number) const {
 /// Sections of a recursion have few rows a turn.
 bool Placement::RunsAgain(size_t number) const {
   for (size_t i = number; i < on_device_.size(); ++i) {
-    const int32_t first = state_.program.sections[i].again;
+    const int32_t first = state_.program.sections[i].recursion.first;
     if (first >= 0 && static_cast<size_t>(first) < number) return true;
   }
   return false;
@@ -213,29 +213,32 @@ bool Placement::IsUsedOnHost(int join) const {
 }
 
 bool Placement::AddsWindows(int section) const {
-  return OnDevice(section) && !state_.section(section).windows.empty() && state_.options.exchange == nullptr &&
+  return OnDevice(section) && !state_.section(section).after.windows.empty() && state_.options.exchange == nullptr &&
          state_.options.gpu->HasWindows(state_.program, section);
 }
 
 bool Placement::MayStay(int section) const {
   const Section& s = state_.section(section);
   // (People expect SELECT * FROM (... ORDER BY ...) to keep the order, and the device's rows come in any.)
-  const bool in_any_order = s.windows.empty() ? s.order.empty() : AddsWindows(section);
-  const int join = s.by_key ? state_.traits.probed_with[static_cast<size_t>(section)] : -1;
-  return OnDevice(section) && s.sink != Section::Sink::kJoin && (!s.by_key || (join >= 0 && CanExchange(join))) &&
-         s.repeat < 0 && s.again < 0 && s.fold == Section::Fold::kNone && !s.columns.empty() && in_any_order &&
-         (s.append_to < 0 || MayStay(s.append_to));
+  const bool in_any_order = s.after.windows.empty() ? s.after.order.empty() : AddsWindows(section);
+  const int join = s.placement.by_key ? state_.traits.probed_with[static_cast<size_t>(section)] : -1;
+  return OnDevice(section) && s.sink != Section::Sink::kJoin &&
+         (!s.placement.by_key || (join >= 0 && CanExchange(join))) && s.after.repeat < 0 && s.recursion.first < 0 &&
+         s.after.fold.kind == Section::Fold::kNone && !s.columns.empty() && in_any_order &&
+         (s.after.append_to < 0 || MayStay(s.after.append_to));
 }
 
 bool Placement::AreReadOnDevice(int section) const {
   if (!MayStay(section)) return false;
-  if (state_.section(section).append_to >= 0 && state_.options.exchange != nullptr) return false;
+  if (state_.section(section).after.append_to >= 0 && state_.options.exchange != nullptr) return false;
   bool any = false;
   for (const int i : followers_[static_cast<size_t>(section)]) {
     const Section& s = state_.section(i);
-    if (s.append_to == section && state_.options.exchange != nullptr) return false;  // (the hosts put rows together)
+    if (s.after.append_to == section && state_.options.exchange != nullptr)
+      return false;  // (the hosts put rows together)
     // Rows that others are appended to are read as those.
-    if (!OnDevice(i) || s.again == section || (s.append_to == section && !AreReadOnDevice(i))) return false;
+    if (!OnDevice(i) || s.recursion.first == section || (s.after.append_to == section && !AreReadOnDevice(i)))
+      return false;
     any = true;
   }
   return any;

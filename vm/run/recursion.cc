@@ -42,9 +42,9 @@ Recursions::Recursions(RunState* state)
     : state_(*state), inside_(state->program.sections.size()), left_out_(state->program.sections.size()) {
   for (int i = 0; i < static_cast<int>(inside_.size()); ++i) {
     const Section& s = state_.section(i);
-    if (s.again < 0) continue;
-    std::fill(inside_.begin() + s.again, inside_.begin() + i + 1, true);
-    if (!s.again_distinct) continue;
+    if (s.recursion.first < 0) continue;
+    std::fill(inside_.begin() + s.recursion.first, inside_.begin() + i + 1, true);
+    if (!s.recursion.distinct) continue;
     Section& keys = keys_[i];
     keys.sink = Section::Sink::kGroups;
     keys.columns = s.columns;
@@ -53,14 +53,14 @@ Recursions::Recursions(RunState* state)
 }
 
 std::vector<bool> Recursions::Dependent(int number) const {
-  const int first = state_.section(number).again;
+  const int first = state_.section(number).recursion.first;
   std::vector<bool> dependent(inside_.size());
   const auto is = [&](int section) { return section >= 0 && dependent[static_cast<size_t>(section)]; };
   const auto reads = [&](int section) {
     const Section& s = state_.section(section);
     const auto built = [&](int join) { return join >= 0 && is(state_.join(join).section); };
     return (s.source_kind == Section::Source::kSection && is(s.source)) ||
-           (s.source_kind == Section::Source::kJoin && built(s.source)) || is(s.append_to) ||
+           (s.source_kind == Section::Source::kJoin && built(s.source)) || is(s.after.append_to) ||
            std::ranges::any_of(state_.traits.section(section).probes, built, &ProbeTrait::join) ||
            std::ranges::any_of(s.predicates, [&](const Predicate& p) { return built(p.join); });
   };
@@ -76,11 +76,11 @@ std::vector<bool> Recursions::Dependent(int number) const {
       const Section& s = state_.section(i);
       if (reads(i)) mark(i);
       // Rows that were moved or replaced have to be made again.
-      if (is(i) && s.append_to > first) mark(s.append_to);
-      if (s.again <= first) continue;
+      if (is(i) && s.after.append_to > first) mark(s.after.append_to);
+      if (s.recursion.first <= first) continue;
       bool any = false;
-      for (int k = s.again; k <= i; ++k) any = any || is(k);
-      for (int k = s.again; any && k <= i; ++k) mark(k);
+      for (int k = s.recursion.first; k <= i; ++k) any = any || is(k);
+      for (int k = s.recursion.first; any && k <= i; ++k) mark(k);
     }
   }
   return dependent;
@@ -90,12 +90,12 @@ Status Recursions::TakeRows(int number, uint64_t* rows) {
   const MemoryPurpose purpose("recursion");
   ThrowIfInterrupted();
   const Section& s = state_.section(number);
-  RowSet &made = state_.result(number), &before = state_.result(s.again);
+  RowSet &made = state_.result(number), &before = state_.result(s.recursion.first);
   const auto [at, is_first] = turns_.try_emplace(number);
   Turns& turns = at->second;
   if (is_first) {
     turns.all = MakeRowSet(s.columns);
-    if (s.again_distinct) {
+    if (s.recursion.distinct) {
       turns.seen.emplace(keys_.at(number), &state_.strings);
       (void)turns.seen->AddKeys(before);
     }
@@ -104,8 +104,8 @@ Status Recursions::TakeRows(int number, uint64_t* rows) {
   if (turns.seen) KeepRows(turns.seen->AddKeys(made), &made);
   AppendRange(&turns.all, made, 0, made.rows);
   *rows = made.rows;
-  const auto most = static_cast<uint64_t>(s.again_limit);
-  if (s.again_limit >= 0 && turns.all.rows >= most) {
+  const auto most = static_cast<uint64_t>(s.recursion.limit);
+  if (s.recursion.limit >= 0 && turns.all.rows >= most) {
     KeepFirst(most, &turns.all);
     *rows = 0;
   }
@@ -126,7 +126,7 @@ Result<bool> Recursions::EndTurn(int number) {
     TESSERA_ASSIGN(rows, exchange->Sum(rows));
   }
   TESSERA_TRY(status);
-  const int first = state_.section(number).again;
+  const int first = state_.section(number).recursion.first;
   const std::vector<bool> dependent = Dependent(number);
   for (int i = first + 1; i <= number; ++i)
     left_out_[static_cast<size_t>(i)] = rows > 0 && !dependent[static_cast<size_t>(i)];

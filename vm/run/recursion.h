@@ -21,14 +21,14 @@ class Recursions {
   bool IsInside(int number) const { return inside_[static_cast<size_t>(number)]; }
   /// Whether a section is left out in this turn, because nothing that it reads has changed.
   bool IsLeftOut(int number) const { return left_out_[static_cast<size_t>(number)]; }
-  /// To be called when section `number`, with Section::again, has run and its rows are its result. Returns whether there
+  /// To be called when section `number`, with Section::recursion, has run and its rows are its result. Returns whether there
   /// is another turn, on all ranks alike. REQUIRES: all ranks are here, without an error. Errors: those of the ranks.
   Result<bool> EndTurn(int number);
 
  private:
   struct Turns {
     RowSet all;
-    std::optional<GroupTable> seen;  // with again_distinct
+    std::optional<GroupTable> seen;  // if it is distinct
   };
 
   Status TakeRows(int number, uint64_t* rows);

@@ -15,8 +15,8 @@ RowStream::RowStream(const RunState& state, const Section& s, const RowConsumer&
       section_(s),
       consume_(consume),
       batch_rows_(RowsByWidth(kBatchRows, s)),
-      skip_(static_cast<uint64_t>(s.offset)),
-      left_(s.limit < 0 ? UINT64_MAX : static_cast<uint64_t>(s.limit)),
+      skip_(static_cast<uint64_t>(s.after.offset)),
+      left_(s.after.limit < 0 ? UINT64_MAX : static_cast<uint64_t>(s.after.limit)),
       batch_(MakeRowSet(s.columns)) {}
 
 Status RowStream::Add(const RowSet& rows, size_t first, uint64_t count) {

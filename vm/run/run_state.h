@@ -93,7 +93,7 @@ struct RunState {
   }
   /// Whether every rank takes part in the section, if only by receiving its rows.
   bool IsCollective(const Section& s) const {
-    return IsShared(s) || (options.exchange != nullptr && (s.sink == Section::Sink::kJoin || s.by_key));
+    return IsShared(s) || (options.exchange != nullptr && (s.sink == Section::Sink::kJoin || s.placement.by_key));
   }
 
   SectionStatistics StartStatistics(int number) const {

@@ -139,10 +139,9 @@ uint64_t EnoughGroups(const RunState& state, int number) {
     if (reader.source_kind != Section::Source::kSection || reader.source != number) continue;
     ++readers;
     const bool takes_any = state.traits.section(static_cast<int>(i)).only_moves &&
-                           reader.sink == Section::Sink::kRows && reader.order.empty() &&
-                           reader.fold == Section::Fold::kNone;
-    if (takes_any && reader.limit >= 0)
-      enough = static_cast<uint64_t>(reader.limit) + static_cast<uint64_t>(reader.offset);
+                           reader.sink == Section::Sink::kRows && reader.after.order.empty() &&
+                           reader.after.fold.kind == Section::Fold::kNone;
+    if (takes_any && reader.after.limit >= 0) enough = reader.after.Needed();
   }
   return readers == 1 ? enough : UINT64_MAX;
 }

@@ -34,7 +34,7 @@ class Portion {
   /// For the stored table that a section scans. `exchange`: nullptr if this process runs alone.
   Portion(const TableInfo& table, const Section& section, const Exchange* exchange) {
     if (exchange == nullptr) return;
-    if (!section.spans.empty() || SharedByTablets(table, exchange->ranks(), exchange->replicate_below())) {
+    if (!section.placement.spans.empty() || SharedByTablets(table, exchange->ranks(), exchange->replicate_below())) {
       by_tablets_ = true;
       for (const TabletPart& part : PartsOf(table, section, exchange->ranks())) {
         if (part.rank == exchange->rank()) parts_.push_back(part);

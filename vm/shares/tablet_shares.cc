@@ -156,7 +156,7 @@ bool SharedByTablets(const TableInfo& table, int ranks, uint64_t replicate_below
 }
 
 bool IsReadWhole(const TableInfo& table, const Section& section, uint64_t replicate_below) {
-  if (section.sink != Section::Sink::kJoin || section.by_key || section.co_located) return false;
+  if (section.sink != Section::Sink::kJoin || section.placement.by_key || section.placement.co_located) return false;
   uint64_t bytes = 0;
   for (const Slot& slot : section.slots) {
     const auto column = static_cast<size_t>(slot.column);
@@ -191,17 +191,17 @@ std::vector<TabletPart> ShareTablets(const TableInfo& table, int ranks) {
 }
 
 std::vector<TabletPart> PartsOf(const TableInfo& table, const Section& section, int ranks) {
-  if (section.spans.empty()) return ShareTablets(table, ranks);
+  if (section.placement.spans.empty()) return ShareTablets(table, ranks);
   std::vector<TabletPart> parts;
-  for (size_t r = 0; r < section.spans.size(); ++r) {
-    for (uint32_t t = section.spans[r].first; t < section.spans[r].end; ++t)
+  for (size_t r = 0; r < section.placement.spans.size(); ++r) {
+    for (uint32_t t = section.placement.spans[r].first; t < section.placement.spans[r].end; ++t)
       parts.push_back({t, 0, table.tablets[t]->rows(), static_cast<int>(r)});
   }
   return parts;
 }
 
 Status CheckSpans(const TableInfo& table, const Section& section, int ranks) {
-  const std::vector<TabletSpan>& spans = section.spans;
+  const std::vector<TabletSpan>& spans = section.placement.spans;
   if (spans.empty()) return Status::Ok();
   const auto of_table = [&](const TabletSpan& s) { return s.first <= s.end && s.end <= table.tablets.size(); };
   const bool complete = section.sink == Section::Sink::kJoin || spans.back().end == table.tablets.size();

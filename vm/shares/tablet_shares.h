@@ -42,7 +42,7 @@ struct TabletPart {
 /// ranks would get too different shares, some tablets are cut at tiles.
 std::vector<TabletPart> ShareTablets(const TableInfo& table, int ranks);
 
-/// The rows of the table that each rank scans for a section: those of Section::spans, or as ShareTablets has them. REQUIRES:
+/// The rows of the table that each rank scans for a section: those of RankPlacement::spans, or as ShareTablets has them. REQUIRES:
 /// ranks share the table by tablets, or the section has spans; CheckSpans.
 std::vector<TabletPart> PartsOf(const TableInfo& table, const Section& section, int ranks);
 /// Whether a section's spans are those of as many ranks, and of the table. Errors: kCorrupt.

@@ -21,7 +21,7 @@ constexpr size_t kCutAt = 8192;
 
 FirstOfKeys::FirstOfKeys(const Section& section) : section_(section) {
   const auto keys = std::span(section.columns).first(static_cast<size_t>(section.keys));
-  cuts_ = section.fold == Section::Fold::kFirst && !keys.empty() &&
+  cuts_ = section.after.fold.kind == Section::Fold::kFirst && !keys.empty() &&
           std::all_of(keys.begin(), keys.end(), [](const SqlType& type) { return IsPlainKey(type); });
 }
 
@@ -32,7 +32,7 @@ void FirstOfKeys::Cut(bool end, const StringPool& strings, RowSet* rows) {
   }
   const auto keys = static_cast<size_t>(section_.keys);
   const auto key_columns = std::span<const RowColumn>(rows->columns).first(keys);
-  const RowLess less(std::span(section_.order).subspan(keys), strings, *rows);
+  const RowLess less(std::span(section_.after.order).subspan(keys), strings, *rows);
   RowsByKey groups(key_columns, rows->rows);
   std::vector<uint32_t>& first = groups.rows();
   for (size_t i = 0; i < rows->rows; ++i) {

@@ -1,4 +1,4 @@
-// Section::fold kFirst, which needs the first row of each key alone: a unit's other rows are dropped while it runs, so
+// A fold of kind kFirst, which needs the first row of each key alone: a unit's other rows are dropped while it runs, so
 // that few are sorted. Private to vm/.
 //
 // Start at: FirstOfKeys::Cut. Shared by the workers of a section.

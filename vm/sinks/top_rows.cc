@@ -34,7 +34,7 @@ bool TopRows::LeavesOut(const TabletEncoding& tablet) const {
 
 Status TopRows::Cut(bool end, const StringPool& strings, RowSet* rows) {
   if (!active() || rows->rows <= keep_ || (!end && rows->rows < kCutAt)) return Status::Ok();
-  Section best = WithoutOffset(section_);
+  RowsAfter best = WithoutOffset(section_.after);
   best.limit = static_cast<int64_t>(keep_);
   TESSERA_TRY(OrderAndLimit(best, strings, nullptr, rows));
   const RowColumn& c = rows->columns[has_bound_ ? column() : 0];

@@ -38,7 +38,7 @@ class TopRows {
   bool Backwards() const { return active() && descends(); }
 
   /// The section's column that the bound limits.
-  size_t column() const { return static_cast<size_t>(section_.order[0].column); }
+  size_t column() const { return static_cast<size_t>(section_.after.order[0].column); }
   /// Rows with greater codes are not wanted. UINT64_MAX: there is no bound yet.
   uint64_t bound() const { return bound_.load(std::memory_order_relaxed); }
   /// The code of a value of column(): rows with lower codes come first. REQUIRES: bound() < UINT64_MAX.
@@ -49,8 +49,8 @@ class TopRows {
   int64_t LastInteger() const { return ValueOfOrderCode(bound(), false, descends()); }
   bool is_float() const { return is_float_; }
   bool is_text() const { return is_text_; }
-  bool descends() const { return section_.order[0].descending; }
-  bool keeps_nulls() const { return section_.order[0].nulls_first; }
+  bool descends() const { return section_.after.order[0].descending; }
+  bool keeps_nulls() const { return section_.after.order[0].nulls_first; }
 
  private:
   const Section& section_;
