@@ -25,7 +25,7 @@ void TileMachine::DoEnd(const Instruction&) {}
 
 template <class M>
 void TileMachine::DoSkipIfNone(const Instruction& in) {
-  counts_.Count(Current(), mask_.live());
+  requests_.counts.Count(Current(), mask_.live());
   if (mask_.live() == 0) next_ = in.p2;
 }
 
@@ -42,27 +42,27 @@ void TileMachine::DoMaskRegister(const Instruction& in) {
 // ---- Rows -----------------------------------------------------------------------------------------------------------
 
 void TileMachine::KeepTop() {
-  if (top_.rows->bound() == UINT64_MAX) return;
-  const Register& r = registers_[top_.rows->column()];
+  if (requests_.top.rows->bound() == UINT64_MAX) return;
+  const Register& r = registers_[requests_.top.rows->column()];
   const auto keep = [&](auto wanted) {
     const int64_t* const values = r.narrow.data();
     if (!r.may_be_null) return mask_.Keep([&, values](int i) { return (mask_[i] != 0) & wanted(values[i]); });
-    const bool nulls = top_.rows->keeps_nulls();
+    const bool nulls = requests_.top.rows->keeps_nulls();
     mask_.Keep([&, values](int i) {
       const bool null = r.null[static_cast<size_t>(i)] != 0;
       return (mask_[i] != 0) & ((null & nulls) | (!null & wanted(values[i])));
     });
   };
-  if (top_.rows->is_text()) {
+  if (requests_.top.rows->is_text()) {
     // (Where a row is dead or NULL, the value may be that of no text.)
-    mask_.Keep([&, most = top_.rows->bound()](int i) {
+    mask_.Keep([&, most = requests_.top.rows->bound()](int i) {
       if (mask_[i] == 0) return false;
-      if (r.may_be_null && r.null[static_cast<size_t>(i)] != 0) return top_.rows->keeps_nulls();
-      return top_.rows->Code(Text(r.narrow[static_cast<size_t>(i)])) <= most;
+      if (r.may_be_null && r.null[static_cast<size_t>(i)] != 0) return requests_.top.rows->keeps_nulls();
+      return requests_.top.rows->Code(Text(r.narrow[static_cast<size_t>(i)])) <= most;
     });
-  } else if (top_.rows->is_float()) {
-    keep([top = top_.rows, most = top_.rows->bound()](int64_t v) { return top->Code(v) <= most; });
-  } else if (const int64_t last = top_.rows->LastInteger(); top_.rows->descends()) {
+  } else if (requests_.top.rows->is_float()) {
+    keep([top = requests_.top.rows, most = requests_.top.rows->bound()](int64_t v) { return top->Code(v) <= most; });
+  } else if (const int64_t last = requests_.top.rows->LastInteger(); requests_.top.rows->descends()) {
     keep([last](int64_t v) { return v >= last; });
   } else {
     keep([last](int64_t v) { return v <= last; });
@@ -72,7 +72,7 @@ void TileMachine::KeepTop() {
 template <class M>
 void TileMachine::DoEmit(const Instruction&) {
   if (tile_.sinks.map == nullptr) {
-    if (top_.rows != nullptr && top_.known_at < 0) KeepTop();
+    if (requests_.top.rows != nullptr && requests_.top.known_at < 0) KeepTop();
     return AppendLiveRegisters(tile_.sinks.rows, section_.columns.size());
   }
   DictionaryMap& map = *tile_.sinks.map;
@@ -117,10 +117,10 @@ template Source<int128_t> TileMachine::Fetch<int128_t>(int32_t packed, int scrat
 
 Status TileMachine::Interpret() {
   for (;;) {
-    if (next_ == detour_.from) next_ = detour_.to;
-    if (next_ == top_.known_at) {
+    if (next_ == requests_.detour.from) next_ = requests_.detour.to;
+    if (next_ == requests_.top.known_at) {
       KeepTop();
-      if (mask_.live() == 0) next_ = top_.emit_at;
+      if (mask_.live() == 0) next_ = requests_.top.emit_at;
     }
     const Instruction& in = section_.code[static_cast<size_t>(next_++)];
     switch (in.op) {
@@ -134,8 +134,8 @@ Status TileMachine::Interpret() {
         break;
     }
     if (error_.any()) return error_.Take(in);
-    if (stops_.EndsTile(section_.code.data() + next_ <= &in)) return Cancelled();
-    if (in.op == Opcode::End || stops_.suspended) return Status::Ok();
+    if (requests_.stops.EndsTile(section_.code.data() + next_ <= &in)) return Cancelled();
+    if (in.op == Opcode::End || requests_.stops.suspended) return Status::Ok();
   }
 }
 

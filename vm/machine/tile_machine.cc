@@ -7,13 +7,6 @@
 namespace tessera::vm {
 namespace {
 
-bool ReadsTexts(const Section& section, const TextUses& uses) {
-  bool reads = std::find(uses.results.begin(), uses.results.end(), true) != uses.results.end();
-  for (size_t i = 0; i < section.slots.size(); ++i)
-    reads |= uses.emitted[i] && section.slots[i].type.storage() == StorageClass::kText;
-  return reads;
-}
-
 /// Whether an instruction has W or a wide operand.
 bool HasWide(const Program& program, const Section& section) {
   bool wide = false;
@@ -38,16 +31,13 @@ TileMachine::TileMachine(const Program& program, int section, const SectionTrait
       traits_(traits),
       joins_(joins),
       strings_(strings),
-      uses_(FindTextUses(section_, traits)),
-      reads_texts_(ReadsTexts(section_, uses_)),
       constants_(program, strings),
+      texts_(section_, traits, strings),
       registers_(section_.registers.begin(), section_.registers.end()),
       masks_(static_cast<size_t>(section_.masks)),
       probes_(program.joins.size()),
       codes_(section_.slots.size()),
-      texts_(*strings),
-      identifiers_(strings),
-      counts_(traits, section_.code.size()) {
+      requests_{.stops = {}, .counts = {traits, section_.code.size()}, .top = {}, .detour = {}} {
   for (const ProbeTrait& p : traits.probes) {
     ProbeState& probe = probes_[static_cast<size_t>(p.join)];
     if (p.keys == 0) probe.crossed.end = static_cast<uint32_t>(joins[static_cast<size_t>(p.join)]->rows().rows);
@@ -66,14 +56,14 @@ TileMachine::~TileMachine() = default;
 
 void TileMachine::MeetRows(int join, uint32_t first, uint32_t end, int all_from) {
   probes_[static_cast<size_t>(join)].crossed = {first, end, kNoRow};
-  detour_ = {.to = all_from};
+  requests_.detour = {.to = all_from};
   if (all_from < 0) return;
   const ProbeTrait& probe = *traits_.Probe(join);
-  if (probe.HasLoop()) detour_.from = section_.code[probe.next].p2;
+  if (probe.HasLoop()) requests_.detour.from = section_.code[probe.next].p2;
 }
 
 void TileMachine::EmitOnly(const TopRows* top) {
-  top_ = {.rows = top};
+  requests_.top = {.rows = top};
   if (top == nullptr) return;
   const auto stores = [&](const Instruction& in) {
     return Info(in.op).shape == Shape::Store && static_cast<size_t>(in.p2) == top->column();
@@ -81,8 +71,8 @@ void TileMachine::EmitOnly(const TopRows* top) {
   const auto store = std::find_if(section_.code.begin(), section_.code.end(), stores);
   const auto emit = std::find_if_not(store, section_.code.end(), OnlyMoves);
   if (emit == section_.code.end() || emit->op != Opcode::Emit || std::any_of(store + 1, emit, stores)) return;
-  top_.known_at = static_cast<int>(store - section_.code.begin()) + 1;
-  top_.emit_at = static_cast<int>(emit - section_.code.begin());
+  requests_.top.known_at = static_cast<int>(store - section_.code.begin()) + 1;
+  requests_.top.emit_at = static_cast<int>(emit - section_.code.begin());
 }
 
 Status TileMachine::RunTile(const TabletEncoding& tablet, uint32_t first, int rows, const TileSinks& sinks) {
@@ -92,15 +82,15 @@ Status TileMachine::RunTile(const TabletEncoding& tablet, uint32_t first, int ro
   ++tile_.number;
   mask_.SetToAll(rows);
   for (Register& r : registers_) r.may_be_null = false;
-  texts_.Begin(tablet);
+  texts_.of_tile.Begin(tablet);
   next_ = 0;
-  counts_.BeginTile();
+  requests_.counts.BeginTile();
   return Interpret();
 }
 
 Status TileMachine::ResumeTile(const TileSinks& sinks) {
   tile_.sinks = sinks;
-  stops_.suspended = false;
+  requests_.stops.suspended = false;
   return Interpret();
 }
 

@@ -53,6 +53,14 @@ struct Detour {
   int from = -1, to = -1;
 };
 
+/// What the machine's owner wants of it.
+struct TileRequests {
+  TileStops stops;
+  JoinCounts counts;
+  TopFilter top;
+  Detour detour;  ///< MeetRows
+};
+
 class TileMachine {
  public:
   /// `joins`: one per join table of the program, finished before the section runs; may hold nullptr for others.
@@ -72,23 +80,23 @@ class TileMachine {
   void MeetRows(int join, uint32_t first, uint32_t end, int all_from);
   /// A tile stops at a backward jump if its sink has `rows` rows or more: RunTile returns OK, and suspended() is true
   /// until ResumeTile has finished the tile.
-  void SuspendAt(size_t rows) { stops_.suspend_at = rows; }
-  bool suspended() const { return stops_.suspended; }
+  void SuspendAt(size_t rows) { requests_.stops.suspend_at = rows; }
+  bool suspended() const { return requests_.stops.suspended; }
   Status ResumeTile(const TileSinks& sinks);
   /// Bytes of packed codes that tiles have unpacked since the last call.
   uint64_t TakeDecodedBytes() { return codes_.TakeBytes(); }
   /// The text of a value, valid until the next tile.
-  std::string_view Text(int64_t value) const { return texts_.Get(value); }
+  std::string_view Text(int64_t value) const { return texts_.of_tile.Get(value); }
   /// The number of the first row of the next tiles' tablet in its source, for PlaceI.
   void StartAt(uint64_t row) { tile_.row_before = row; }
   /// A flag that ends a tile with kCancelled. May be nullptr.
-  void StopOn(const std::atomic<bool>* cancel) { stops_.cancel = cancel; }
+  void StopOn(const std::atomic<bool>* cancel) { requests_.stops.cancel = cancel; }
   /// `stop` is called within a tile at every backward jump; nested-loop joins make very many of them.
-  void StopIf(std::function<bool()> stop) { stops_.stop = std::move(stop); }
+  void StopIf(std::function<bool()> stop) { requests_.stops.stop = std::move(stop); }
   /// Rows that an ORDER BY with LIMIT cannot return are not emitted. May be nullptr.
   void EmitOnly(const TopRows* top);
   /// `counters`: an array by number of the join table, or nullptr.
-  void CountJoined(JoinCounter* counters, bool with_cycles) { counts_.CountIn(counters, with_cycles); }
+  void CountJoined(JoinCounter* counters, bool with_cycles) { requests_.counts.CountIn(counters, with_cycles); }
 
  private:
   /// From instruction next_ on. Accumulators are dead where a loop starts, so the rest of the machine is all that a tile
@@ -145,11 +153,11 @@ class TileMachine {
   void MapText(F f);
   /// The value of a text that the current instruction has made.
   int64_t MadeText(std::string_view text) {
-    return uses_.results[Current()] ? texts_.Keep(text) : identifiers_.Of(text);
+    return texts_.uses.results[Current()] ? texts_.of_tile.Keep(text) : texts_.identifiers.Of(text);
   }
   /// The same, of a part of another value's text.
   int64_t PartOfText(std::string_view text) {
-    return uses_.results[Current()] ? texts_.Note(text) : identifiers_.Of(text);
+    return texts_.uses.results[Current()] ? texts_.of_tile.Note(text) : texts_.identifiers.Of(text);
   }
   size_t Current() const { return static_cast<size_t>(next_ - 1); }
   /// False for an error of a row, which is noted.
@@ -165,7 +173,7 @@ class TileMachine {
   void NextCrossed(const Instruction& in);
   void AppendLiveRegisters(RowSet* rows, size_t columns);
   void SettleTexts(size_t first, RowColumn* column);
-  /// Drops live rows that are after the bound of top_, if there is one yet.
+  /// Drops live rows that are after the bound of requests_.top, if there is one yet.
   void KeepTop();
 
   // Groups.
@@ -185,9 +193,8 @@ class TileMachine {
   const SectionTraits& traits_;
   const std::vector<std::unique_ptr<JoinIndex>>& joins_;
   StringPool* const strings_;
-  const TextUses uses_;
-  const bool reads_texts_;  ///< a value of class TEXT may be none of the pool
   MachineConstants constants_;
+  MachineTexts texts_;
 
   // The tile.
   Tile tile_;
@@ -203,17 +210,10 @@ class TileMachine {
   Scratch scratch_;
   UnpackedCodes codes_;
   std::map<int, std::unique_ptr<EntryInterpreter>> computed_;  ///< by slot of form kComputed
-  TileTexts texts_;
-  KnownIdentifiers identifiers_;
-  AskedTexts asked_;
   KeyBatch keys_;
   GroupSearch groups_;
 
-  // What its owner wants of it.
-  TileStops stops_;
-  JoinCounts counts_;
-  TopFilter top_;
-  Detour detour_;  ///< MeetRows
+  TileRequests requests_;
 };
 
 }  // namespace tessera::vm

@@ -119,7 +119,7 @@ void TileMachine::DoCompare(const Instruction& in) {
     }
   };
   if constexpr (std::is_same_v<M, meaning::FilterEqT> || std::is_same_v<M, meaning::FilterNeT>) {
-    if (reads_texts_) return CompareTexts<M>(s);
+    if (texts_.may_be_made) return CompareTexts<M>(s);
   }
   if (s.one) {
     if (s.one_null) return mask_.Keep([](int) { return false; });

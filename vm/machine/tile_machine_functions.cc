@@ -54,7 +54,7 @@ Source<int64_t> TileMachine::ComputeSlot(int slot, int scratch) {
   Succeeds(machine->Run(chunk, {entries.data(), count}));
   const DictionaryMap& values = machine->values();
   const bool is_text = section_.slots[number].type.storage() == StorageClass::kText;
-  const bool only_read = uses_.slots[number] || (uses_.emitted[number] && top_.rows != nullptr);
+  const bool only_read = texts_.uses.slots[number] || (texts_.uses.emitted[number] && requests_.top.rows != nullptr);
   std::array<int64_t, kTileRows> identifiers;
   if (is_text && !only_read) {
     std::array<std::string_view, kTileRows> texts;
@@ -64,7 +64,7 @@ Source<int64_t> TileMachine::ComputeSlot(int slot, int scratch) {
   for (uint32_t k = 0; k < count; ++k) {
     if ((s.null[rows[k]] = values.null[k]) != 0) continue;
     int64_t& to = s.values[rows[k]];
-    to = !is_text ? values.values[k] : only_read ? texts_.Keep(machine->Text(k)) : identifiers[k];
+    to = !is_text ? values.values[k] : only_read ? texts_.of_tile.Keep(machine->Text(k)) : identifiers[k];
   }
   return {s.values, s.null, false, false};
 }

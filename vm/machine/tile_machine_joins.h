@@ -176,7 +176,7 @@ void TileMachine::DoRefuse(const Instruction&) {
 void TileMachine::Jump(const Instruction& next, uint8_t* saved) {
   mask_.SaveTo(saved);
   if (mask_.live() == 0) return;
-  stops_.Ask(tile_.sinks.rows);
+  requests_.stops.Ask(tile_.sinks.rows);
   next_ = next.p2;
 }
 
@@ -250,14 +250,14 @@ void TileMachine::AppendLiveRegisters(RowSet* rows, size_t columns) {
       at = before;
       if (r.may_be_null) mask_.ForOnlyLive([&](int i) { to.null[at++] = r.null[static_cast<size_t>(i)]; });
     }
-    if (reads_texts_ && to.type.storage() == StorageClass::kText) SettleTexts(before, &to);
+    if (texts_.may_be_made && to.type.storage() == StorageClass::kText) SettleTexts(before, &to);
   }
   rows->rows = after;
 }
 
 /// Gives identifiers to the texts of a column that have none yet, from row `first` on.
 void TileMachine::SettleTexts(size_t first, RowColumn* column) {
-  asked_.Clear();
+  texts_.asked.Clear();
   for (size_t i = first; i < column->low.size(); ++i) {
     if (column->low[i] < kFirstMade) continue;
     // (What a NULL has in the place of a value may stand for nothing.)
@@ -265,9 +265,9 @@ void TileMachine::SettleTexts(size_t first, RowColumn* column) {
       column->low[i] = 0;
       continue;
     }
-    asked_.Add({.row = i}, texts_.Here(column->low[i]));
+    texts_.asked.Add({.row = i}, texts_.of_tile.Here(column->low[i]));
   }
-  asked_.Intern(strings_, [&](const AskedTexts::Asked& asked, int64_t id) { column->low[asked.row] = id; });
+  texts_.asked.Intern(strings_, [&](const AskedTexts::Asked& asked, int64_t id) { column->low[asked.row] = id; });
 }
 
 template <class M>

@@ -26,14 +26,14 @@ void TileMachine::AskMap(int slot, int64_t* out, EntryOf entry_of) {
   const Chunk& chunk = *tile_.tablet->chunks[static_cast<size_t>(slot)];
   // Threads that do this at the same time get the same identifiers.
   const auto known = [&](uint64_t entry) { return std::atomic_ref<int64_t>(const_cast<int64_t*>(b.map)[entry]); };
-  asked_.Clear();
+  texts_.asked.Clear();
   mask_.ForOnlyLive([&](int i) {
     const std::optional<uint64_t> entry = entry_of(i);
     out[i] = entry ? known(*entry).load(std::memory_order_relaxed) - 1 : 0;
     if (out[i] >= 0) return;
-    asked_.Add({static_cast<size_t>(i), *entry}, chunk.Entry(static_cast<uint32_t>(*entry)));
+    texts_.asked.Add({static_cast<size_t>(i), *entry}, chunk.Entry(static_cast<uint32_t>(*entry)));
   });
-  asked_.Intern(strings_, [&](const AskedTexts::Asked& asked, int64_t id) {
+  texts_.asked.Intern(strings_, [&](const AskedTexts::Asked& asked, int64_t id) {
     out[asked.row] = id;
     known(asked.entry).store(id + 1, std::memory_order_relaxed);
   });

@@ -1,8 +1,25 @@
 #include "vm/machine/tile_texts.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace tessera::vm {
+namespace {
+
+bool ReadsTexts(const Section& section, const TextUses& uses) {
+  bool reads = std::find(uses.results.begin(), uses.results.end(), true) != uses.results.end();
+  for (size_t i = 0; i < section.slots.size(); ++i)
+    reads |= uses.emitted[i] && section.slots[i].type.storage() == StorageClass::kText;
+  return reads;
+}
+
+}  // namespace
+
+MachineTexts::MachineTexts(const Section& section, const SectionTraits& traits, StringPool* strings)
+    : uses(FindTextUses(section, traits)),
+      may_be_made(ReadsTexts(section, uses)),
+      of_tile(*strings),
+      identifiers(strings) {}
 
 void TileTexts::Begin(const TabletEncoding& tablet) {
   tablet_ = &tablet;

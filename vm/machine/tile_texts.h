@@ -2,7 +2,7 @@
 // stands for a text that lies elsewhere: from kFirstMade on it is the number of a text that this tile has made, from
 // kFirstEntry on an entry of a slot's chunk. Private to vm/machine/.
 //
-// Start at: TileTexts.
+// Start at: MachineTexts, TileTexts.
 #pragma once
 
 #include <array>
@@ -14,6 +14,8 @@
 
 #include "base/text_head.h"
 #include "vm/encode/section_encoder.h"
+#include "vm/program/program.h"
+#include "vm/program/text_uses.h"
 #include "vm/rows/row_set.h"
 #include "vm/rows/string_pool.h"
 
@@ -123,6 +125,17 @@ class AskedTexts {
   std::vector<Asked> asked_;
   std::vector<std::string_view> texts_;
   std::vector<int64_t> ids_;
+};
+
+/// All that a machine has for texts.
+struct MachineTexts {
+  MachineTexts(const Section& section, const SectionTraits& traits, StringPool* strings);
+
+  const TextUses uses;
+  const bool may_be_made;  ///< a value of class TEXT may be none of the pool
+  TileTexts of_tile;
+  KnownIdentifiers identifiers;
+  AskedTexts asked;
 };
 
 }  // namespace tessera::vm
