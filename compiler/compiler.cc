@@ -60,7 +60,7 @@ Status Translate(Query* query, const Snapshot& snapshot, const PlanOptions& opti
   }
   out->program = std::move(code.program);
   out->estimates = std::move(code.estimates);
-  if (out->statement.explain) out->plan = ChangeNode(out->statement, PlanTree(plan, code.sections));
+  if (out->statement.explain.wanted) out->plan = ChangeNode(out->statement, PlanTree(plan, code.sections));
   return {};
 }
 
@@ -171,8 +171,8 @@ Result<Compiled> Compile(std::string_view sql, const Snapshot& snapshot, const P
   parsed.dialect.sequence_calls = &calls;
   TESSERA_ASSIGN(c.statement, Bind(parsed, sql, snapshot));
   if (c.statement.query == nullptr) {
-    if (c.statement.explain && c.statement.kind != Statement::Kind::kExecute)
-      c.plan = ChangeNode(c.statement, ValuesNode(c.statement.values.rows));
+    if (c.statement.explain.wanted && c.statement.kind != Statement::Kind::kExecute)
+      c.plan = ChangeNode(c.statement, ValuesNode(c.statement.change.values.rows));
     return c;
   }
   Snapshot with_files;

@@ -51,16 +51,16 @@ Status CheckRows(SessionState* state, const Compiled& compiled, const Snapshot& 
   };
   TESSERA_TRY(RunProgram(state, *compiled.program, WithNumbers(snapshot, s.target), take, false, true));
   if (first.rows == 0) return Status::Ok();
-  if (s.rules) TESSERA_TRY(s.rules(&first, PlaceOf(*s.target, least)));
+  if (s.change.rules) TESSERA_TRY(s.change.rules(&first, PlaceOf(*s.target, least)));
   return {ErrorCode::kInternal, "a query finds a row that a CHECK is false for, and the CHECK is true"};
 }
 
 Status WriteAnew(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, TableAlteration* alteration) {
   const Statement& s = compiled.statement;
-  TESSERA_ASSIGN(const std::unique_ptr<TableWriter> writer, alteration->Rewrite(s.schema));
+  TESSERA_ASSIGN(const std::unique_ptr<TableWriter> writer, alteration->Rewrite(s.definition.schema));
   uint64_t written = 0;
   const auto append = [&](RowBatch&& batch) -> Status {
-    if (s.rules) TESSERA_TRY(s.rules(&batch, written + 1));
+    if (s.change.rules) TESSERA_TRY(s.change.rules(&batch, written + 1));
     const uint64_t first = written + 1;
     written += batch.rows;
     return writer->Append(std::move(batch), first);
@@ -74,20 +74,20 @@ Status WriteAnew(SessionState* state, const Compiled& compiled, const Snapshot& 
 Status AlterRows(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, TableAlteration* alteration,
                  ResultWriter* out) {
   const Statement& s = compiled.statement;
-  if (s.rewrites) {
+  if (s.definition.rewrites) {
     TESSERA_TRY(WriteAnew(state, compiled, snapshot, alteration));
-    TESSERA_TRY(ChangeSchemas(state, s.dependents));
+    TESSERA_TRY(ChangeSchemas(state, s.definition.dependents));
     return out->Done(s.notice);
   }
-  if (!s.sources.empty()) {
-    TESSERA_TRY(alteration->MoveColumns(s.schema, s.sources));
-    TESSERA_TRY(ChangeSchemas(state, s.dependents));
+  if (!s.definition.sources.empty()) {
+    TESSERA_TRY(alteration->MoveColumns(s.definition.schema, s.definition.sources));
+    TESSERA_TRY(ChangeSchemas(state, s.definition.dependents));
     return out->Done(s.notice);
   }
   if (compiled.program != nullptr) TESSERA_TRY(CheckRows(state, compiled, snapshot));
   if (state->cancel) return Cancelled();
-  TESSERA_TRY(alteration->Commit(s.schema, &state->cancel));
-  TESSERA_TRY(ChangeSchemas(state, s.dependents));
+  TESSERA_TRY(alteration->Commit(s.definition.schema, &state->cancel));
+  TESSERA_TRY(ChangeSchemas(state, s.definition.dependents));
   return out->Done(s.notice);
 }
 
@@ -107,7 +107,7 @@ Status Alter(SessionState* state, std::string_view sql, const Compiled& compiled
   const SettingsScope scope(state);
   state->settings.device = DeviceChoice::kHost;  // a GPU's rows come in any order
   TESSERA_ASSIGN(Database* const database, DatabaseOf(state, compiled.statement.table));
-  TESSERA_TRY(CopyTypes(state, compiled.statement.schema));
+  TESSERA_TRY(CopyTypes(state, compiled.statement.definition.schema));
   std::shared_ptr<const Snapshot> seen = snapshot;
   if (NeedsSequences(compiled.statement)) {
     TESSERA_TRY(ChangeSequencesOf(state, compiled.statement));

@@ -68,7 +68,7 @@ class Changes {
   Status Take(RowBatch&& batch) {
     std::vector<int64_t> numbers = std::move(batch.columns.back().fixed);
     batch.columns.pop_back();
-    if (!statement_.set_columns.empty()) return Update(std::move(batch), std::move(numbers));
+    if (!statement_.change.set_columns.empty()) return Update(std::move(batch), std::move(numbers));
     const bool values = !batch.columns.empty();
     if (!values) return DeleteLater(numbers);
     TESSERA_ASSIGN(const uint64_t fresh, writer_.Delete(numbers, &fresh_));
@@ -76,7 +76,7 @@ class Changes {
       if (fresh < batch.rows) KeepRows(fresh_, &batch);
       if (statement_.kind == Statement::Kind::kUpdate) {
         KeepNumbers(fresh_, &numbers);
-        TESSERA_TRY(Store(&batch, statement_.rules, numbers));
+        TESSERA_TRY(Store(&batch, statement_.change.rules, numbers));
       }
       returned_.Add(std::move(batch));
     }
@@ -99,13 +99,13 @@ class Changes {
     const auto goes = [](const MergeAction& a) {
       return a.kind == MergeAction::Kind::kUpdate || a.kind == MergeAction::Kind::kDelete;
     };
-    if (std::ranges::any_of(statement_.merge_actions, goes)) TESSERA_TRY(writer_.Delete(gone, &fresh_).status());
+    if (std::ranges::any_of(statement_.change.merge_actions, goes)) TESSERA_TRY(writer_.Delete(gone, &fresh_).status());
     if (std::ranges::count(fresh_, false) > 0) {
       return SqlError(ErrorKind::kCardinality, "MERGE command cannot affect row a second time", -1,
                       "Ensure that not more than one source row matches any one target row.");
     }
-    for (size_t i = 0; i < statement_.merge_actions.size(); ++i) {
-      const MergeAction& action = statement_.merge_actions[i];
+    for (size_t i = 0; i < statement_.change.merge_actions.size(); ++i) {
+      const MergeAction& action = statement_.change.merge_actions[i];
       if (action.kind == MergeAction::Kind::kNothing) continue;
       std::vector<bool> kept(batch.rows);
       for (size_t row = 0; row < batch.rows; ++row) kept[row] = actions[row] == static_cast<int64_t>(i) + 1;
@@ -140,7 +140,8 @@ class Changes {
   }
 
   MergeAction::Kind KindOf(int64_t action) const {
-    return action == 0 ? MergeAction::Kind::kNothing : statement_.merge_actions[static_cast<size_t>(action - 1)].kind;
+    return action == 0 ? MergeAction::Kind::kNothing
+                       : statement_.change.merge_actions[static_cast<size_t>(action - 1)].kind;
   }
 
   static void KeepNumbers(const std::vector<bool>& kept, std::vector<int64_t>* numbers) {
@@ -162,15 +163,15 @@ class Changes {
     }
     RowBatch set;
     set.rows = batch.rows;
-    if (statement_.sets_alone) {
+    if (statement_.change.sets_alone) {
       set.columns = std::move(batch.columns);
     } else {
       std::vector<ColumnVector> others = TakeOthers(&batch);
-      if (statement_.rules) TESSERA_TRY(statement_.rules(&batch, rows_ + 1));
-      for (const int c : statement_.set_columns) set.columns.push_back(batch.columns[static_cast<size_t>(c)]);
+      if (statement_.change.rules) TESSERA_TRY(statement_.change.rules(&batch, rows_ + 1));
+      for (const int c : statement_.change.set_columns) set.columns.push_back(batch.columns[static_cast<size_t>(c)]);
       std::ranges::move(others, std::back_inserter(batch.columns));
     }
-    TESSERA_TRY(writer_.Update(statement_.set_columns, std::move(set), numbers, rows_ + 1));
+    TESSERA_TRY(writer_.Update(statement_.change.set_columns, std::move(set), numbers, rows_ + 1));
     if (returned_.wanted()) returned_.Add(std::move(batch));
     rows_ += fresh;
     return Status::Ok();
@@ -223,7 +224,7 @@ Status ChangeRows(SessionState* state, const Compiled& compiled, const Snapshot&
   const Snapshot numbered = WithNumbers(snapshot, s.target);
   ReturnedRows returned(state, s);
   uint64_t rows = 0;
-  if (s.on_conflict != nullptr) {
+  if (s.change.on_conflict != nullptr) {
     TESSERA_TRY(InsertOrChange(state, compiled, numbered, writer, &returned, &rows));
   } else {
     Changes changes(s, writer, &returned, state->updated_keys);
@@ -231,7 +232,7 @@ Status ChangeRows(SessionState* state, const Compiled& compiled, const Snapshot&
     const auto take = [&](RowBatch&& batch) {
       return merges ? changes.Merge(std::move(batch)) : changes.Take(std::move(batch));
     };
-    TESSERA_TRY(RunQuery(state, compiled, numbered, take, s.explain_analyze, true));
+    TESSERA_TRY(RunQuery(state, compiled, numbered, take, s.explain.analyze, true));
     TESSERA_TRY(changes.End());
     rows = changes.rows();
   }

@@ -21,7 +21,7 @@ class ConflictRows {
                ReturnedRows* returned)
       : state_(*state),
         compiled_(compiled),
-        conflict_(*compiled.statement.on_conflict),
+        conflict_(*compiled.statement.change.on_conflict),
         snapshot_(snapshot),
         writer_(*writer),
         returned_(*returned) {}
@@ -48,7 +48,7 @@ class ConflictRows {
     const Statement& s = compiled_.statement;
     const auto take = [&](RowBatch&& batch) -> Status {
       if (batch.rows == 0) return {};
-      if (s.rules) TESSERA_TRY(s.rules(&batch, count_ + 1));
+      if (s.change.rules) TESSERA_TRY(s.change.rules(&batch, count_ + 1));
       TESSERA_TRY(CheckConstraints(s.target->schema, batch, count_ + 1));
       ColumnVector& numbers = batch.columns.emplace_back();
       numbers.type = SqlType::Of(TypeId::kBigint);
@@ -59,9 +59,9 @@ class ConflictRows {
       return {};
     };
     if (compiled_.program != nullptr) {
-      TESSERA_TRY(RunProgram(&state_, *compiled_.program, snapshot_, take, s.explain_analyze, true));
+      TESSERA_TRY(RunProgram(&state_, *compiled_.program, snapshot_, take, s.explain.analyze, true));
     } else {
-      TESSERA_TRY(take(RowBatch(s.values)));
+      TESSERA_TRY(take(RowBatch(s.change.values)));
     }
     return FillTable(batches_, conflict_.incoming.get());
   }

@@ -59,7 +59,7 @@ bool IsText(CopyForm form, const SessionState& state) {
 
 /// What the client sends, as CSV.
 Result<TemporaryFile> SpoolClient(CopyClient* client, const Statement& statement) {
-  const CopyFromOptions& options = statement.copy_from;
+  const CopyFromOptions& options = statement.copy.from;
   TESSERA_TRY(
       client->BeginRead(options.columns.empty() ? statement.target->schema.columns.size() : options.columns.size()));
   if (options.form == CopyForm::kCsv) return SpoolPieces([&](std::string* piece) { return client->Read(piece); });
@@ -98,24 +98,24 @@ Result<TemporaryFile> SpoolAsCsv(const CopyTextFormat& format, const TemporaryFi
 
 Result<CopySource> OpenSource(const SessionState& state, const Statement& statement) {
   CopySource source;
-  source.file = statement.file;
-  if (statement.file.empty() && state.options.copy_client != nullptr) {
+  source.file = statement.copy.file;
+  if (statement.copy.file.empty() && state.options.copy_client != nullptr) {
     TESSERA_ASSIGN(source.spool, SpoolClient(state.options.copy_client, statement));
     source.name = state.options.copy_client->rows_name();
-  } else if (statement.file.empty()) {
+  } else if (statement.copy.file.empty()) {
     if (!state.options.standard_input_is_free) {
       return SqlError("COPY FROM STDIN cannot read standard input: the statements come from there", -1,
                       "Give the statement with -c or in a file with -f.");
     }
     TESSERA_ASSIGN(source.spool, SpoolStandardInput());
     source.name = "standard input";
-    if (statement.copy_from.form == CopyForm::kText) {
-      TESSERA_ASSIGN(source.spool, SpoolAsCsv(TextFormatOf(statement.copy_from), source.spool));
+    if (statement.copy.from.form == CopyForm::kText) {
+      TESSERA_ASSIGN(source.spool, SpoolAsCsv(TextFormatOf(statement.copy.from), source.spool));
     }
-  } else if (statement.copy_from.header && IsReadOnce(statement.file)) {
+  } else if (statement.copy.from.header && IsReadOnce(statement.copy.file)) {
     // The header says in which order the columns are before anything is loaded.
-    TESSERA_ASSIGN(source.spool, SpoolPipe(statement.file));
-    source.name = QuoteForMessage(statement.file);
+    TESSERA_ASSIGN(source.spool, SpoolPipe(statement.copy.file));
+    source.name = QuoteForMessage(statement.copy.file);
   }
   if (!source.name.empty()) source.file = source.spool.path();
   return source;
@@ -130,19 +130,19 @@ Result<std::unique_ptr<RowWriter>> OpenWriter(const std::string& file, const Sta
   }
   std::vector<std::string> names;
   for (const vm::ResultColumn& c : columns) names.push_back(c.name);
-  TESSERA_ASSIGN(std::unique_ptr<CsvWriter> writer, CsvWriter::Create(file, statement.copy_to, names));
+  TESSERA_ASSIGN(std::unique_ptr<CsvWriter> writer, CsvWriter::Create(file, statement.copy.to, names));
   return std::unique_ptr<RowWriter>(std::move(writer));
 }
 
 }  // namespace
 
 Status CopyFrom(SessionState* state, const Statement& statement, ResultWriter* out) {
-  CopyFromOptions options = statement.copy_from;
+  CopyFromOptions options = statement.copy.from;
   options.threads = state->threads();
   options.zone = state->settings.timezone;
   options.cancel = &state->cancel;
   options.schema = &statement.target->schema;
-  if (statement.file.empty() && IsText(options.form, *state)) CopyTextReader::SetOptions(&options);
+  if (statement.copy.file.empty() && IsText(options.form, *state)) CopyTextReader::SetOptions(&options);
   TESSERA_ASSIGN(const CopySource source, OpenSource(*state, statement));
   const auto named = [&](const Status& error) {
     return source.name.empty() ? error : NameSource(error, source.file, source.name);
@@ -180,10 +180,10 @@ namespace {
 /// COPY TO STDOUT in the text format.
 Status CopyTextTo(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, ResultWriter* out) {
   constexpr size_t kPiece = size_t{64} << 10;
-  const CopyTextFormat format = TextFormatOf(compiled.statement.copy_to);
+  const CopyTextFormat format = TextFormatOf(compiled.statement.copy.to);
   CopyClient* const client = state->options.copy_client;
   std::string text;
-  if (compiled.statement.copy_to.header) {
+  if (compiled.statement.copy.to.header) {
     for (const vm::ResultColumn& c : ResultColumns(compiled)) {
       if (!text.empty()) text += format.delimiter;
       AppendCopyField(c.name, format.delimiter, &text);
@@ -216,10 +216,10 @@ Status CopyTextTo(SessionState* state, const Compiled& compiled, const Snapshot&
 
 Status CopyTo(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, ResultWriter* out) {
   const Statement& statement = compiled.statement;
-  CopyClient* const client = statement.file.empty() ? state->options.copy_client : nullptr;
-  if (statement.file.empty() && IsText(statement.copy_to.form, *state))
+  CopyClient* const client = statement.copy.file.empty() ? state->options.copy_client : nullptr;
+  if (statement.copy.file.empty() && IsText(statement.copy.to.form, *state))
     return CopyTextTo(state, compiled, snapshot, out);
-  std::string file = statement.file;
+  std::string file = statement.copy.file;
   TemporaryFile spool;
   // To the standard output through a file: one writer makes all CSV, and an error leaves no half of it on the output.
   if (file.empty()) {
@@ -237,7 +237,7 @@ Status CopyTo(SessionState* state, const Compiled& compiled, const Snapshot& sna
   if (client != nullptr) {
     TESSERA_TRY(client->BeginWrite(ResultColumns(compiled).size()));
     TESSERA_TRY(spool.ForEachPiece([&](std::string text) { return client->Write(std::move(text)); }));
-  } else if (statement.file.empty()) {
+  } else if (statement.copy.file.empty()) {
     return spool.ForEachPiece([&](const std::string& text) { return out->Text(text); });
   }
   return out->Done(fmt::format("COPY {}", rows));

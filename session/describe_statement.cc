@@ -24,8 +24,8 @@ std::vector<vm::ResultColumn> ColumnsOf(const Query& query, int carried = 0) {
 
 /// Of a statement that is no EXECUTE.
 std::vector<vm::ResultColumn> ColumnsOf(const Statement& s) {
-  if (s.explain) return {{"QUERY PLAN", SqlType::Text()}};
-  if (s.returning != nullptr) return ColumnsOf(*s.returning);
+  if (s.explain.wanted) return {{"QUERY PLAN", SqlType::Text()}};
+  if (s.change.returning != nullptr) return ColumnsOf(*s.change.returning);
   if (s.kind == Statement::Kind::kShow) return ColumnsOfShow(s.setting);
   return s.kind == Statement::Kind::kSelect ? ColumnsOf(*s.query, s.carried) : std::vector<vm::ResultColumn>();
 }
@@ -55,7 +55,7 @@ Result<StatementDescription> DescribeStatement(SessionState* state, std::string_
   options.run_query = [&](const std::string& text) { return FirstColumn(state, text, *snapshot); };
   description.parameters = std::move(declared);
   TESSERA_ASSIGN(Statement statement, BindWithoutValues(sql, *snapshot, options, &description.parameters));
-  if (statement.kind == Statement::Kind::kExecute && !statement.explain) {
+  if (statement.kind == Statement::Kind::kExecute && !statement.explain.wanted) {
     TESSERA_ASSIGN(const PreparedStatement* const prepared, state->prepared.Find(statement.prepared.name));
     std::vector<SqlType> types = prepared->types;
     TESSERA_ASSIGN(statement, BindWithoutValues(prepared->text, *snapshot, options, &types));

@@ -60,8 +60,8 @@ double BandwidthOf(SessionState* state) {
 
 Status Explain(SessionState* state, std::string_view sql, Compiled* compiled,
                const std::shared_ptr<const Snapshot>& snapshot, ResultWriter* out) {
-  const bool analyze = compiled->statement.explain_analyze;
-  const ExplainForm form = compiled->statement.explain_form;
+  const bool analyze = compiled->statement.explain.analyze;
+  const ExplainForm form = compiled->statement.explain.form;
   if (analyze) {
     const auto start = Clock::now();
     TESSERA_TRY(Run(state, sql, compiled, snapshot));
@@ -79,10 +79,10 @@ Status Explain(SessionState* state, std::string_view sql, Compiled* compiled,
   return analyze ? out->Analyzed(analysis) : Status::Ok();
 }
 
-std::string ExplainWords(const Statement& statement) {
-  if (!statement.explain) return {};
-  const ExplainForm &form = statement.explain_form, normal{};
-  std::string words = statement.explain_analyze ? "ANALYZE" : "ANALYZE off";
+std::string ExplainWords(const ExplainRequest& explain) {
+  if (!explain.wanted) return {};
+  const ExplainForm &form = explain.form, normal{};
+  std::string words = explain.analyze ? "ANALYZE" : "ANALYZE off";
   if (form.program) words += ", PROGRAM";
   if (form.json) words += ", FORMAT json";
   if (form.verbose) words += ", VERBOSE";

@@ -45,14 +45,14 @@ CopyFromOptions OptionsOf(SessionState* state, const std::string& what) {
 /// The file whose rows, all of them and as they are, are those of the statement; nullptr: they are others.
 const TableInfo* WholeFileOf(const SessionState& state, const Statement& s) {
   const bool stores = s.kind == Statement::Kind::kCreateTable || s.kind == Statement::Kind::kInsert;
-  if (!stores || s.explain || s.query == nullptr || s.returning != nullptr) return nullptr;
+  if (!stores || s.explain.wanted || s.query == nullptr || s.change.returning != nullptr) return nullptr;
   const Query& q = *s.query;
   const bool plain = q.relations.size() == 1 && q.relations[0].table != nullptr && q.conjuncts.empty() && !q.grouped &&
                      !q.distinct && q.order_by.empty() && q.limit < 0 && q.offset == 0 && q.union_all.empty() &&
                      q.windows.empty() && !q.folds() && q.repeat < 0;
   if (!plain || !state.files.Has(q.relations[0].table->id)) return nullptr;
   const TableInfo& table = *q.relations[0].table;
-  const TableSchema& stored = s.kind == Statement::Kind::kInsert ? s.target->schema : s.schema;
+  const TableSchema& stored = s.kind == Statement::Kind::kInsert ? s.target->schema : s.definition.schema;
   const size_t columns = table.schema.columns.size();
   if (q.outputs.size() != columns || stored.columns.size() != columns) return nullptr;
   for (size_t c = 0; c < columns; ++c) {
@@ -96,7 +96,7 @@ Result<Compiled> CompileStatement(SessionState* state, std::string_view sql, con
     const RandomState random = state->random;
     TESSERA_ASSIGN(Compiled compiled, Compile(sql, *tables, options, &state->random));
     if (state->options.rights != nullptr) TESSERA_TRY(CheckRights(*state->options.rights, compiled));
-    if (std::string& file = compiled.statement.file; !file.empty()) {
+    if (std::string& file = compiled.statement.copy.file; !file.empty()) {
       TESSERA_ASSIGN(file, AllowedFile(*state, file));
     }
     if (state->files.used().empty()) return compiled;
@@ -161,7 +161,7 @@ std::unique_ptr<FileReader> WholeFile(SessionState* state, const Statement& stat
   const TableInfo* const file = WholeFileOf(*state, statement);
   if (file == nullptr) return nullptr;
   *options = OptionsOf(state, file->schema.name);
-  options->rules = statement.rules;
+  options->rules = statement.change.rules;
   return state->files.ReadAll(file->id, *options);
 }
 

@@ -335,10 +335,10 @@ bool TouchesForeignKeys(const Statement& s, const Snapshot& snapshot) {
                                [&](const ForeignKey& key) { return key.referenced == s.table; });
   };
   using Kind = Statement::Kind;
-  if (s.explain && !s.explain_analyze) return false;
-  if (s.kind == Kind::kDropTable) return !s.dependents.empty();
+  if (s.explain.wanted && !s.explain.analyze) return false;
+  if (s.kind == Kind::kDropTable) return !s.definition.dependents.empty();
   const bool alters = s.kind == Kind::kAlterTable;
-  if (alters && (!s.schema.foreign_keys.empty() || !s.dependents.empty())) return true;
+  if (alters && (!s.definition.schema.foreign_keys.empty() || !s.definition.dependents.empty())) return true;
   if (!alters && !ChangesRows(s) && s.kind != Kind::kInsert && s.kind != Kind::kCopyFrom) return false;
   if (s.target != nullptr && !s.target->schema.foreign_keys.empty()) return true;
   return std::ranges::any_of(snapshot.tables, refers);
@@ -350,10 +350,11 @@ Status ChangeWithForeignKeys(SessionState* state, const Statement& s, const std:
   state->updated_keys = &updated;
   HeldResult held;
   const auto run = [&]() -> Status {
-    TESSERA_TRY(change(s.explain ? out : &held));
+    TESSERA_TRY(change(s.explain.wanted ? out : &held));
     const uint64_t rows = state->timing.rows;
     KeyKeeper keeper(state);
-    const bool adds = s.kind == Statement::Kind::kCopyFrom || (s.kind == Statement::Kind::kInsert && !s.on_conflict);
+    const bool adds =
+        s.kind == Statement::Kind::kCopyFrom || (s.kind == Statement::Kind::kInsert && !s.change.on_conflict);
     if (!adds && ChangesRows(s)) TESSERA_TRY(keeper.Cascade(before));
     // (Outside of a transaction the end of the statement is that of the transaction.)
     const auto which = state->transaction.is_open ? std::optional<bool>(false) : std::nullopt;

@@ -88,7 +88,7 @@ Status WriteRows(SessionState* state, const Compiled& compiled, const Snapshot& 
   const Statement& s = compiled.statement;
   uint64_t rows = 0;
   auto append = [&](RowBatch&& batch) -> Status {
-    if (s.rules) TESSERA_TRY(s.rules(&batch, rows + 1));
+    if (s.change.rules) TESSERA_TRY(s.change.rules(&batch, rows + 1));
     const uint64_t first = rows + 1;
     rows += batch.rows;
     if (!returned->wanted()) return writer->Append(std::move(batch), first);
@@ -98,12 +98,12 @@ Status WriteRows(SessionState* state, const Compiled& compiled, const Snapshot& 
   };
   if (compiled.program != nullptr) {
     // Reads the snapshot while the writer fills new tablets, so a table may be inserted into itself.
-    TESSERA_TRY(RunQuery(state, compiled, snapshot, append, s.explain_analyze));
-  } else if (s.rules || returned->wanted()) {
-    TESSERA_TRY(append(RowBatch(s.values)));
-  } else if (s.values.rows > 0) {
-    TESSERA_TRY(writer->Append(s.values, 1));
-    rows = s.values.rows;
+    TESSERA_TRY(RunQuery(state, compiled, snapshot, append, s.explain.analyze));
+  } else if (s.change.rules || returned->wanted()) {
+    TESSERA_TRY(append(RowBatch(s.change.values)));
+  } else if (s.change.values.rows > 0) {
+    TESSERA_TRY(writer->Append(s.change.values, 1));
+    rows = s.change.values.rows;
   }
   TESSERA_TRY(returned->Compute(snapshot));
   if (state->cancel) return Cancelled();
@@ -115,18 +115,18 @@ Status WriteRows(SessionState* state, const Compiled& compiled, const Snapshot& 
 
 /// Whether an INSERT may share the commit of others: its end is its commit.
 bool MayJoin(const SessionState& state, const Compiled& compiled, const Database& database) {
-  return InsertsValuesAlone(compiled) && compiled.statement.values.rows <= InsertQueue::kMostRows &&
+  return InsertsValuesAlone(compiled) && compiled.statement.change.values.rows <= InsertQueue::kMostRows &&
          &database == state.database.get() && !state.transaction.is_open && !database.InTransaction();
 }
 
 /// False: nothing was done.
 Result<bool> StoreTogether(SessionState* state, const Statement& s) {
   RowBatch ruled;
-  if (s.rules) {
-    ruled = s.values;
-    TESSERA_TRY(s.rules(&ruled, 1));
+  if (s.change.rules) {
+    ruled = s.change.values;
+    TESSERA_TRY(s.change.rules(&ruled, 1));
   }
-  const RowBatch& rows = s.rules ? ruled : s.values;
+  const RowBatch& rows = s.change.rules ? ruled : s.change.values;
   TESSERA_TRY(CheckConstraints(s.target->schema, rows, 1));
   const PhaseScope phase(Phase::kPrint);
   const InsertQueue::Insert insert{.database = state->database.get(),
@@ -145,7 +145,7 @@ Result<bool> StoreTogether(SessionState* state, const Statement& s) {
 
 /// COPY FROM a Parquet file is an INSERT of its rows.
 void AppendTag(const Statement& s, uint64_t rows, std::string* tag) {
-  fmt::format_to(std::back_inserter(*tag), "{} {}", s.file.empty() ? "INSERT 0" : "COPY", rows);
+  fmt::format_to(std::back_inserter(*tag), "{} {}", s.copy.file.empty() ? "INSERT 0" : "COPY", rows);
 }
 
 }  // namespace
@@ -156,8 +156,8 @@ Status Insert(SessionState* state, std::string_view sql, Compiled* compiled,
   std::string tag;
   tag.reserve(kTagBytes);
   if (MayWait(*state, *compiled)) {
-    RowBatch rows = s.values;
-    if (s.rules) TESSERA_TRY(s.rules(&rows, 1));
+    RowBatch rows = s.change.values;
+    if (s.change.rules) TESSERA_TRY(s.change.rules(&rows, 1));
     state->timing.rows = rows.rows;
     TESSERA_TRY(LetWait(state, s, rows));
     AppendTag(s, state->timing.rows, &tag);
@@ -219,14 +219,15 @@ Status CheckTypesExist(const TableSchema& schema, const Snapshot& snapshot) {
 
 Status CreateTable(SessionState* state, const Compiled& compiled, const Snapshot& snapshot) {
   const Statement& s = compiled.statement;
-  TableSchema schema = s.schema;
+  TableSchema schema = s.definition.schema;
   if (schema.tablet_rows == 0) schema.tablet_rows = static_cast<uint32_t>(state->settings.tablet_rows);
   TESSERA_ASSIGN(Database* const database, DatabaseOf(state, schema.name));
-  const bool was_there = s.if_exists && snapshot.Find(schema.name) != nullptr;
+  const bool was_there = s.definition.if_exists && snapshot.Find(schema.name) != nullptr;
   if (!IsTemporaryName(schema.name)) TESSERA_TRY(CheckTypesExist(schema, snapshot));
   TESSERA_TRY(CopyTypes(state, schema));
   if (compiled.program == nullptr) {
-    TESSERA_TRY(s.or_replace ? database->ReplaceTable(schema) : database->CreateTable(schema, s.if_exists));
+    TESSERA_TRY(s.definition.or_replace ? database->ReplaceTable(schema)
+                                        : database->CreateTable(schema, s.definition.if_exists));
     if (was_there) return Status::Ok();
     TESSERA_TRY(AddSequences(state, s));
     return NoteOnCommit(state, s);
@@ -235,11 +236,11 @@ Status CreateTable(SessionState* state, const Compiled& compiled, const Snapshot
   if (const std::unique_ptr<FileReader> file = WholeFile(state, s, &options)) {
     std::atomic<uint64_t> ignored{0};
     options.ignored = &ignored;
-    TESSERA_ASSIGN(state->timing.rows, database->LoadNew(schema, s.or_replace, file.get(), options));
+    TESSERA_ASSIGN(state->timing.rows, database->LoadNew(schema, s.definition.or_replace, file.get(), options));
     WarnOfIgnored(state, ignored);
     return was_there ? Status::Ok() : NoteOnCommit(state, s);
   }
-  TESSERA_ASSIGN(std::unique_ptr<TableWriter> writer, database->WriteNew(schema, s.or_replace));
+  TESSERA_ASSIGN(std::unique_ptr<TableWriter> writer, database->WriteNew(schema, s.definition.or_replace));
   ReturnedRows none(state, s);
   TESSERA_TRY(WriteRows(state, compiled, snapshot, writer.get(), &none));
   return was_there ? Status::Ok() : NoteOnCommit(state, s);

@@ -48,10 +48,11 @@ void ReturnedRows::Add(RowBatch&& batch, std::span<const int64_t> order) {
 
 Status ReturnedRows::Compute(const Snapshot& snapshot) {
   if (!wanted()) return {};
-  TESSERA_TRY(FillTable(rows_, statement_.changed.get()));
+  TESSERA_TRY(FillTable(rows_, statement_.change.changed.get()));
   rows_.clear();
-  const Snapshot with = WithTable(snapshot, statement_.changed);
-  TESSERA_ASSIGN(program_, CompileQuery(statement_.returning.get(), with, PlanOptionsOf(state_), &state_.random));
+  const Snapshot with = WithTable(snapshot, statement_.change.changed);
+  TESSERA_ASSIGN(program_,
+                 CompileQuery(statement_.change.returning.get(), with, PlanOptionsOf(state_), &state_.random));
   const auto keep = [&](RowBatch&& batch) {
     results_.push_back(std::move(batch));
     return Status::Ok();

@@ -30,8 +30,8 @@ class ReturnedRows {
   ReturnedRows(SessionState* state, const Statement& statement) : state_(*state), statement_(statement) {}
 
   /// Whether there is a RETURNING. Without it the calls do nothing but to say the tag.
-  bool wanted() const { return statement_.returning != nullptr; }
-  /// Rows that were changed: the columns of Statement::changed but the number. `order`: in which order they are returned,
+  bool wanted() const { return statement_.change.returning != nullptr; }
+  /// Rows that were changed: the columns of RowChange::changed but the number. `order`: in which order they are returned,
   /// by number; empty: as they come.
   void Add(RowBatch&& batch, std::span<const int64_t> order = {});
   /// Computes RETURNING. Nothing has been committed yet, so that its errors change nothing.

@@ -144,9 +144,9 @@ Status SessionSequences::Store() {
 namespace {
 
 /// Those that the statement adds or changes, and drops.
-Status Put(const Statement& statement, Sequences* all) {
-  std::erase_if(*all, [&](const Sequence& s) { return std::ranges::count(statement.dropped_sequences, s.name) > 0; });
-  for (const Sequence& sequence : statement.sequences) {
+Status Put(const Definition& changed, Sequences* all) {
+  std::erase_if(*all, [&](const Sequence& s) { return std::ranges::count(changed.dropped_sequences, s.name) > 0; });
+  for (const Sequence& sequence : changed.sequences) {
     const auto found = std::ranges::find(*all, sequence.name, &Sequence::name);
     if (found == all->end()) {
       all->push_back(sequence);
@@ -162,17 +162,17 @@ Status Put(const Statement& statement, Sequences* all) {
 Status ChangeSequence(SessionState* state, const Statement& statement, ResultWriter* out) {
   const bool creates = statement.kind == Statement::Kind::kCreateSequence;
   const bool drops = statement.kind == Statement::Kind::kDropSequence;
-  TESSERA_TRY(ChangeSchemas(state, statement.dependents));
+  TESSERA_TRY(ChangeSchemas(state, statement.definition.dependents));
   const auto change = [&](CatalogNames* names) -> Status {
     Sequences& all = names->sequences;
-    for (const std::string& name : statement.dropped_sequences) {
+    for (const std::string& name : statement.definition.dropped_sequences) {
       if (FindSequence(all, name) == nullptr) return Absent(name, all);
     }
-    if (!creates) return Put(statement, &all);
-    const Sequence& sequence = statement.sequences[0];
+    if (!creates) return Put(statement.definition, &all);
+    const Sequence& sequence = statement.definition.sequences[0];
     TESSERA_TRY(CheckSchemaExists(*names, sequence.name));
     const bool is_there = FindSequence(all, sequence.name) != nullptr;
-    if (is_there && statement.if_exists) return Status::Ok();
+    if (is_there && statement.definition.if_exists) return Status::Ok();
     if (is_there) return SqlError(ErrorKind::kDuplicateTable, "relation \"" + sequence.name + "\" already exists");
     all.push_back(sequence);
     return Status::Ok();
@@ -183,15 +183,16 @@ Status ChangeSequence(SessionState* state, const Statement& statement, ResultWri
 }
 
 Status AddSequences(SessionState* state, const Statement& statement) {
-  if (statement.sequences.empty()) return Status::Ok();
-  TESSERA_ASSIGN(Database* const database, DatabaseOf(state, statement.schema.name));
+  if (statement.definition.sequences.empty()) return Status::Ok();
+  TESSERA_ASSIGN(Database* const database, DatabaseOf(state, statement.definition.schema.name));
   TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> now, database->Read());
-  const std::shared_ptr<const TableInfo> table = now->Find(statement.schema.name);
+  const std::shared_ptr<const TableInfo> table = now->Find(statement.definition.schema.name);
   return database->ChangeNames([&](CatalogNames* names) -> Status {
-    for (Sequence sequence : statement.sequences) {
+    for (Sequence sequence : statement.definition.sequences) {
       // (That of the table that was replaced.)
       std::erase_if(names->sequences, [&](const Sequence& s) {
-        return statement.or_replace && table != nullptr && s.name == sequence.name && s.table_id == table->id;
+        return statement.definition.or_replace && table != nullptr && s.name == sequence.name &&
+               s.table_id == table->id;
       });
       if (FindSequence(names->sequences, sequence.name) != nullptr)
         return SqlError(ErrorKind::kDuplicateTable, "relation \"" + sequence.name + "\" already exists", -1,
@@ -204,12 +205,13 @@ Status AddSequences(SessionState* state, const Statement& statement) {
 }
 
 Status ChangeSequencesOf(SessionState* state, const Statement& statement) {
-  if (statement.sequences.empty() && statement.dropped_sequences.empty()) return Status::Ok();
+  if (statement.definition.sequences.empty() && statement.definition.dropped_sequences.empty()) return Status::Ok();
   TESSERA_ASSIGN(Database* const database, ChangedDatabase(state, statement));
   return database->ChangeNames([&](CatalogNames* names) -> Status {
-    TESSERA_TRY(Put(statement, &names->sequences));
+    TESSERA_TRY(Put(statement.definition, &names->sequences));
     for (Sequence& sequence : names->sequences) {
-      const bool is_new = FindSequence(statement.sequences, sequence.name) != nullptr && sequence.table_id == 0;
+      const bool is_new =
+          FindSequence(statement.definition.sequences, sequence.name) != nullptr && sequence.table_id == 0;
       if (is_new && statement.kind == Statement::Kind::kAlterTable) sequence.table_id = statement.target->id;
     }
     return Status::Ok();
@@ -218,12 +220,12 @@ Status ChangeSequencesOf(SessionState* state, const Statement& statement) {
 
 bool NeedsSequences(const Statement& s) {
   using Kind = Statement::Kind;
-  if (s.explain && !s.explain_analyze) return false;
+  if (s.explain.wanted && !s.explain.analyze) return false;
   if (s.kind == Kind::kDropSchema || s.finish) return true;
   if (s.kind == Kind::kCreateView) return !s.tables.empty();
-  if (s.kind == Kind::kDropSequence || s.kind == Kind::kAlterSequence) return !s.dependents.empty();
+  if (s.kind == Kind::kDropSequence || s.kind == Kind::kAlterSequence) return !s.definition.dependents.empty();
   if (s.kind == Kind::kCreateTable || s.kind == Kind::kTruncate || s.kind == Kind::kAlterTable)
-    return !s.sequences.empty() || !s.dropped_sequences.empty();
+    return !s.definition.sequences.empty() || !s.definition.dropped_sequences.empty();
   const bool stores = s.kind == Kind::kInsert || s.kind == Kind::kMerge || s.kind == Kind::kCopyFrom;
   return stores && std::ranges::any_of(s.target->schema.columns, [](const ColumnSchema& column) {
            return column.default_expression && column.default_expression->starts_with("nextval(");

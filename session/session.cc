@@ -38,7 +38,7 @@ namespace {
 
 /// Whether it may change the database.
 bool Changes(const Statement& s) {
-  if (s.explain && !s.explain_analyze) return false;
+  if (s.explain.wanted && !s.explain.analyze) return false;
   switch (s.kind) {
     case Statement::Kind::kSelect:
     case Statement::Kind::kCopyTo:
@@ -68,7 +68,7 @@ bool Changes(const Statement& s) {
       break;
     // (A temporary one is the session's.)
     case Statement::Kind::kCreateView:
-      return !s.view->temporary;
+      return !s.definition.view->temporary;
     case Statement::Kind::kDropView:
     case Statement::Kind::kCreateSequence:
     case Statement::Kind::kAlterSequence:
@@ -325,14 +325,14 @@ class Session::Impl {
       if (compiled.statement.kind == Statement::Kind::kExecute)
         return ExecutePrepared(compiled.statement, snapshot, start, out);
       const Statement& s = compiled.statement;
-      if (s.kind == Statement::Kind::kSelect && !s.explain && !s.finish) {
+      if (s.kind == Statement::Kind::kSelect && !s.explain.wanted && !s.finish) {
         query = std::move(compiled.program);
         if (!asked) state_.programs.Keep(key, query, std::move(compiled.dependencies), *snapshot, options);
       }
     }
     timing.compile = MillisecondsSince(start);
     if (state_.cancel) return Cancelled();
-    const bool is_select = compiled.statement.kind == Statement::Kind::kSelect && !compiled.statement.explain;
+    const bool is_select = compiled.statement.kind == Statement::Kind::kSelect && !compiled.statement.explain.wanted;
     state_.is_query = query != nullptr || is_select;
     const auto execution = Clock::now();
     const PhaseScope phase(Phase::kExecute);
@@ -348,7 +348,7 @@ class Session::Impl {
     TESSERA_ASSIGN(const PreparedStatement* const prepared, state_.prepared.Find(execute.prepared.name));
     TESSERA_ASSIGN(const std::vector<Value> values,
                    PreparedStatements::ValuesOf(*prepared, execute, state_.settings.timezone));
-    const std::string text = ExplainWords(execute) + prepared->text;
+    const std::string text = ExplainWords(execute.explain) + prepared->text;
     if (!MayAddToWaiting(text)) {
       TESSERA_TRY(StoreWaiting(&state_));
       TESSERA_ASSIGN(snapshot, SnapshotOf(&state_));
@@ -403,7 +403,7 @@ class Session::Impl {
                   ResultWriter* out) {
     state_.transaction.has_read = true;
     const Statement& s = compiled->statement;
-    if (s.explain) return Explain(&state_, sql, compiled, snapshot, out);
+    if (s.explain.wanted) return Explain(&state_, sql, compiled, snapshot, out);
     if (s.kind == Statement::Kind::kAlterTable) return Alter(&state_, sql, *compiled, snapshot, out);
     if (ChangesRows(s)) return Change(&state_, sql, compiled, snapshot, out);
     if (s.kind == Statement::Kind::kInsert) return Insert(&state_, sql, compiled, snapshot, out);
@@ -427,19 +427,20 @@ namespace {
 Status RunDefinition(SessionState* state, const Statement& s, ResultWriter* out) {
   using Kind = Statement::Kind;
   if (s.kind == Kind::kCreateType) {
-    TESSERA_TRY(state->database->CreateType(s.type));
+    TESSERA_TRY(state->database->CreateType(s.definition.type));
     return out->Done("CREATE TYPE");
   }
   if (s.kind == Kind::kDropType) {
-    TESSERA_TRY(state->database->DropType(s.type.name, s.if_exists));
+    TESSERA_TRY(state->database->DropType(s.definition.type.name, s.definition.if_exists));
     return out->Done("DROP TYPE");
   }
   if (s.kind == Kind::kCreateMacro) {
-    TESSERA_TRY(state->database->CreateMacro(s.macro, s.or_replace, s.if_exists));
+    TESSERA_TRY(state->database->CreateMacro(s.definition.macro, s.definition.or_replace, s.definition.if_exists));
     return out->Done("CREATE MACRO");
   }
   if (s.kind == Kind::kDropMacro) {
-    TESSERA_TRY(state->database->DropMacro(s.macro.name, s.macro.of_rows, s.if_exists));
+    TESSERA_TRY(
+        state->database->DropMacro(s.definition.macro.name, s.definition.macro.of_rows, s.definition.if_exists));
     return out->Done("DROP MACRO");
   }
   if (s.kind == Kind::kCreateView) {
@@ -461,7 +462,7 @@ Status RunDefinition(SessionState* state, const Statement& s, ResultWriter* out)
     return ChangeSchemaNames(state, s, out);
   }
   if (s.kind == Kind::kComment) {
-    return SetComment(state, s, out);
+    return SetComment(state, s.definition.comment, out);
   }
   return {ErrorCode::kInternal, "a definition of an unknown kind"};
 }
@@ -480,7 +481,7 @@ Status RunStatement(SessionState* state, const Compiled& compiled, const Snapsho
     case Statement::Kind::kAlterTable:
       break;  // Insert, Change, Alter
     case Statement::Kind::kCreateTable: {
-      std::string tag = s.schema.materialized ? "CREATE MATERIALIZED VIEW" : "CREATE TABLE";
+      std::string tag = s.definition.schema.materialized ? "CREATE MATERIALIZED VIEW" : "CREATE TABLE";
       tag.reserve(kTagBytes);
       TESSERA_TRY(CreateTable(state, compiled, snapshot));
       if (compiled.program != nullptr) tag = fmt::format("SELECT {}", state->timing.rows);
@@ -488,8 +489,8 @@ Status RunStatement(SessionState* state, const Compiled& compiled, const Snapsho
     }
     case Statement::Kind::kDropTable: {
       TESSERA_ASSIGN(Database* const database, ChangedDatabase(state, s));
-      TESSERA_TRY(ChangeSchemas(state, s.dependents));
-      TESSERA_TRY(database->DropTable(s.table, s.if_exists));
+      TESSERA_TRY(ChangeSchemas(state, s.definition.dependents));
+      TESSERA_TRY(database->DropTable(s.table, s.definition.if_exists));
       return out->Done(s.notice.empty() ? "DROP TABLE" : s.notice);
     }
     case Statement::Kind::kTruncate: {

@@ -63,7 +63,7 @@ Status Explain(SessionState* state, std::string_view sql, Compiled* compiled,
                const std::shared_ptr<const Snapshot>& snapshot, ResultWriter* out);
 
 /// "EXPLAIN (ANALYZE, VERBOSE) ": what to write before the text of a prepared statement; "" if it is not explained.
-std::string ExplainWords(const Statement& statement);
+std::string ExplainWords(const ExplainRequest& explain);
 
 // change_statements.cc
 /// Compiles the statement anew if tables have changed since `*snapshot`, which becomes their state. REQUIRES: the writer lock is
@@ -101,7 +101,7 @@ Status RefreshView(SessionState* state, const Statement& statement);
 /// CREATE and DROP SCHEMA.
 Status ChangeSchemaNames(SessionState* state, const Statement& statement, ResultWriter* out);
 /// COMMENT ON what is no table.
-Status SetComment(SessionState* state, const Statement& statement, ResultWriter* out);
+Status SetComment(SessionState* state, const Comment& comment, ResultWriter* out);
 
 // sequence_statements.cc
 /// CREATE, ALTER and DROP SEQUENCE.

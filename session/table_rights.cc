@@ -46,10 +46,10 @@ std::vector<std::string> Changed(const Statement& s) {
     case Statement::Kind::kTruncate:
       return s.tables;
     case Statement::Kind::kCreateTable:
-      if (IsTemporaryName(s.schema.name)) return {};
+      if (IsTemporaryName(s.definition.schema.name)) return {};
       break;
     case Statement::Kind::kCreateView:
-      if (s.view->temporary) return {};
+      if (s.definition.view->temporary) return {};
       break;
     case Statement::Kind::kVacuum:
       if (!s.tables.empty()) return s.tables;
@@ -95,8 +95,8 @@ Status CheckRights(const TableRights& rights, const Compiled& compiled) {
   const bool inserts = s.kind == Statement::Kind::kInsert || s.kind == Statement::Kind::kCopyFrom;
   if (inserts && !rights.MayInsert(s.table)) return Refused("INSERT", s.table);
   // (ON CONFLICT DO UPDATE changes rows that are there.)
-  if (inserts && s.on_conflict != nullptr && !rights.MayAll(s.table)) return Refused("ALL", s.table);
-  const bool returns = s.returning != nullptr;
+  if (inserts && s.change.on_conflict != nullptr && !rights.MayAll(s.table)) return Refused("ALL", s.table);
+  const bool returns = s.change.returning != nullptr;
   for (const Dependencies::Table& read : compiled.dependencies.tables) {
     // (The target is noted, too.)
     if (inserts && read.name == s.table && !Reads(compiled.program.get(), s.table)) continue;

@@ -49,7 +49,7 @@ Status CopyTypes(SessionState* state, const TableSchema& schema) {
 Status NoteOnCommit(SessionState* state, const Statement& create) {
   if (create.value.empty()) return {};
   TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> now, state->temporary->Read());
-  const std::shared_ptr<const TableInfo> table = now->Find(create.schema.name);
+  const std::shared_ptr<const TableInfo> table = now->Find(create.definition.schema.name);
   if (table != nullptr) state->on_commit.emplace(table->id, create.value == "drop");
   return {};
 }

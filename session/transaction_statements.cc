@@ -304,7 +304,7 @@ namespace {
 bool Ascends(const Statement& insert, const std::vector<int>& key, const WaitingRows& waiting) {
   if (key.size() != 1) return false;
   const auto c = static_cast<size_t>(key[0]);
-  const ColumnVector& values = insert.values.columns[c];
+  const ColumnVector& values = insert.change.values.columns[c];
   const ColumnStatistics& stored = insert.target->statistics[c];
   if (values.type.storage() != StorageClass::kInt) return false;
   std::optional<int128_t> last;
@@ -312,7 +312,7 @@ bool Ascends(const Statement& insert, const std::vector<int>& key, const Waiting
   // (The last one that waits is the greatest.)
   if (waiting.table == insert.table && waiting.rows.rows > 0)
     last = std::max<int128_t>(last.value_or(INT64_MIN), waiting.rows.columns[c].fixed.back());
-  for (size_t row = 0; row < insert.values.rows; ++row) {
+  for (size_t row = 0; row < insert.change.values.rows; ++row) {
     if (values.IsNull(row) || (last && values.fixed[row] <= *last)) return false;
     last = values.fixed[row];
   }
@@ -323,15 +323,15 @@ bool Ascends(const Statement& insert, const std::vector<int>& key, const Waiting
 
 bool InsertsValuesAlone(const Compiled& compiled) {
   const Statement& s = compiled.statement;
-  return s.kind == Statement::Kind::kInsert && !s.explain && compiled.program == nullptr && s.on_conflict == nullptr &&
-         s.returning == nullptr && s.values.rows > 0;
+  return s.kind == Statement::Kind::kInsert && !s.explain.wanted && compiled.program == nullptr &&
+         s.change.on_conflict == nullptr && s.change.returning == nullptr && s.change.values.rows > 0;
 }
 
 bool MayWait(const SessionState& state, const Compiled& compiled) {
   if (!state.transaction.is_open || !InsertsValuesAlone(compiled)) return false;
   const Statement& s = compiled.statement;
   const TableSchema& schema = s.target->schema;
-  if (s.values.rows >= kMostWaiting || !schema.foreign_keys.empty()) return false;
+  if (s.change.values.rows >= kMostWaiting || !schema.foreign_keys.empty()) return false;
   const auto ascends = [&](const std::vector<int>& key) { return Ascends(s, key, state.transaction.waiting); };
   return (schema.primary_key.empty() || ascends(schema.primary_key)) &&
          std::ranges::all_of(schema.unique_keys, ascends, &UniqueKey::columns);

@@ -24,15 +24,16 @@ Status MoveView(SessionState* state, const std::string& old, const ViewSchema& v
 }  // namespace
 
 Status CreateView(SessionState* state, const Statement& statement) {
-  const ViewSchema& view = *statement.view;
+  const ViewSchema& view = *statement.definition.view;
   if (!statement.tables.empty()) return MoveView(state, statement.tables[0], view);
-  if (!view.temporary) return state->database->CreateView(view, statement.or_replace, statement.if_exists);
+  if (!view.temporary)
+    return state->database->CreateView(view, statement.definition.or_replace, statement.definition.if_exists);
   Views& views = state->temporary_views;
   const auto at = std::ranges::find_if(views, [&](const auto& v) { return v->name == view.name; });
   if (at == views.end()) {
-    views.push_back(statement.view);
-  } else if (statement.or_replace) {
-    *at = statement.view;
+    views.push_back(statement.definition.view);
+  } else if (statement.definition.or_replace) {
+    *at = statement.definition.view;
   }
   return Status::Ok();
 }
@@ -43,7 +44,7 @@ Status DropViews(SessionState* state, const Statement& statement) {
   std::erase_if(names, [&](const std::string& name) {
     return std::erase_if(left, [&](const auto& view) { return view->name == name; }) > 0;
   });
-  if (!names.empty()) TESSERA_TRY(state->database->DropViews(names, statement.if_exists));
+  if (!names.empty()) TESSERA_TRY(state->database->DropViews(names, statement.definition.if_exists));
   state->temporary_views.swap(left);
   return Status::Ok();
 }
@@ -62,7 +63,7 @@ Status CheckColumns(const TableSchema& view, const std::vector<vm::ResultColumn>
 }  // namespace
 
 Status RefreshView(SessionState* state, const Statement& statement) {
-  const TableSchema& schema = statement.schema;
+  const TableSchema& schema = statement.definition.schema;
   // The lock is held from here on: the rows are those of the tables at the commit.
   TESSERA_ASSIGN(const std::unique_ptr<TableWriter> writer, state->database->WriteNew(schema, true));
   TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> now, state->database->Read());

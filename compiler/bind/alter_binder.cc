@@ -73,7 +73,7 @@ void SetSchema(const TableInfo& table, TableSchema schema, const char* command, 
   out->kind = Statement::Kind::kAlterTable;
   out->table = table.schema.name;
   out->target = NumberRows(table);
-  out->schema = std::move(schema);
+  out->definition.schema = std::move(schema);
   out->notice = command;
 }
 
@@ -536,10 +536,10 @@ Status Alteration::BindNewRows(Statement* out) {
   }
   block.query->visible = static_cast<int>(given.size());
   out->query = block.Take();
-  out->rewrites = true;
+  out->definition.rewrites = true;
   TableInfo after;
   after.schema = schema_;
-  TESSERA_ASSIGN(out->rules, MakeRowRules(schema_, given, dialect_));
+  TESSERA_ASSIGN(out->change.rules, MakeRowRules(schema_, given, dialect_));
   return FitToTable(out->query.get(), after, given, dialect_);
 }
 
@@ -565,7 +565,7 @@ Status Alteration::BindWrongRows(Statement* out) {
   block.query->outputs.push_back({MakeColumn(0, number, SqlType::Of(TypeId::kBigint), false, -1), "row"});
   block.query->visible = static_cast<int>(block.query->outputs.size());
   out->query = block.Take();
-  TESSERA_ASSIGN(out->rules, MakeRowRules(schema_, given, dialect_));
+  TESSERA_ASSIGN(out->change.rules, MakeRowRules(schema_, given, dialect_));
   return {};
 }
 
@@ -580,12 +580,12 @@ Status Alteration::Finish(const char* command, int position, Statement* out) {
                     "DROP TABLE " + schema_.name + " drops the table.");
   }
   SetSchema(table_, schema_, command, out);
-  TESSERA_TRY(KeepForeignKeys(table_, cascade_, position, snapshot_, out));
-  schema_ = out->schema;
-  out->sequences = sequences_;
-  out->dropped_sequences = dropped_sequences_;
+  TESSERA_TRY(KeepForeignKeys(table_, cascade_, position, snapshot_, &out->definition));
+  schema_ = out->definition.schema;
+  out->definition.sequences = sequences_;
+  out->definition.dropped_sequences = dropped_sequences_;
   if (rewrites_ || (moves_columns_ && !only_columns_)) return BindNewRows(out);
-  for (size_t c = 0; moves_columns_ && c < from_.size(); ++c) out->sources.push_back(from_[c].column);
+  for (size_t c = 0; moves_columns_ && c < from_.size(); ++c) out->definition.sources.push_back(from_[c].column);
   if (!checks_.empty()) return BindWrongRows(out);
   return {};
 }
@@ -708,7 +708,7 @@ Status BindRename(const ParseNode& rename, int position, const Snapshot& snapsho
                                  position, &schema));
   }
   if (type == "OBJECT_COLUMN")
-    TESSERA_TRY(RenameColumn(rename, *table, position, snapshot.names.sequences, &schema, &out->sequences));
+    TESSERA_TRY(RenameColumn(rename, *table, position, snapshot.names.sequences, &schema, &out->definition.sequences));
   if (type == "OBJECT_TABLE") {
     schema.name = QualifiedName(SchemaOfName(schema.name), rename.Text(Field::k_newname));
     if (snapshot.Find(schema.name) != nullptr)
@@ -725,7 +725,7 @@ Status BindRename(const ParseNode& rename, int position, const Snapshot& snapsho
     return {};
   }));
   SetSchema(*table, std::move(schema), "ALTER TABLE", out);
-  RenameInForeignKeys(*table, snapshot, out);
+  RenameInForeignKeys(*table, snapshot, &out->definition);
   return {};
 }
 
@@ -828,7 +828,7 @@ Status BindDropIndex(const ParseNode& drop, int position, const Snapshot& snapsh
   TableSchema schema = table->schema;
   std::erase_if(schema.unique_keys, [&](const UniqueKey& key) { return std::ranges::count(names, key.name) > 0; });
   SetSchema(*table, std::move(schema), "DROP INDEX", out);
-  return KeepForeignKeys(*table, drop.Text(Field::k_behavior) == "DROP_CASCADE", position, snapshot, out);
+  return KeepForeignKeys(*table, drop.Text(Field::k_behavior) == "DROP_CASCADE", position, snapshot, &out->definition);
 }
 
 }  // namespace tessera

@@ -13,9 +13,10 @@
 
 namespace tessera {
 
-/// `out->schema` is what `out->target` becomes. If `out->rewrites`, `out->query` gives the rows of the new table, to which
-/// the rules apply. Else it gives, if there is one, the rows that a new CHECK is false for, as they are, and after their
-/// values their numbers: the rules applied to one of them say what is wrong with it. `position`: where the statement starts.
+/// `out->definition.schema` is what `out->target` becomes. If `out->definition.rewrites`, `out->query` gives the rows of the
+/// new table, to which the rules apply. Else it gives, if there is one, the rows that a new CHECK is false for, as they are,
+/// and after their values their numbers: the rules applied to one of them say what is wrong with it. `position`: where the
+/// statement starts.
 Status BindAlterTable(const ParseNode& alter, int position, std::string_view sql, const Dialect& dialect,
                       const Snapshot& snapshot, Statement* out);
 /// ALTER TABLE ... RENAME of the table, a column or a constraint.

@@ -148,8 +148,8 @@ Status BindNewView(const ParseNode& create, std::string_view sql, const Dialect&
   TESSERA_ASSIGN(const std::string name, NewRelationName(relation, snapshot));
   view->temporary = IsTemporaryName(name);
   view->name = view->temporary ? BaseName(name) : name;
-  out->or_replace = create.Get(Field::k_replace) != nullptr;
-  out->if_exists = dialect.if_not_exists;
+  out->definition.or_replace = create.Get(Field::k_replace) != nullptr;
+  out->definition.if_exists = dialect.if_not_exists;
   const int recursive = FindKeyword(sql, 0, "recursive");
   if (recursive >= 0 && recursive < position)
     return Unsupported("CREATE RECURSIVE VIEW is not supported", recursive,
@@ -159,7 +159,7 @@ Status BindNewView(const ParseNode& create, std::string_view sql, const Dialect&
   const std::string_view check = create.Text(Field::k_withCheckOption);
   if (!check.empty() && check != "NO_CHECK_OPTION")
     return Unsupported("WITH CHECK OPTION is not supported", position, "Leave it out: views are read only.");
-  if (out->or_replace && out->if_exists)
+  if (out->definition.or_replace && out->definition.if_exists)
     return SqlError("CREATE OR REPLACE VIEW with IF NOT EXISTS is not valid", position, "Leave out one of them.");
   if (snapshot.Find(name) != nullptr) {
     return SqlError(ErrorKind::kDuplicateTable, "table " + Quoted(view->name) + " already exists", position,
@@ -167,7 +167,7 @@ Status BindNewView(const ParseNode& create, std::string_view sql, const Dialect&
   }
   const ViewSchema* const there = FindView(snapshot.views, view->name, view->temporary);
   const bool exists = there != nullptr && there->temporary == view->temporary;
-  if (exists && !out->or_replace && !out->if_exists) {
+  if (exists && !out->definition.or_replace && !out->definition.if_exists) {
     return SqlError(ErrorKind::kDuplicateTable, "view " + Quoted(view->name) + " already exists", position,
                     "Write CREATE OR REPLACE VIEW, or CREATE VIEW IF NOT EXISTS.");
   }
@@ -226,13 +226,13 @@ Status BindCreateView(const ParseNode& create, std::string_view sql, const Diale
   if (const auto* const names = NotedNames()) {
     TESSERA_ASSIGN(view->query, WithSchemas(text, 0, *names));
   }
-  out->view = std::move(view);
+  out->definition.view = std::move(view);
   return {};
 }
 
 Status BindDropView(const ParseNode& drop, const Snapshot& snapshot, Statement* out) {
   out->kind = Statement::Kind::kDropView;
-  out->if_exists = drop.Get(Field::k_missing_ok) != nullptr;
+  out->definition.if_exists = drop.Get(Field::k_missing_ok) != nullptr;
   for (const ParseNode& object : *drop.Get(Field::k_objects)) {
     TESSERA_ASSIGN(const std::string name, NameOfDropped(object, snapshot));
     if (std::ranges::count(out->tables, name) > 0) continue;
@@ -240,7 +240,7 @@ Status BindDropView(const ParseNode& drop, const Snapshot& snapshot, Statement* 
     if (FindView(snapshot.views, name) != nullptr) continue;
     if (snapshot.Find(name) != nullptr)
       return SqlError(ErrorKind::kWrongObjectType, Quoted(name) + " is not a view", -1, "Write DROP TABLE.");
-    if (out->if_exists) continue;
+    if (out->definition.if_exists) continue;
     std::vector<std::string_view> names;
     for (const auto& view : snapshot.views) names.push_back(view->name);
     const std::string nearest = NearestName(name, names);

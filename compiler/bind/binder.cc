@@ -67,7 +67,7 @@ Status BindValues(const ParseNode& lists, std::string_view sql, const Dialect& d
   context.relations = &no_relations;
   ExpressionBinder binder(&context, nullptr, Clause::kValues);
 
-  RowBatch& batch = out->values;
+  RowBatch& batch = out->change.values;
   batch.columns.resize(schema.columns.size());
   for (size_t c = 0; c < schema.columns.size(); ++c) batch.columns[c].type = schema.columns[c].type;
   // The others get their defaults.
@@ -129,17 +129,17 @@ Status BindInsert(const ParseNode& insert, std::string_view sql, const Dialect& 
     // Their values are computed, and then those of the sequence take their places.
     if (override == "OVERRIDING_USER_VALUE")
       std::erase_if(given, [&](int column) { return IsIdentity(*out->target, column, snapshot); });
-    TESSERA_ASSIGN(out->rules, MakeRowRules(out->target->schema, given, dialect));
+    TESSERA_ASSIGN(out->change.rules, MakeRowRules(out->target->schema, given, dialect));
     return Status::Ok();
   };
   const ParseNode* select = insert.Get(Field::k_selectStmt);
   if (select == nullptr) {  // DEFAULT VALUES
     TESSERA_TRY(make_rules(0));
     for (const ColumnSchema& column : out->target->schema.columns) {
-      out->values.columns.emplace_back().type = column.type;
-      out->values.columns.back().Append(DefaultOf(column));
+      out->change.values.columns.emplace_back().type = column.type;
+      out->change.values.columns.back().Append(DefaultOf(column));
     }
-    out->values.rows = 1;
+    out->change.values.rows = 1;
     return {};
   }
   const ParseNode* values = select->Get(Field::k_valuesLists);
@@ -163,7 +163,7 @@ Status BindInsert(const ParseNode& insert, std::string_view sql, const Dialect& 
     // What is not constant, as random() or a subquery, is computed as a query.
     Result<std::unique_ptr<Query>> query = BindQuery(*select, sql, dialect, snapshot, &types);
     if (!query.ok()) return status;
-    out->values = {};
+    out->change.values = {};
     out->query = std::move(query).value();
   } else {
     TESSERA_ASSIGN(out->query, BindQuery(*select, sql, dialect, snapshot, &types));
@@ -309,10 +309,10 @@ Status BindStatement(const ParseNode& node, std::string_view sql, const Dialect&
 Status BindExplain(const ParseNode& explain, std::string_view sql, const Dialect& dialect, const Snapshot& snapshot,
                    Statement* out) {
   bool summarize = false;
-  TESSERA_TRY(BindExplainOptions(explain, out, &summarize));
+  TESSERA_TRY(BindExplainOptions(explain, &out->explain, &summarize));
   const ParseNode& inner = *explain.Get(Field::k_query);
   const bool is_query = inner.Is(Tag::kSelectStmt);
-  out->explain = !summarize || !is_query;
+  out->explain.wanted = !summarize || !is_query;
   if (inner.Is(Tag::kExecuteStmt)) return BindExecute(inner, sql, dialect, out);
   const bool changes = inner.Is(Tag::kInsertStmt) || inner.Is(Tag::kDeleteStmt) || inner.Is(Tag::kUpdateStmt) ||
                        inner.Is(Tag::kMergeStmt) || inner.Is(Tag::kCreateTableAsStmt);
@@ -321,7 +321,7 @@ Status BindExplain(const ParseNode& explain, std::string_view sql, const Dialect
                        "EXPLAIN takes SELECT, INSERT, DELETE, UPDATE, MERGE, CREATE TABLE AS and EXECUTE.");
   }
   TESSERA_TRY(BindStatement(inner, sql, dialect, snapshot, out));
-  if (!out->explain) out->query = SummarizeQuery(std::move(out->query));
+  if (!out->explain.wanted) out->query = SummarizeQuery(std::move(out->query));
   return {};
 }
 

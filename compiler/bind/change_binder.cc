@@ -83,13 +83,14 @@ Status BindUpdate(const ParseNode& node, std::string_view sql, const Dialect& di
   TESSERA_TRY(BindSetList(*node.Get(Field::k_targetList), *out->target, block.scope, "UPDATE", &block, &values));
   const bool returns = node.Get(Field::k_returningList) != nullptr;
   const TableSchema& schema = out->target->schema;
-  out->set_columns = SetColumns(values, schema);
-  out->sets_alone = !out->set_columns.empty() && !returns && schema.checks.empty() && !HasGenerated(schema);
-  if (out->sets_alone) {
+  out->change.set_columns = SetColumns(values, schema);
+  out->change.sets_alone =
+      !out->change.set_columns.empty() && !returns && schema.checks.empty() && !HasGenerated(schema);
+  if (out->change.sets_alone) {
     TableInfo set;
     set.schema.name = schema.name;
     std::vector<int> given;
-    for (const int c : out->set_columns) {
+    for (const int c : out->change.set_columns) {
       const ColumnSchema& column = schema.columns[static_cast<size_t>(c)];
       given.push_back(static_cast<int>(given.size()));
       set.schema.columns.push_back(column);
@@ -98,7 +99,7 @@ Status BindUpdate(const ParseNode& node, std::string_view sql, const Dialect& di
     block.query->visible = static_cast<int>(given.size());
     TESSERA_TRY(FitToTable(block.query.get(), set, given, dialect));
   } else {
-    TESSERA_TRY(AddNewValues(std::move(values), *out->target, dialect, block.query.get(), &out->rules));
+    TESSERA_TRY(AddNewValues(std::move(values), *out->target, dialect, block.query.get(), &out->change.rules));
   }
   if (returns) TESSERA_TRY(BindReturning(node, block.scope, block.context, block.query.get(), out));
   AddRowNumber(*out->target, block.query.get());

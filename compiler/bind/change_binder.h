@@ -18,7 +18,7 @@ namespace tessera {
 /// relations. Where these are joined, a row may come more than once.
 Status BindDelete(const ParseNode& node, std::string_view sql, const Dialect& dialect, const Snapshot& snapshot,
                   Statement* out);
-/// The same; the values are the row's new ones, and always there, or only those of `out->set_columns`.
+/// The same; the values are the row's new ones, and always there, or only those of `out->change.set_columns`.
 Status BindUpdate(const ParseNode& node, std::string_view sql, const Dialect& dialect, const Snapshot& snapshot,
                   Statement* out);
 

@@ -119,7 +119,7 @@ Result<std::vector<Key>> KeysOfClause(const ParseNode& clause, const TableInfo& 
 /// Pairs of an old row, of relation 0, and a new one, of relation 1, that are equal in the key.
 Status BindPairs(const ParseNode& relation, const Key& key, const Statement& s, QueryBlock* block) {
   TESSERA_TRY(FromBinder(block).BindTarget(relation, s.target));
-  block->query->relations.push_back(RelationOf(s.on_conflict->incoming, kExcluded));
+  block->query->relations.push_back(RelationOf(s.change.on_conflict->incoming, kExcluded));
   ExpressionBinder binder(&block->context, nullptr, Clause::kWhere);
   for (const int c : key) {
     TESSERA_ASSIGN(ExprPtr equal,
@@ -137,8 +137,8 @@ void AddNumbers(const Statement& s, Query* query) {
 }
 
 /// New rows whose key another new row has, too, and that one: the first of them, or the last.
-Result<std::unique_ptr<Query>> RepeatsQuery(const Key& key, const Statement& s, const Snapshot& snapshot) {
-  const TableInfo& incoming = *s.on_conflict->incoming;
+Result<std::unique_ptr<Query>> RepeatsQuery(const Key& key, const OnConflict& conflict, const Snapshot& snapshot) {
+  const TableInfo& incoming = *conflict.incoming;
   std::string columns, filter;
   for (const int c : key) {
     const ColumnSchema& column = incoming.schema.columns[static_cast<size_t>(c)];
@@ -146,13 +146,13 @@ Result<std::unique_ptr<Query>> RepeatsQuery(const Key& key, const Statement& s, 
     if (!column.not_null) filter += (filter.empty() ? " WHERE " : " AND ") + Quoted(column.name) + " IS NOT NULL";
   }
   const std::string number = Quoted(incoming.schema.columns.back().name);
-  const char* const decides = s.on_conflict->action == OnConflict::Action::kReplace ? "max" : "min";
+  const char* const decides = conflict.action == OnConflict::Action::kReplace ? "max" : "min";
   const std::string sql = "SELECT n, d FROM (SELECT " + number + " AS n, " + decides + "(" + number +
                           ") OVER (PARTITION BY " + columns + ") AS d FROM " + Quoted(incoming.schema.name) + filter +
                           ") AS q WHERE n <> d";
   Snapshot with;
   with.types = snapshot.types;
-  with.tables.push_back(s.on_conflict->incoming);
+  with.tables.push_back(conflict.incoming);
   TESSERA_ASSIGN(ParsedStatement parsed, Parse(sql));
   parsed.dialect.types = &with.types;
   return BindQuery(*parsed.statement, sql, parsed.dialect, with);
@@ -160,7 +160,7 @@ Result<std::unique_ptr<Query>> RepeatsQuery(const Key& key, const Statement& s, 
 
 Status BindUpdates(const ParseNode& clause, const ParseNode& relation, const Key& key, std::string_view sql,
                    const Dialect& dialect, const Snapshot& snapshot, Statement* out) {
-  OnConflict& conflict = *out->on_conflict;
+  OnConflict& conflict = *out->change.on_conflict;
   QueryBlock block(sql, &dialect, snapshot);
   TESSERA_TRY(BindPairs(relation, key, *out, &block));
   // Names without a table are the target's alone.
@@ -200,8 +200,8 @@ Status BindOnConflict(const ParseNode& insert, std::string_view sql, const Diale
     TESSERA_ASSIGN(keys, KeysOfClause(*clause, *out->target));
   }
   out->target = NumberRows(*out->target);
-  out->on_conflict = std::make_unique<OnConflict>();
-  OnConflict& conflict = *out->on_conflict;
+  out->change.on_conflict = std::make_unique<OnConflict>();
+  OnConflict& conflict = *out->change.on_conflict;
   conflict.action = clause != nullptr && clause->Text(Field::k_action) == "ONCONFLICT_UPDATE"
                         ? OnConflict::Action::kUpdate
                     : dialect.insert_or == Dialect::InsertOr::kReplace ? OnConflict::Action::kReplace
@@ -214,7 +214,7 @@ Status BindOnConflict(const ParseNode& insert, std::string_view sql, const Diale
     TESSERA_TRY(BindPairs(relation, key, *out, &block));
     AddNumbers(*out, block.query.get());
     k.matches = block.Take();
-    TESSERA_ASSIGN(k.repeats, RepeatsQuery(key, *out, snapshot));
+    TESSERA_ASSIGN(k.repeats, RepeatsQuery(key, conflict, snapshot));
   }
   if (conflict.action != OnConflict::Action::kUpdate) return {};
   return BindUpdates(*clause, relation, keys[0], sql, dialect, snapshot, out);

@@ -13,7 +13,7 @@
 
 namespace tessera {
 
-/// Statement::on_conflict of the INSERT, if it says what to do about conflicts; then the rows of `out->target` get numbers.
+/// RowChange::on_conflict of the INSERT, if it says what to do about conflicts; then the rows of `out->target` get numbers.
 /// Errors: no key has the columns that are named.
 Status BindOnConflict(const ParseNode& insert, std::string_view sql, const Dialect& dialect, const Snapshot& snapshot,
                       Statement* out);

@@ -256,18 +256,18 @@ Status BindCopiedColumns(const ParseNode& list, const TableInfo& table, bool is_
 
 Status BindCsvFrom(CopyFormat format, const std::vector<int>& columns, const std::vector<int>& given,
                    const Dialect& dialect, Statement* out) {
-  out->copy_from = std::move(format.reads);
-  TESSERA_ASSIGN(out->copy_from.rules, MakeRowRules(out->target->schema, given, dialect));
-  out->copy_from.delimiter = format.delimiter;
-  out->copy_from.header = format.header;
+  out->copy.from = std::move(format.reads);
+  TESSERA_ASSIGN(out->copy.from.rules, MakeRowRules(out->target->schema, given, dialect));
+  out->copy.from.delimiter = format.delimiter;
+  out->copy.from.header = format.header;
   if (format.header_matches) out->value = "match";
-  out->copy_from.null_string = format.null_string;
-  out->copy_from.quote = format.quote;
-  out->copy_from.escape = format.escape;
-  out->copy_from.columns = columns;
-  out->copy_from.form = format.form;
-  out->copy_from.has_delimiter = format.has_delimiter;
-  out->copy_from.has_null = format.has_null;
+  out->copy.from.null_string = format.null_string;
+  out->copy.from.quote = format.quote;
+  out->copy.from.escape = format.escape;
+  out->copy.from.columns = columns;
+  out->copy.from.form = format.form;
+  out->copy.from.has_delimiter = format.has_delimiter;
+  out->copy.from.has_null = format.has_null;
   return {};
 }
 
@@ -292,21 +292,22 @@ Status BindCopy(const ParseNode& copy, std::string_view sql, const Dialect& dial
     return Unsupported("COPY with PROGRAM is not supported", FindKeyword(sql, position, "program"));
   if (const ParseNode* where = copy.Get(Field::k_whereClause))
     return Unsupported("COPY FROM with WHERE is not supported", where->location());
-  out->file = copy.Text(Field::k_filename);
-  if (copy.Get(Field::k_filename) != nullptr && out->file.empty()) return SqlError("COPY needs a file name", position);
+  out->copy.file = copy.Text(Field::k_filename);
+  if (copy.Get(Field::k_filename) != nullptr && out->copy.file.empty())
+    return SqlError("COPY needs a file name", position);
   const ParseNode* const options = copy.Get(Field::k_options);
-  const FileFormat file_format = FormatOfCopy(options, out->file);
+  const FileFormat file_format = FormatOfCopy(options, out->copy.file);
   const bool is_csv = file_format == FileFormat::kCsv || (file_format == FileFormat::kJson && !is_from);
   CopyFormat format;
   if (!is_csv) {
     ColumnarOptions columnar;
     columnar.format = file_format;
-    columnar.stream = out->file.ends_with(".arrows");
+    columnar.stream = out->copy.file.ends_with(".arrows");
     TESSERA_TRY(BindColumnarOptions(options, is_from, &columnar));
     if (!is_from) out->setting = columnar.ToText();
   } else {
-    TESSERA_TRY(CheckFileName(out->file, is_from, FindKeyword(sql, position, is_from ? "from" : "to")));
-    TESSERA_TRY(BindCopyOptions(options, is_from, !out->file.empty(), &format));
+    TESSERA_TRY(CheckFileName(out->copy.file, is_from, FindKeyword(sql, position, is_from ? "from" : "to")));
+    TESSERA_TRY(BindCopyOptions(options, is_from, !out->copy.file.empty(), &format));
   }
 
   std::vector<int> columns;
@@ -334,7 +335,7 @@ Status BindCopy(const ParseNode& copy, std::string_view sql, const Dialect& dial
     if (!is_csv) return BindColumnarFrom(file_format, given, dialect, snapshot, position, out);
     return BindCsvFrom(std::move(format), columns, given, dialect, out);
   }
-  if (is_csv) SetCsvOptions(format, &out->copy_to);
+  if (is_csv) SetCsvOptions(format, &out->copy.to);
   if (view != nullptr) {
     const ParseNode* const list = copy.Get(Field::k_attlist);
     TESSERA_ASSIGN(out->query, ViewQuery(*view, list, relation->location(), sql, dialect, snapshot));

@@ -116,8 +116,8 @@ Status BindColumnarFrom(FileFormat format, const std::vector<int>& columns, cons
   out->kind = Statement::Kind::kInsert;
   FileSpec spec;
   spec.format = format;
-  spec.patterns = {out->file.empty() ? "-" : out->file};
-  out->file = spec.patterns[0];
+  spec.patterns = {out->copy.file.empty() ? "-" : out->copy.file};
+  out->copy.file = spec.patterns[0];
   const auto located = [&](const Status& e) { return Status(e.kind(), e.message(), e.hint(), position); };
   const Result<std::shared_ptr<const TableInfo>> file = dialect.files->Find(spec);
   if (!file.ok()) return located(file.status());
@@ -141,7 +141,7 @@ Status BindColumnarFrom(FileFormat format, const std::vector<int>& columns, cons
   Result<std::unique_ptr<Query>> query = BindQuery(*parsed.statement, sql, parsed.dialect, snapshot);
   if (!query.ok()) return located(query.status());
   out->query = *std::move(query);
-  TESSERA_ASSIGN(out->rules, MakeRowRules(target, columns, dialect));
+  TESSERA_ASSIGN(out->change.rules, MakeRowRules(target, columns, dialect));
   const Status fits = FitToTable(out->query.get(), *out->target, columns, dialect);
   return fits.ok() ? fits : located(fits);
 }

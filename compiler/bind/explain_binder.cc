@@ -39,11 +39,11 @@ Status ReadFormat(const ParseNode& option, ExplainForm* form) {
 
 }  // namespace
 
-Status BindExplainOptions(const ParseNode& explain, Statement* out, bool* summarize) {
+Status BindExplainOptions(const ParseNode& explain, ExplainRequest* out, bool* summarize) {
   *summarize = false;
   const ParseNode* const options = explain.Get(Field::k_options);
   if (options == nullptr) return Status::Ok();
-  ExplainForm& form = out->explain_form;
+  ExplainForm& form = out->form;
   for (const ParseNode& option : *options) {
     const std::string_view name = option.Text(Field::k_defname);
     if (name == "summarize") {  // what SUMMARIZE becomes, see dialect_reader.cc
@@ -57,7 +57,7 @@ Status BindExplainOptions(const ParseNode& explain, Statement* out, bool* summar
     if (name == "serialize") continue;  // NONE, TEXT or BINARY
     TESSERA_ASSIGN(const bool value, BooleanOption(option));
     if (name == "analyze") {
-      out->explain_analyze = value;
+      out->analyze = value;
       continue;
     }
     bool known = false;

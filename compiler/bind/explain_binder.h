@@ -9,8 +9,8 @@
 
 namespace tessera {
 
-/// Into the statement's fields of EXPLAIN. `summarize`: whether SUMMARIZE became this EXPLAIN. Errors: kUnsupported, an option
+/// The options of an EXPLAIN. `summarize`: whether SUMMARIZE became this EXPLAIN. Errors: kUnsupported, an option
 /// that there is not; kSql, a value that it does not take.
-Status BindExplainOptions(const ParseNode& explain, Statement* out, bool* summarize);
+Status BindExplainOptions(const ParseNode& explain, ExplainRequest* out, bool* summarize);
 
 }  // namespace tessera

@@ -187,7 +187,7 @@ std::vector<TableSchema> WithoutReferencesTo(const std::string& table, const Sna
   return others;
 }
 
-Status KeepForeignKeys(const TableInfo& table, bool cascade, int position, const Snapshot& snapshot, Statement* out) {
+Status KeepForeignKeys(const TableInfo& table, bool cascade, int position, const Snapshot& snapshot, Definition* out) {
   const std::string& name = table.schema.name;
   // `of`: the schema that has the keys, which is that of another table or of this one.
   const auto keep = [&](TableSchema* of, bool* changed) -> Status {
@@ -227,7 +227,7 @@ Status KeepForeignKeys(const TableInfo& table, bool cascade, int position, const
   return {};
 }
 
-void RenameInForeignKeys(const TableInfo& table, const Snapshot& snapshot, Statement* out) {
+void RenameInForeignKeys(const TableInfo& table, const Snapshot& snapshot, Definition* out) {
   const auto rename = [&](TableSchema* of) {
     bool any = false;
     for (ForeignKey& key : of->foreign_keys) {

@@ -27,10 +27,10 @@ bool IsConstraintAttribute(const ParseNode& constraint);
 /// After `out->schema` has been settled as what `table` becomes: foreign keys of other tables that refer to a key of it which
 /// is not there any more go with it if `cascade`, into `out->dependents`, and so do its own. Errors: they do not go;
 /// types that cannot be compared any more.
-Status KeepForeignKeys(const TableInfo& table, bool cascade, int position, const Snapshot& snapshot, Statement* out);
+Status KeepForeignKeys(const TableInfo& table, bool cascade, int position, const Snapshot& snapshot, Definition* out);
 
 /// The same where the table, or one of its columns, gets another name.
-void RenameInForeignKeys(const TableInfo& table, const Snapshot& snapshot, Statement* out);
+void RenameInForeignKeys(const TableInfo& table, const Snapshot& snapshot, Definition* out);
 
 /// The other tables with foreign keys that refer to `table`, without these.
 std::vector<TableSchema> WithoutReferencesTo(const std::string& table, const Snapshot& snapshot);

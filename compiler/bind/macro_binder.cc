@@ -77,10 +77,10 @@ Status CheckCalls(const ParseNode& node, const Macro& macro, const Snapshot& sna
 Status BindCreateMacro(const Dialect& dialect, const Snapshot& snapshot, Statement* out) {
   const Dialect::MacroWords& words = dialect.macro;
   out->kind = Statement::Kind::kCreateMacro;
-  out->or_replace = words.or_replace;
-  out->if_exists = words.if_not_exists;
-  out->macro = {words.name, words.of_rows, words.definition};
-  const Macro& macro = out->macro;
+  out->definition.or_replace = words.or_replace;
+  out->definition.if_exists = words.if_not_exists;
+  out->definition.macro = {words.name, words.of_rows, words.definition};
+  const Macro& macro = out->definition.macro;
   if (words.or_replace && words.if_not_exists)
     return SqlError("CREATE MACRO takes OR REPLACE or IF NOT EXISTS, not both", words.position);
   if (IsBuiltIn(macro))
@@ -127,15 +127,15 @@ Status BindDropMacro(const Dialect& dialect, const ParseNode& drop, int position
                      Statement* out) {
   const Dialect::MacroWords& words = dialect.macro;
   out->kind = Statement::Kind::kDropMacro;
-  out->macro = {words.name, words.of_rows, ""};
-  out->if_exists = drop.Get(Field::k_missing_ok) != nullptr;
+  out->definition.macro = {words.name, words.of_rows, ""};
+  out->definition.if_exists = drop.Get(Field::k_missing_ok) != nullptr;
   if (drop.Get(Field::k_objects)->size() > 1)
     return Unsupported("DROP MACRO of several macros is not supported", position);
-  if (out->if_exists || FindMacro(snapshot.macros, words.name, words.of_rows) != nullptr) return {};
+  if (out->definition.if_exists || FindMacro(snapshot.macros, words.name, words.of_rows) != nullptr) return {};
   std::string hint;
   if (FindMacro(snapshot.macros, words.name, !words.of_rows) != nullptr) {
     hint = words.of_rows ? "DROP MACRO drops that of an expression." : "DROP MACRO TABLE drops that of a table.";
-  } else if (IsBuiltIn(out->macro)) {
+  } else if (IsBuiltIn(out->definition.macro)) {
     hint = "It is a built-in function.";
   } else {
     std::vector<std::string_view> names;

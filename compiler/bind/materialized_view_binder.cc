@@ -79,7 +79,7 @@ Status BindCreateMaterialized(const ParseNode& create, std::string_view sql, con
     const auto offset = static_cast<int>(sql.find(text, static_cast<size_t>(as)));
     TESSERA_ASSIGN(text, WithSchemas(text, offset, *names));
   }
-  out->schema.materialized = {std::move(text), into.Get(Field::k_skipData) == nullptr};
+  out->definition.schema.materialized = {std::move(text), into.Get(Field::k_skipData) == nullptr};
   return {};
 }
 
@@ -95,15 +95,15 @@ Status BindRefresh(const ParseNode& refresh, int position, const Snapshot& snaps
   }
   if (!table->schema.materialized) return NotMaterialized(out->table, at, "");
   NoteTable(*table);
-  out->schema = table->schema;
-  out->schema.materialized->populated = refresh.Get(Field::k_skipData) == nullptr;
+  out->definition.schema = table->schema;
+  out->definition.schema.materialized->populated = refresh.Get(Field::k_skipData) == nullptr;
   return {};
 }
 
 Status BindDropMaterialized(const ParseNode& drop, const Snapshot& snapshot, Statement* out) {
   out->kind = Statement::Kind::kDropTable;
   out->notice = "DROP MATERIALIZED VIEW";
-  out->if_exists = drop.Get(Field::k_missing_ok) != nullptr;
+  out->definition.if_exists = drop.Get(Field::k_missing_ok) != nullptr;
   const ParseNode* objects = drop.Get(Field::k_objects);
   if (objects->first()->next() != nullptr)
     return Unsupported("DROP MATERIALIZED VIEW of several views is not supported", -1, "Drop one after the other.");
@@ -112,7 +112,7 @@ Status BindDropMaterialized(const ParseNode& drop, const Snapshot& snapshot, Sta
   if (table != nullptr && !table->schema.materialized) return NotMaterialized(out->table, -1, "Write DROP TABLE.");
   if (table == nullptr && FindView(snapshot.views, out->table) != nullptr)
     return NotMaterialized(out->table, -1, "Write DROP VIEW.");
-  if (table == nullptr && !out->if_exists) return NoSuchView(out->table, -1, snapshot);
+  if (table == nullptr && !out->definition.if_exists) return NoSuchView(out->table, -1, snapshot);
   return {};
 }
 

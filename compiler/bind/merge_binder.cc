@@ -78,7 +78,7 @@ class MergeBinder {
       Branches& branches = kind == When::kBySource ? left_ : joined_;
       branches.actions.push_back(condition->Clone());
       branches.actions.push_back(
-          MakeConstant(Value::Int(kBigint, static_cast<int64_t>(out_.merge_actions.size()) + 1), -1));
+          MakeConstant(Value::Int(kBigint, static_cast<int64_t>(out_.change.merge_actions.size()) + 1), -1));
       TESSERA_TRY(BindAction(when, scope, *condition, &branches));
       if (!block_.query->aggregates.empty() || !block_.windows.empty()) {
         return SqlError(ErrorKind::kGrouping, "aggregate and window functions are not allowed in MERGE",
@@ -121,7 +121,7 @@ class MergeBinder {
 
   Status BindAction(const ParseNode& when, const NameScope& scope, const Expr& condition, Branches* branches) {
     const std::string_view command = when.Text(Field::k_commandType);
-    MergeAction& action = out_.merge_actions.emplace_back();
+    MergeAction& action = out_.change.merge_actions.emplace_back();
     std::vector<ExprPtr> row(table_.schema.columns.size());
     if (command == "CMD_UPDATE") {
       action.kind = MergeAction::Kind::kUpdate;

@@ -66,7 +66,7 @@ Relation RelationOf(std::shared_ptr<const TableInfo> rows, std::string alias) {
 Status BindReturning(const ParseNode& node, const NameScope& scope, const BindContext& around, Query* rows,
                      Statement* out) {
   const ParseNode& list = *node.Get(Field::k_returningList);
-  out->changed = MakeRowsTable(*out->target, kChanged, kChangedId);
+  out->change.changed = MakeRowsTable(*out->target, kChanged, kChangedId);
   QueryBlock block(around.sql, around.dialect, *around.snapshot);
   block.scope = scope;
   block.context.now = around.now;
@@ -75,7 +75,7 @@ Status BindReturning(const ParseNode& node, const NameScope& scope, const BindCo
   std::map<std::pair<int, int>, int> places;
   const auto place = [&](ScopeColumn* c) {
     if (c->relation == 0) return;
-    std::vector<ColumnSchema>& all = out->changed->schema.columns;
+    std::vector<ColumnSchema>& all = out->change.changed->schema.columns;
     const auto [at, is_new] = places.try_emplace({c->relation, c->column}, static_cast<int>(all.size()));
     if (is_new) {
       ExprPtr e = columns.Column(c->relation, c->column, -1);
@@ -93,12 +93,12 @@ Status BindReturning(const ParseNode& node, const NameScope& scope, const BindCo
     for (ScopeColumn& c : v.columns) place(&c);
   }
   if (rows != nullptr) rows->visible = static_cast<int>(rows->outputs.size());
-  const int number = static_cast<int>(out->changed->schema.columns.size());
-  FinishRows(out->changed.get());
+  const int number = static_cast<int>(out->change.changed->schema.columns.size());
+  FinishRows(out->change.changed.get());
 
   if (const ParseNode* with = node.Get(Field::k_withClause)) TESSERA_TRY(BindWith(*with, &block));
   Query& query = *block.query;
-  query.relations.push_back(RelationOf(out->changed, scope.variables[0].alias));
+  query.relations.push_back(RelationOf(out->change.changed, scope.variables[0].alias));
   TESSERA_TRY(BindTargetList(list, &block));
   const int position = list.first()->FirstLocation();
   if (!query.aggregates.empty())
@@ -111,7 +111,7 @@ Status BindReturning(const ParseNode& node, const NameScope& scope, const BindCo
     return SqlError("a function that makes rows is not allowed in RETURNING", block.rows_of->location());
   query.order_by.push_back({static_cast<int>(query.outputs.size()), false, false});
   query.outputs.push_back({MakeColumn(0, number, SqlType::Of(TypeId::kBigint), false, -1), ""});
-  out->returning = block.Take();
+  out->change.returning = block.Take();
   return {};
 }
 

@@ -24,7 +24,7 @@ NameScope ScopeOf(const ParseNode& relation, const TableInfo& table);
 /// A relation over all columns of a table for rows.
 Relation RelationOf(std::shared_ptr<const TableInfo> rows, std::string alias);
 
-/// Statement::returning and Statement::changed of the statement `node`, which has RETURNING. `scope`: what names mean in the
+/// RowChange::returning and RowChange::changed of the statement `node`, which has RETURNING. `scope`: what names mean in the
 /// block of `rows` and `around`, where the target is relation 0. Columns of its other relations become outputs of `rows`,
 /// which is nullptr if there are none.
 Status BindReturning(const ParseNode& node, const NameScope& scope, const BindContext& around, Query* rows,

@@ -62,14 +62,14 @@ void RenameSequences(const std::vector<std::pair<Sequence, std::string>>& rename
   for (const auto& [old, name] : renamed) {
     Sequence sequence = old;
     sequence.name = name;
-    out->dropped_sequences.push_back(old.name);
-    out->sequences.push_back(std::move(sequence));
+    out->definition.dropped_sequences.push_back(old.name);
+    out->definition.sequences.push_back(std::move(sequence));
   }
   if (altered != nullptr) rename(altered);
   for (const auto& table : snapshot.tables) {
     if (out->target != nullptr && table->id == out->target->id) continue;
     TableSchema schema = table->schema;
-    if (rename(&schema)) out->dependents.push_back(std::move(schema));
+    if (rename(&schema)) out->definition.dependents.push_back(std::move(schema));
   }
 }
 
@@ -85,7 +85,7 @@ void AlterTable(const TableInfo& table, const char* command, Statement* out) {
   out->kind = Statement::Kind::kAlterTable;
   out->table = table.schema.name;
   out->target = NumberRows(table);
-  out->schema = table.schema;
+  out->definition.schema = table.schema;
   out->notice = command;
 }
 
@@ -101,7 +101,7 @@ Result<const Sequence*> FindNamed(const ParseNode& relation, const Snapshot& sna
 Status BindCreateSchema(const ParseNode& create, int position, const Snapshot& snapshot, Statement* out) {
   out->kind = Statement::Kind::kCreateSchema;
   out->value = create.Text(Field::k_schemaname);
-  out->if_exists = create.Get(Field::k_if_not_exists) != nullptr;
+  out->definition.if_exists = create.Get(Field::k_if_not_exists) != nullptr;
   if (out->value.empty())
     return Unsupported("CREATE SCHEMA without a name is not supported", position, "Write CREATE SCHEMA name.");
   if (create.Get(Field::k_schemaElts) != nullptr)
@@ -111,7 +111,7 @@ Status BindCreateSchema(const ParseNode& create, int position, const Snapshot& s
     return SqlError("a name cannot have the character U+001F", position, "Choose another name.");
   const bool is_system = out->value.starts_with("pg_") || out->value == "information_schema";
   const bool is_there = is_system || FindSchema(out->value, snapshot).has_value();
-  if (is_there && out->if_exists) {
+  if (is_there && out->definition.if_exists) {
     Notice("CREATE SCHEMA: no effect, schema " + Quoted(out->value) + " exists", out);
     return {};
   }
@@ -129,7 +129,7 @@ Status BindCreateSchema(const ParseNode& create, int position, const Snapshot& s
 
 Status BindDropSchema(const ParseNode& drop, int position, const Snapshot& snapshot, Statement* out) {
   out->kind = Statement::Kind::kDropSchema;
-  out->if_exists = drop.Get(Field::k_missing_ok) != nullptr;
+  out->definition.if_exists = drop.Get(Field::k_missing_ok) != nullptr;
   const bool cascades = drop.Text(Field::k_behavior) == "DROP_CASCADE";
   for (const ParseNode& object : *drop.Get(Field::k_objects)) {
     const std::string name(object.Text(Field::k_sval));
@@ -137,7 +137,7 @@ Status BindDropSchema(const ParseNode& drop, int position, const Snapshot& snaps
       return SqlError(ErrorKind::kDependentObjects, "cannot drop schema " + Quoted(name), position,
                       "It is always there.");
     if (!FindSchema(name, snapshot)) {
-      if (out->if_exists) continue;
+      if (out->definition.if_exists) continue;
       return SchemaNotFound(name, position, snapshot);
     }
     const std::string first = FirstIn(name, snapshot);
@@ -145,19 +145,20 @@ Status BindDropSchema(const ParseNode& drop, int position, const Snapshot& snaps
       return SqlError(ErrorKind::kDependentObjects,
                       "cannot drop schema " + Quoted(name) + " because other objects depend on it: " + first, position,
                       "Write DROP SCHEMA " + QuotedName(name) + " CASCADE to drop them, too.");
-    out->dropped_schemas.push_back(name);
+    out->definition.dropped_schemas.push_back(name);
   }
   for (const auto& table : snapshot.tables) {
     TableSchema schema = table->schema;
-    size_t gone = std::erase_if(schema.foreign_keys,
-                                [&](const ForeignKey& key) { return IsIn(key.referenced, out->dropped_schemas); });
+    size_t gone = std::erase_if(schema.foreign_keys, [&](const ForeignKey& key) {
+      return IsIn(key.referenced, out->definition.dropped_schemas);
+    });
     for (ColumnSchema& column : schema.columns) {
       const auto sequence = column.default_expression ? SequenceOfDefault(*column.default_expression) : std::nullopt;
-      if (!sequence || !IsIn(*sequence, out->dropped_schemas)) continue;
+      if (!sequence || !IsIn(*sequence, out->definition.dropped_schemas)) continue;
       column.default_expression.reset();
       ++gone;
     }
-    if (gone > 0) out->dependents.push_back(std::move(schema));
+    if (gone > 0) out->definition.dependents.push_back(std::move(schema));
   }
   return {};
 }
@@ -188,7 +189,7 @@ Status MoveView(const ParseNode& alter, const std::string& to, int position, con
   TESSERA_TRY(CheckFree(moved->name, position, snapshot));
   out->kind = Statement::Kind::kCreateView;
   out->tables = {old};
-  out->view = std::move(moved);
+  out->definition.view = std::move(moved);
   return {};
 }
 
@@ -236,15 +237,15 @@ Status BindSetSchema(const ParseNode& alter, int position, const Snapshot& snaps
   }
   TESSERA_TRY(CheckFree(name, position, snapshot));
   AlterTable(*table, "ALTER TABLE", out);
-  out->schema.name = name;
+  out->definition.schema.name = name;
   std::vector<std::pair<Sequence, std::string>> moved;
   for (const Sequence& sequence : snapshot.names.sequences) {
     if (sequence.table_id != table->id) continue;
     moved.emplace_back(sequence, QualifiedName(*to, BaseName(sequence.name)));
     TESSERA_TRY(CheckFree(moved.back().second, position, snapshot));
   }
-  RenameSequences(moved, snapshot, &out->schema, out);
-  RenameInForeignKeys(*table, snapshot, out);
+  RenameSequences(moved, snapshot, &out->definition.schema, out);
+  RenameInForeignKeys(*table, snapshot, &out->definition);
   return {};
 }
 
@@ -292,18 +293,18 @@ Status CommentRelation(std::string_view type, std::vector<std::string_view> part
   if (table != nullptr) {
     AlterTable(*table, "COMMENT", out);
     if (!of_column) {
-      out->schema.comment = text;
+      out->definition.schema.comment = text;
       return {};
     }
     TESSERA_ASSIGN(const int number, FindTableColumn(*table, column, position));
-    out->schema.columns[static_cast<size_t>(number)].comment = text;
+    out->definition.schema.columns[static_cast<size_t>(number)].comment = text;
     return {};
   }
   if (view->temporary) return Unsupported("a comment of a temporary view is not supported", position);
   if (of_column && std::ranges::count(view->columns, column, &ViewColumn::name) == 0)
     return SqlError(ErrorKind::kUndefinedColumn,
                     "column " + Quoted(column) + " of view " + Quoted(name) + " does not exist", position);
-  out->comment = {"view", name, column, text};
+  out->definition.comment = {"view", name, column, text};
   return {};
 }
 
@@ -323,21 +324,21 @@ Status BindComment(const ParseNode& comment, int position, const Snapshot& snaps
   const std::string last(parts.empty() ? std::string_view() : parts.back());
   if (type == "OBJECT_SEQUENCE") {
     TESSERA_ASSIGN(const std::string name, NameOfParts(parts, snapshot));
-    out->comment = {"sequence", name, "", text};
+    out->definition.comment = {"sequence", name, "", text};
     return FindSequence(snapshot.names.sequences, name) != nullptr ? Status::Ok() : NoSuch("sequence", name, position);
   }
   if (type == "OBJECT_SCHEMA") {
     const std::optional<std::string> schema = FindSchema(last, snapshot);
-    out->comment = {"schema", IsDefaultSchema(last) ? "public" : last, "", text};
+    out->definition.comment = {"schema", IsDefaultSchema(last) ? "public" : last, "", text};
     return schema ? Status::Ok() : SchemaNotFound(last, position, snapshot);
   }
   if (type == "OBJECT_TYPE") {
-    out->comment = {"type", last, "", text};
+    out->definition.comment = {"type", last, "", text};
     return std::ranges::count(snapshot.types, last, &EnumType::name) > 0 ? Status::Ok()
                                                                          : NoSuch("type", last, position);
   }
   if (type == "OBJECT_FUNCTION") {
-    out->comment = {"macro", last, "", text};
+    out->definition.comment = {"macro", last, "", text};
     return std::ranges::count(snapshot.macros, last, &Macro::name) > 0 ? Status::Ok() : NoSuch("macro", last, position);
   }
   Notice("COMMENT: no effect, comments of " + std::string(type.starts_with("OBJECT_") ? type.substr(7) : type) +

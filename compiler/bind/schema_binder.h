@@ -12,7 +12,8 @@ namespace tessera {
 
 /// The new schema is `out->value`.
 Status BindCreateSchema(const ParseNode& create, int position, const Snapshot& snapshot, Statement* out);
-/// The schemas are `out->dropped_schemas`, what is in them goes, too, and others become `out->dependents`.
+/// The schemas are `out->definition.dropped_schemas`, what is in them goes, too, and others become
+/// `out->definition.dependents`.
 Status BindDropSchema(const ParseNode& drop, int position, const Snapshot& snapshot, Statement* out);
 /// ALTER TABLE or SEQUENCE ... SET SCHEMA.
 Status BindSetSchema(const ParseNode& alter, int position, const Snapshot& snapshot, Statement* out);

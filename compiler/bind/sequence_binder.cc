@@ -154,15 +154,15 @@ Status BindCreateSequence(const ParseNode& create, std::string_view sql, int pos
   TESSERA_ASSIGN(const std::string name, NewRelationName(relation, snapshot));
   if (IsTemporaryName(name)) out->table = name;
   TESSERA_ASSIGN(const Sequences all, All(dialect));
-  out->if_exists = create.Get(Field::k_if_not_exists) != nullptr;
+  out->definition.if_exists = create.Get(Field::k_if_not_exists) != nullptr;
   const bool is_table = snapshot.Find(name) != nullptr || FindView(snapshot.views, name, false) != nullptr;
-  if (is_table || (!out->if_exists && FindSequence(all, name) != nullptr))
+  if (is_table || (!out->definition.if_exists && FindSequence(all, name) != nullptr))
     return SqlError(ErrorKind::kDuplicateTable, "relation \"" + name + "\" already exists", relation.location());
   Sequence sequence;
   sequence.name = name;
   const Status status = ReadOptions(create.Get(Field::k_options), sql, snapshot, true, &sequence);
   if (!status.ok()) return status.At(position);
-  out->sequences.push_back(std::move(sequence));
+  out->definition.sequences.push_back(std::move(sequence));
   return {};
 }
 
@@ -185,7 +185,7 @@ Status BindAlterSequence(const ParseNode& alter, std::string_view sql, int posit
   Sequence sequence = *found;
   const Status status = ReadOptions(alter.Get(Field::k_options), sql, snapshot, false, &sequence);
   if (!status.ok()) return status.At(position);
-  out->sequences.push_back(std::move(sequence));
+  out->definition.sequences.push_back(std::move(sequence));
   return {};
 }
 
@@ -212,13 +212,13 @@ std::vector<TableSchema> WithoutDefaults(const std::string& sequence, const Snap
 Status BindDropSequence(const ParseNode& drop, int position, const Dialect& dialect, const Snapshot& snapshot,
                         Statement* out) {
   out->kind = Statement::Kind::kDropSequence;
-  out->if_exists = drop.Get(Field::k_missing_ok) != nullptr;
+  out->definition.if_exists = drop.Get(Field::k_missing_ok) != nullptr;
   TESSERA_ASSIGN(const Sequences all, All(dialect));
   const bool cascades = drop.Text(Field::k_behavior) == "DROP_CASCADE";
   for (const ParseNode& object : *drop.Get(Field::k_objects)) {
     TESSERA_ASSIGN(const std::string name, NameOfDropped(object, snapshot));
     const Sequence* const found = FindSequence(all, name);
-    if (found == nullptr && out->if_exists) continue;
+    if (found == nullptr && out->definition.if_exists) continue;
     if (found == nullptr) return Absent(name, all, position);
     if (found->identity != Sequence::Identity::kNone) {
       return SqlError(
@@ -232,12 +232,12 @@ Status BindDropSequence(const ParseNode& drop, int position, const Dialect& dial
                       "cannot drop sequence \"" + name + "\": a DEFAULT of table \"" + users[0].name + "\" has it",
                       position, "Write DROP SEQUENCE " + QuotedName(name) + " CASCADE to drop that DEFAULT, too.");
     }
-    out->dependents.insert(out->dependents.end(), users.begin(), users.end());
-    out->dropped_sequences.push_back(name);
+    out->definition.dependents.insert(out->definition.dependents.end(), users.begin(), users.end());
+    out->definition.dropped_sequences.push_back(name);
     if (IsTemporaryName(name)) out->table = name;
   }
   const auto differs = [&](const std::string& name) { return IsTemporaryName(name) != IsTemporaryName(out->table); };
-  if (std::ranges::any_of(out->dropped_sequences, differs)) {
+  if (std::ranges::any_of(out->definition.dropped_sequences, differs)) {
     return Unsupported("one statement for temporary sequences and others is not supported", position,
                        "Write a statement for each.");
   }
@@ -253,7 +253,7 @@ Status BindRestart(const ParseNode& truncate, const Snapshot& snapshot, const Di
       if (table == nullptr || sequence.table_id != table->id) continue;
       sequence.value = sequence.start;
       sequence.was_given = false;
-      out->sequences.push_back(std::move(sequence));
+      out->definition.sequences.push_back(std::move(sequence));
     }
   }
   return {};

@@ -118,8 +118,8 @@ void Carry(ExprPtr* e, size_t shown, std::vector<Output>* carried) {
 
 bool MayFinish(const Statement& s) {
   using Kind = Statement::Kind;
-  if (s.kind == Kind::kInsert) return s.on_conflict == nullptr;
-  if (s.kind == Kind::kCreateTable) return !s.schema.materialized;
+  if (s.kind == Kind::kInsert) return s.change.on_conflict == nullptr;
+  if (s.kind == Kind::kCreateTable) return !s.definition.schema.materialized;
   constexpr Kind kOthers[] = {Kind::kSelect, Kind::kUpdate, Kind::kMerge, Kind::kCopyTo, Kind::kSetVariable};
   return std::ranges::find(kOthers, s.kind) != std::end(kOthers);
 }
@@ -179,9 +179,9 @@ Status FinishSequenceValues(const SequenceCalls& calls, const Dialect& dialect, 
   finish->carried = carried.size();
   CallFinder finder;
   int left = finder.Find(query);
-  if (statement->returning != nullptr) left = std::max(left, finder.Find(*statement->returning));
-  if (statement->on_conflict != nullptr && statement->on_conflict->updates != nullptr)
-    left = std::max(left, finder.Find(*statement->on_conflict->updates));
+  if (statement->change.returning != nullptr) left = std::max(left, finder.Find(*statement->change.returning));
+  if (statement->change.on_conflict != nullptr && statement->change.on_conflict->updates != nullptr)
+    left = std::max(left, finder.Find(*statement->change.on_conflict->updates));
   if (left > -2) return Refused(left);
   if (finish->values.empty()) return Status::Ok();
   for (OrderKey& key : query.order_by) {

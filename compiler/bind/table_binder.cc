@@ -406,19 +406,19 @@ Status BindNewTable(const ParseNode& relation, bool if_not_exists, const Dialect
     return Unsupported("an unlogged table is not supported", position, "Write CREATE TABLE, or CREATE TEMP TABLE.");
   TESSERA_ASSIGN(out->table, NewRelationName(relation, snapshot));
   const bool temporary = IsTemporaryName(out->table);
-  out->schema.name = out->table;
-  out->if_exists = if_not_exists;
-  out->or_replace = dialect.or_replace;
-  if (out->or_replace && out->if_exists)
+  out->definition.schema.name = out->table;
+  out->definition.if_exists = if_not_exists;
+  out->definition.or_replace = dialect.or_replace;
+  if (out->definition.or_replace && out->definition.if_exists)
     return SqlError("CREATE OR REPLACE TABLE with IF NOT EXISTS is not valid", position, "Leave out one of them.");
   const ViewSchema* const view = FindView(snapshot.views, temporary ? BaseName(out->table) : out->table, temporary);
   if (view != nullptr && view->temporary == temporary)
     return SqlError(ErrorKind::kWrongObjectType, "\"" + out->table + "\" is a view", position, "DROP VIEW removes it.");
   const std::shared_ptr<const TableInfo> there = snapshot.Find(out->table);
-  if (out->or_replace && there != nullptr && there->schema.materialized)
+  if (out->definition.or_replace && there != nullptr && there->schema.materialized)
     return SqlError(ErrorKind::kWrongObjectType, "\"" + out->table + "\" is a materialized view", position,
                     "DROP MATERIALIZED VIEW removes it.");
-  if (!out->if_exists && !out->or_replace && there != nullptr)
+  if (!out->definition.if_exists && !out->definition.or_replace && there != nullptr)
     return SqlError(ErrorKind::kDuplicateTable, "table \"" + out->table + "\" already exists", position);
   return {};
 }
@@ -444,8 +444,8 @@ Status BindCreateTable(const ParseNode& create, std::string_view sql, const Dial
   if (create.Get(Field::k_tablespacename) != nullptr) return Unsupported("TABLESPACE is not supported", position);
   TESSERA_TRY(BindOnCommit(create.Text(Field::k_oncommit), position, out));
 
-  TableBinder binder(sql, dialect, snapshot, &out->schema);
-  binder.SetSequences(&out->sequences);
+  TableBinder binder(sql, dialect, snapshot, &out->definition.schema);
+  binder.SetSequences(&out->definition.sequences);
   const ParseNode* elements = create.Get(Field::k_tableElts);
   if (elements == nullptr)
     return SqlError(ErrorKind::kTableDefinition, "table \"" + out->table + "\" must have at least one column",
@@ -462,10 +462,11 @@ Status BindCreateTable(const ParseNode& create, std::string_view sql, const Dial
   }
   TESSERA_TRY(binder.AddExpressions());
   TESSERA_TRY(binder.AddForeignKeys());
-  if (out->schema.columns.empty())
+  if (out->definition.schema.columns.empty())
     return SqlError(ErrorKind::kTableDefinition, "table \"" + out->table + "\" must have at least one column",
                     position);
-  if (const ParseNode* options = create.Get(Field::k_options)) TESSERA_TRY(BindTableOptions(*options, &out->schema));
+  if (const ParseNode* options = create.Get(Field::k_options))
+    TESSERA_TRY(BindTableOptions(*options, &out->definition.schema));
   return {};
 }
 
@@ -497,17 +498,18 @@ Status BindCreateTableAs(const ParseNode& create, std::string_view sql, const Di
       o.name = name->Text(Field::k_sval);
       name = name->next();
     }
-    ColumnSchema& column = out->schema.columns.emplace_back();
+    ColumnSchema& column = out->definition.schema.columns.emplace_back();
     column.name = o.name;
     column.type = StoredType(o.expr->type);
     const auto same = [&](const ColumnSchema& c) { return &c != &column && c.name == o.name; };
-    if (std::any_of(out->schema.columns.begin(), out->schema.columns.end(), same)) {
+    if (std::any_of(out->definition.schema.columns.begin(), out->definition.schema.columns.end(), same)) {
       return SqlError(ErrorKind::kDuplicateColumn, "column \"" + o.name + "\" specified more than once",
                       o.expr->position, "Name it in the query: SELECT x AS name.");
     }
   }
-  if (const ParseNode* options = into.Get(Field::k_options)) TESSERA_TRY(BindTableOptions(*options, &out->schema));
-  const bool is_there = out->if_exists && snapshot.Find(out->table) != nullptr;
+  if (const ParseNode* options = into.Get(Field::k_options))
+    TESSERA_TRY(BindTableOptions(*options, &out->definition.schema));
+  const bool is_there = out->definition.if_exists && snapshot.Find(out->table) != nullptr;
   if (!is_there && into.Get(Field::k_skipData) == nullptr) out->query = std::move(query);
   return {};
 }
@@ -523,17 +525,18 @@ Status BindDropTable(const ParseNode& drop, int position, const Snapshot& snapsh
   if (objects->first()->next() != nullptr)
     return Unsupported("DROP TABLE of several tables is not supported", position);
   TESSERA_ASSIGN(out->table, NameOfDropped(*objects->first(), snapshot));
-  out->if_exists = drop.Get(Field::k_missing_ok) != nullptr;
+  out->definition.if_exists = drop.Get(Field::k_missing_ok) != nullptr;
   if (snapshot.Find(out->table) == nullptr && FindView(snapshot.views, out->table) != nullptr)
     return SqlError(ErrorKind::kWrongObjectType, "\"" + out->table + "\" is a view, not a table", -1,
                     "Write DROP VIEW.");
   const std::shared_ptr<const TableInfo> table = snapshot.Find(out->table);
-  if (!out->if_exists && table == nullptr) return TableNotFound(out->table, -1, snapshot);
+  if (!out->definition.if_exists && table == nullptr) return TableNotFound(out->table, -1, snapshot);
   if (table != nullptr && table->schema.materialized) {
     return SqlError(ErrorKind::kWrongObjectType, "\"" + out->table + "\" is a materialized view, not a table", -1,
                     "Write DROP MATERIALIZED VIEW.");
   }
-  if (drop.Text(Field::k_behavior) == "DROP_CASCADE") out->dependents = WithoutReferencesTo(out->table, snapshot);
+  if (drop.Text(Field::k_behavior) == "DROP_CASCADE")
+    out->definition.dependents = WithoutReferencesTo(out->table, snapshot);
   return {};
 }
 

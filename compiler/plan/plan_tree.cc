@@ -377,7 +377,8 @@ PlanNode ValuesNode(uint64_t rows) {
 
 PlanNode ChangeNode(const Statement& statement, PlanNode rows) {
   using Kind = Statement::Kind;
-  const std::string table = ShownName(statement.kind == Kind::kCreateTable ? statement.schema.name : statement.table);
+  const std::string table =
+      ShownName(statement.kind == Kind::kCreateTable ? statement.definition.schema.name : statement.table);
   const auto change = [&](const char* text, const char* operation) {
     PlanNode node = Step(text + table, "ModifyTable");
     AddAttribute("Operation", operation, &node);

@@ -228,6 +228,58 @@ struct ExplainForm {
   bool summary = true;  ///< the line of totals
 };
 
+/// EXPLAIN before a statement.
+struct ExplainRequest {
+  bool wanted = false;
+  bool analyze = false;
+  ExplainForm form;
+};
+
+/// What a statement does with the rows of a table.
+struct RowChange {
+  RowBatch values;  ///< kInsert VALUES: all columns in schema order, cast to their types; missing ones NULL
+  /// kUpdate: the columns that get values, ascending, if they may be written by themselves: none is in a key, or orders rows;
+  /// else empty.
+  std::vector<int> set_columns;
+  bool sets_alone = false;  ///< the query has these columns alone before the number, and not all of the table
+  RowRules rules;           ///< kInsert, kUpdate, kAlterTable; empty if the target has none
+  std::unique_ptr<OnConflict> on_conflict;  ///< kInsert; nullptr: there is none
+  std::vector<MergeAction> merge_actions;   ///< kMerge
+  /// RETURNING, or nullptr: a query over `changed`, a table that gets the rows when the statement runs: with the target's
+  /// columns, others that `query` has after those, and the number of the row.
+  std::unique_ptr<Query> returning;
+  std::shared_ptr<TableInfo> changed;
+};
+
+/// What a statement makes of the catalog: what it creates, drops, or changes, as that is afterwards.
+struct Definition {
+  TableSchema schema;  ///< kCreateTable, kRefreshView; kAlterTable: what it is afterwards
+  /// kAlterTable, kDropTable CASCADE: other tables that change with it, under their names, and what they are afterwards.
+  std::vector<TableSchema> dependents;
+  bool rewrites = false;  ///< kAlterTable: `query` gives all rows anew
+  /// kAlterTable: columns were added or dropped, and nothing else: by column of `schema`, that of the table, or -1 for one
+  /// that is its constant default in all rows. Else empty.
+  std::vector<int> sources;
+  EnumType type;                           ///< kCreateType; kDropType: its name
+  Macro macro;                             ///< kCreateMacro; kDropMacro: its name and kind
+  std::shared_ptr<const ViewSchema> view;  ///< kCreateView
+  /// kCreateSequence, kAlterSequence, kTruncate: as it is afterwards; kCreateTable: new ones of the table; kAlterTable: new ones
+  /// and those that change with it.
+  Sequences sequences;
+  std::vector<std::string> dropped_sequences;  ///< kDropSequence, kAlterSequence, kAlterTable
+  std::vector<std::string> dropped_schemas;    ///< kDropSchema: with all that is in them
+  Comment comment;                             ///< kComment: an empty text drops it
+  bool if_exists = false;   ///< DROP TABLE, TYPE, MACRO and VIEW IF EXISTS, CREATE TABLE, MACRO and VIEW IF NOT EXISTS
+  bool or_replace = false;  ///< CREATE OR REPLACE TABLE, MACRO and VIEW
+};
+
+/// COPY from or to a file.
+struct FileCopy {
+  std::string file;  ///< kCopyFrom, kCopyTo; "" is standard input or output
+  CopyFromOptions from;
+  CopyToOptions to;
+};
+
 struct Statement {
   enum class Kind : uint8_t {
     kSelect,
@@ -264,9 +316,7 @@ struct Statement {
     kComment
   };
   Kind kind = Kind::kSelect;
-  bool explain = false;  ///< kSelect, kInsert, kDelete, kUpdate, kMerge, kCreateTable with a query, and kExecute only
-  bool explain_analyze = false;
-  ExplainForm explain_form;
+  ExplainRequest explain;  ///< kSelect, kInsert, kDelete, kUpdate, kMerge, kCreateTable with a query, and kExecute only
 
   /// kSelect; kInsert from SELECT; kCreateTable AS SELECT, which stores the visible outputs; kCopyTo (table or query): its
   /// outputs have the target's types; kDelete, kUpdate: change_binder.h; kMerge: merge_binder.h; kAlterTable: alter_binder.h.
@@ -281,40 +331,9 @@ struct Statement {
   /// kInsert, kCopyFrom; where ChangesRows(), and kAlterTable: with numbers of its rows, and so it has to be in the snapshot
   /// that the program reads.
   std::shared_ptr<const TableInfo> target;
-  RowBatch values;  ///< kInsert VALUES: all columns in schema order, cast to their types; missing ones NULL
-  /// kUpdate: the columns that get values, ascending, if they may be written by themselves: none is in a key, or orders rows;
-  /// else empty.
-  std::vector<int> set_columns;
-  bool sets_alone = false;  ///< the query has these columns alone before the number, and not all of the table
-  RowRules rules;           ///< kInsert, kUpdate, kAlterTable; empty if the target has none
-  std::unique_ptr<OnConflict> on_conflict;  ///< kInsert; nullptr: there is none
-  std::vector<MergeAction> merge_actions;   ///< kMerge
-  /// RETURNING, or nullptr: a query over `changed`, a table that gets the rows when the statement runs: with the target's
-  /// columns, others that `query` has after those, and the number of the row.
-  std::unique_ptr<Query> returning;
-  std::shared_ptr<TableInfo> changed;
-  TableSchema schema;  ///< kCreateTable, kRefreshView; kAlterTable: what it is afterwards
-  /// kAlterTable, kDropTable CASCADE: other tables that change with it, under their names, and what they are afterwards.
-  std::vector<TableSchema> dependents;
-  bool rewrites = false;  ///< kAlterTable: `query` gives all rows anew
-  /// kAlterTable: columns were added or dropped, and nothing else: by column of `schema`, that of the table, or -1 for one
-  /// that is its constant default in all rows. Else empty.
-  std::vector<int> sources;
-  EnumType type;                           ///< kCreateType; kDropType: its name
-  Macro macro;                             ///< kCreateMacro; kDropMacro: its name and kind
-  std::shared_ptr<const ViewSchema> view;  ///< kCreateView
-  /// kCreateSequence, kAlterSequence, kTruncate: as it is afterwards; kCreateTable: new ones of the table; kAlterTable: new ones
-  /// and those that change with it.
-  Sequences sequences;
-  std::vector<std::string> dropped_sequences;  ///< kDropSequence, kAlterSequence, kAlterTable
-  std::vector<std::string> dropped_schemas;    ///< kDropSchema: with all that is in them
-  Comment comment;                             ///< kComment: an empty text drops it
-  bool if_exists = false;   ///< DROP TABLE, TYPE, MACRO and VIEW IF EXISTS, CREATE TABLE, MACRO and VIEW IF NOT EXISTS
-  bool or_replace = false;  ///< CREATE OR REPLACE TABLE, MACRO and VIEW
-
-  std::string file;  ///< kCopyFrom, kCopyTo; "" is standard input or output
-  CopyFromOptions copy_from;
-  CopyToOptions copy_to;
+  RowChange change;
+  Definition definition;
+  FileCopy copy;
 
   /// kPrepare, kExecute, kDeallocate.
   struct Prepared {
@@ -337,7 +356,7 @@ struct Statement {
 /// Whether the statement changes rows that the table has, so that it reads the table as it is when it writes.
 inline bool ChangesRows(const Statement& s) {
   return s.kind == Statement::Kind::kDelete || s.kind == Statement::Kind::kUpdate ||
-         s.kind == Statement::Kind::kMerge || s.on_conflict != nullptr;
+         s.kind == Statement::Kind::kMerge || s.change.on_conflict != nullptr;
 }
 
 }  // namespace tessera

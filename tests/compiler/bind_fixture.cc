@@ -71,7 +71,7 @@ void BindTest::AddTable(std::string_view create_table) {
   ASSERT_TRUE(bound.ok()) << bound.status().message();
   auto table = std::make_shared<TableInfo>();
   table->id = static_cast<int64_t>(snapshot_.tables.size()) + 1;
-  table->schema = bound->schema;
+  table->schema = bound->definition.schema;
   table->rows = 2;
   table->statistics.resize(table->schema.columns.size());
   for (ColumnStatistics& s : table->statistics) s.null_count = 1;

@@ -231,8 +231,8 @@ TEST_F(BindTest, ManyRows) {
   const Result<Statement> bound =
       BindText("INSERT INTO u VALUES (1, 2, 'x')" + Repeat(",(-12345, NULL, 'some text')", 19999));
   ASSERT_TRUE(bound.ok());
-  EXPECT_EQ(bound->values.rows, 20000u);
-  EXPECT_EQ(bound->values.columns[0].fixed.back(), -12345);
+  EXPECT_EQ(bound->change.values.rows, 20000u);
+  EXPECT_EQ(bound->change.values.columns[0].fixed.back(), -12345);
 }
 
 TEST_F(BindTest, LongText) {

@@ -17,12 +17,12 @@ class StatementTest : public BindTest {
     const Result<Statement> bound = BindText(sql);
     if (!bound.ok()) return bound.status().message();
     std::string out;
-    for (const ColumnSchema& c : bound->schema.columns) {
+    for (const ColumnSchema& c : bound->definition.schema.columns) {
       if (!out.empty()) out += ", ";
       out += c.name + " " + c.type.ToString() + (c.not_null ? " not null" : "");
     }
-    if (!bound->schema.primary_key.empty()) out += "; key";
-    for (int c : bound->schema.primary_key) out += " " + std::to_string(c);
+    if (!bound->definition.schema.primary_key.empty()) out += "; key";
+    for (int c : bound->definition.schema.primary_key) out += " " + std::to_string(c);
     return out;
   }
   /// Rows of INSERT VALUES: "1 2 x / 3 NULL NULL".
@@ -30,7 +30,7 @@ class StatementTest : public BindTest {
     const Result<Statement> bound = BindText(sql);
     if (!bound.ok()) return bound.status().message();
     std::string out;
-    const RowBatch& batch = bound->values;
+    const RowBatch& batch = bound->change.values;
     for (size_t row = 0; row < batch.rows; ++row) {
       if (row > 0) out += " /";
       for (const ColumnVector& c : batch.columns) {
@@ -79,9 +79,9 @@ TEST_F(StatementTest, CreateTableConstraints) {
   EXPECT_EQ(Columns("CREATE TABLE z (a INT, b INT, c INT, PRIMARY KEY (c, a))"),
             "a INTEGER not null, b INTEGER, c INTEGER not null; key 2 0");
   EXPECT_EQ(Columns("CREATE TABLE z (\"Mixed Case\" INT, UPPER_CASE INT)"), "Mixed Case INTEGER, upper_case INTEGER");
-  EXPECT_EQ(Bound("CREATE TABLE z (a INT) WITH (tablet_rows = 65536)").schema.tablet_rows, 65536u);
-  EXPECT_EQ(Bound("CREATE TABLE z (a INT)").schema.tablet_rows, 0u);
-  EXPECT_TRUE(Bound("CREATE TABLE IF NOT EXISTS t (a INT)").if_exists);
+  EXPECT_EQ(Bound("CREATE TABLE z (a INT) WITH (tablet_rows = 65536)").definition.schema.tablet_rows, 65536u);
+  EXPECT_EQ(Bound("CREATE TABLE z (a INT)").definition.schema.tablet_rows, 0u);
+  EXPECT_TRUE(Bound("CREATE TABLE IF NOT EXISTS t (a INT)").definition.if_exists);
   EXPECT_EQ(Error("CREATE TABLE t (a INT)"),
             "ERROR:  table \"t\" already exists\nLINE 1: CREATE TABLE t (a INT)\n                     ^");
   EXPECT_EQ(Columns("CREATE TABLE z (a INT, a TEXT)"), "column \"a\" specified more than once");
@@ -103,8 +103,8 @@ TEST_F(StatementTest, CreateTableConstraints) {
 
 TEST_F(StatementTest, DropTable) {
   EXPECT_EQ(Bound("DROP TABLE t").table, "t");
-  EXPECT_FALSE(Bound("DROP TABLE t").if_exists);
-  EXPECT_TRUE(Bound("DROP TABLE IF EXISTS zz").if_exists);
+  EXPECT_FALSE(Bound("DROP TABLE t").definition.if_exists);
+  EXPECT_TRUE(Bound("DROP TABLE IF EXISTS zz").definition.if_exists);
   EXPECT_EQ(Message("DROP TABLE zz"), "table \"zz\" does not exist");
   EXPECT_EQ(Message("DROP TABLE t, u"), "DROP TABLE of several tables is not supported");
 }
@@ -163,27 +163,27 @@ TEST_F(StatementTest, InsertSelect) {
 TEST_F(StatementTest, Copy) {
   Statement s = Bound("COPY u FROM 'in.csv'");
   EXPECT_EQ(s.kind, Statement::Kind::kCopyFrom);
-  EXPECT_EQ(s.file, "in.csv");
-  EXPECT_EQ(s.copy_from.delimiter, ',');
-  EXPECT_FALSE(s.copy_from.header);
-  EXPECT_TRUE(s.copy_from.columns.empty());
+  EXPECT_EQ(s.copy.file, "in.csv");
+  EXPECT_EQ(s.copy.from.delimiter, ',');
+  EXPECT_FALSE(s.copy.from.header);
+  EXPECT_TRUE(s.copy.from.columns.empty());
   s = Bound(
       "COPY u (name, i) FROM STDIN WITH (FORMAT csv, HEADER, DELIMITER '|', NULL 'NULL', QUOTE '''', ESCAPE E'\\\\')");
-  EXPECT_EQ(s.file, "");
-  EXPECT_EQ(s.copy_from.columns, (std::vector<int>{2, 0}));
-  EXPECT_TRUE(s.copy_from.header);
-  EXPECT_EQ(s.copy_from.delimiter, '|');
-  EXPECT_EQ(s.copy_from.null_string, "NULL");
-  EXPECT_EQ(s.copy_from.quote, '\'');
-  EXPECT_EQ(s.copy_from.escape, '\\');
+  EXPECT_EQ(s.copy.file, "");
+  EXPECT_EQ(s.copy.from.columns, (std::vector<int>{2, 0}));
+  EXPECT_TRUE(s.copy.from.header);
+  EXPECT_EQ(s.copy.from.delimiter, '|');
+  EXPECT_EQ(s.copy.from.null_string, "NULL");
+  EXPECT_EQ(s.copy.from.quote, '\'');
+  EXPECT_EQ(s.copy.from.escape, '\\');
   s = Bound("COPY u FROM 'x' DELIMITER '\\t' CSV HEADER");
-  EXPECT_EQ(s.copy_from.delimiter, '\t');
-  EXPECT_TRUE(s.copy_from.header);
+  EXPECT_EQ(s.copy.from.delimiter, '\t');
+  EXPECT_TRUE(s.copy.from.header);
   s = Bound("COPY u FROM 'x' (HEADER false)");
-  EXPECT_FALSE(s.copy_from.header);
+  EXPECT_FALSE(s.copy.from.header);
   s = Bound("COPY (SELECT i FROM u WHERE x = 1) TO 'out.csv' (HEADER)");
   EXPECT_EQ(s.kind, Statement::Kind::kCopyTo);
-  EXPECT_TRUE(s.copy_to.header);
+  EXPECT_TRUE(s.copy.to.header);
   EXPECT_EQ(Show("COPY (SELECT i FROM u WHERE x = 1) TO STDOUT"), "from u\nwhere u.x = 1\noutput i = u.i : INTEGER\n");
   EXPECT_EQ(Show("COPY u (x, i) TO STDOUT"), "from u\noutput x = u.x : INTEGER?\noutput i = u.i : INTEGER\n");
   EXPECT_EQ(Show("COPY u TO STDOUT"),
@@ -233,25 +233,25 @@ TEST_F(StatementTest, SetAndShow) {
 }
 
 TEST_F(StatementTest, Explain) {
-  EXPECT_FALSE(Bound("SELECT 1").explain);
-  EXPECT_TRUE(Bound("EXPLAIN SELECT 1").explain);
-  EXPECT_FALSE(Bound("EXPLAIN SELECT 1").explain_analyze);
-  EXPECT_TRUE(Bound("EXPLAIN ANALYZE SELECT 1").explain_analyze);
-  EXPECT_TRUE(Bound("EXPLAIN (ANALYZE) SELECT 1").explain_analyze);
-  EXPECT_FALSE(Bound("EXPLAIN (ANALYZE off) SELECT 1").explain_analyze);
+  EXPECT_FALSE(Bound("SELECT 1").explain.wanted);
+  EXPECT_TRUE(Bound("EXPLAIN SELECT 1").explain.wanted);
+  EXPECT_FALSE(Bound("EXPLAIN SELECT 1").explain.analyze);
+  EXPECT_TRUE(Bound("EXPLAIN ANALYZE SELECT 1").explain.analyze);
+  EXPECT_TRUE(Bound("EXPLAIN (ANALYZE) SELECT 1").explain.analyze);
+  EXPECT_FALSE(Bound("EXPLAIN (ANALYZE off) SELECT 1").explain.analyze);
   EXPECT_EQ(Bound("EXPLAIN INSERT INTO u SELECT 1").kind, Statement::Kind::kInsert);
   EXPECT_EQ(Message("EXPLAIN (NOTHING) SELECT 1"), "EXPLAIN option \"nothing\" is not supported");
-  EXPECT_FALSE(Bound("EXPLAIN (COSTS off) SELECT 1").explain_form.costs);
-  EXPECT_TRUE(Bound("EXPLAIN (ANALYZE, BUFFERS, VERBOSE, COSTS off, TIMING, SUMMARY) SELECT 1").explain_form.buffers);
-  EXPECT_TRUE(Bound("EXPLAIN (PROGRAM) SELECT 1").explain_form.program);
-  EXPECT_TRUE(Bound("EXPLAIN (FORMAT JSON) SELECT 1").explain_form.json);
+  EXPECT_FALSE(Bound("EXPLAIN (COSTS off) SELECT 1").explain.form.costs);
+  EXPECT_TRUE(Bound("EXPLAIN (ANALYZE, BUFFERS, VERBOSE, COSTS off, TIMING, SUMMARY) SELECT 1").explain.form.buffers);
+  EXPECT_TRUE(Bound("EXPLAIN (PROGRAM) SELECT 1").explain.form.program);
+  EXPECT_TRUE(Bound("EXPLAIN (FORMAT JSON) SELECT 1").explain.form.json);
   EXPECT_EQ(Message("EXPLAIN (FORMAT XML) SELECT 1"), "EXPLAIN (FORMAT xml) is not supported");
   EXPECT_EQ(Message("EXPLAIN (PROGRAM, FORMAT JSON) SELECT 1"), "EXPLAIN (PROGRAM, FORMAT json) is not supported");
   EXPECT_EQ(Bound("EXPLAIN INSERT INTO u VALUES (1)").kind, Statement::Kind::kInsert);
   EXPECT_EQ(Bound("EXPLAIN UPDATE u SET i = 1").kind, Statement::Kind::kUpdate);
   EXPECT_EQ(Bound("EXPLAIN DELETE FROM u").kind, Statement::Kind::kDelete);
   EXPECT_EQ(Bound("EXPLAIN ANALYZE DELETE FROM u").kind, Statement::Kind::kDelete);
-  EXPECT_TRUE(Bound("EXPLAIN ANALYZE DELETE FROM u").explain_analyze);
+  EXPECT_TRUE(Bound("EXPLAIN ANALYZE DELETE FROM u").explain.analyze);
   EXPECT_EQ(Bound("EXPLAIN CREATE TABLE v AS SELECT 1 AS one").kind, Statement::Kind::kCreateTable);
   EXPECT_EQ(Message("EXPLAIN DECLARE c CURSOR FOR SELECT 1"), "EXPLAIN of this statement is not supported");
 }
