@@ -227,7 +227,7 @@ Status ChangeRows(SessionState* state, const Compiled& compiled, const Snapshot&
   if (s.change.on_conflict != nullptr) {
     TESSERA_TRY(InsertOrChange(state, compiled, numbered, writer, &returned, &rows));
   } else {
-    Changes changes(s, writer, &returned, state->updated_keys);
+    Changes changes(s, writer, &returned, state->running.updated_keys);
     const bool merges = s.kind == Statement::Kind::kMerge;
     const auto take = [&](RowBatch&& batch) {
       return merges ? changes.Merge(std::move(batch)) : changes.Take(std::move(batch));
@@ -240,7 +240,7 @@ Status ChangeRows(SessionState* state, const Compiled& compiled, const Snapshot&
   if (state->cancel) return Cancelled();
   const PhaseScope phase(Phase::kPrint);
   TESSERA_TRY(writer->Commit());
-  state->timing.rows = rows;
+  state->running.timing.rows = rows;
   fmt::format_to(std::back_inserter(tag), "{} {}", TagOf(s), rows);
   return returned.Show(tag, out);
 }
@@ -251,7 +251,7 @@ Status CompileForNow(SessionState* state, std::string_view sql, Compiled* compil
   if (IsSame(*now, **snapshot)) return {};
   *snapshot = std::move(now);
   TESSERA_ASSIGN(*compiled, CompileStatement(state, sql, PlanOptionsOf(*state), snapshot));
-  if (state->updated_keys == nullptr && TouchesForeignKeys(compiled->statement, **snapshot))
+  if (state->running.updated_keys == nullptr && TouchesForeignKeys(compiled->statement, **snapshot))
     return {ErrorKind::kSerializationFailure, "tables were changed by another process", "Run the statement again."};
   return {};
 }

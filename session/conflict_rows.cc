@@ -128,8 +128,8 @@ class ConflictRows {
       TESSERA_TRY(writer_.Delete(rows, &fresh_).status());
       if (std::ranges::count(fresh_, false) > 0) return Twice();
       if (conflict_.rules) TESSERA_TRY(conflict_.rules(&batch, changed_ + 1));
-      if (state_.updated_keys != nullptr)
-        TESSERA_TRY(state_.updated_keys->Note(*compiled_.statement.target, rows, batch));
+      if (state_.running.updated_keys != nullptr)
+        TESSERA_TRY(state_.running.updated_keys->Note(*compiled_.statement.target, rows, batch));
       return Store(std::move(batch), {}, order);
     });
   }

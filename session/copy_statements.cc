@@ -152,7 +152,7 @@ Status CopyFrom(SessionState* state, const Statement& statement, ResultWriter* o
     const Status status =
         FollowHeader(source.file, statement.target->schema, statement.value == "match", &options, &warning);
     if (!status.ok()) return named(status);
-    state->warning = source.name.empty() ? warning : NameSource(warning, source.file, source.name);
+    state->running.warning = source.name.empty() ? warning : NameSource(warning, source.file, source.name);
   }
   if (state->progress) {
     options.progress = [state, what = ShownName(statement.table)](uint64_t done, uint64_t all) {
@@ -169,7 +169,7 @@ Status CopyFrom(SessionState* state, const Statement& statement, ResultWriter* o
   options.ignored = &ignored;
   Result<uint64_t> rows = database->CopyFrom(statement.table, source.file, options);
   if (!rows.ok()) return named(rows.status());
-  state->timing.rows = *rows;
+  state->running.timing.rows = *rows;
   WarnOfIgnored(state, ignored);
   fmt::format_to(std::back_inserter(tag), "COPY {}", *rows);
   return out->Done(tag);
@@ -208,7 +208,7 @@ Status CopyTextTo(SessionState* state, const Compiled& compiled, const Snapshot&
   };
   TESSERA_TRY(RunQuery(state, compiled, snapshot, append));
   TESSERA_TRY(write());
-  state->timing.rows = rows;
+  state->running.timing.rows = rows;
   return client != nullptr ? out->Done(fmt::format("COPY {}", rows)) : out->Text(text);
 }
 
@@ -233,7 +233,7 @@ Status CopyTo(SessionState* state, const Compiled& compiled, const Snapshot& sna
     return writer->Append(batch);
   }));
   TESSERA_TRY(writer->Close());
-  state->timing.rows = rows;
+  state->running.timing.rows = rows;
   if (client != nullptr) {
     TESSERA_TRY(client->BeginWrite(ResultColumns(compiled).size()));
     TESSERA_TRY(spool.ForEachPiece([&](std::string text) { return client->Write(std::move(text)); }));

@@ -160,14 +160,14 @@ Status Export(SessionState* state, const DatabaseCommand& command, const Stateme
     const std::string file = FileOf(ShownName(entry.name), EndOfFiles(options), &files);
     const std::string copy = fmt::format("COPY {} ({})", QuotedName(entry.name), ColumnsOf(table));
     TESSERA_TRY(run(fmt::format("{} TO {} ({})", copy, QuotedText(directory.path() + "/" + file), options), &none));
-    rows += state->timing.rows;
+    rows += state->running.timing.rows;
     load += fmt::format("{} FROM {} ({});\n", copy, QuotedText(command.directory + "/" + file), options);
   }
   TESSERA_TRY(directory.WriteFile(kSchemaFile, schema));
   TESSERA_TRY(directory.WriteFile(kLoadFile, load + after));
   TESSERA_TRY(transaction.Commit());
   TESSERA_TRY(directory.Commit());
-  state->timing.rows = rows;
+  state->running.timing.rows = rows;
   return out->Done("EXPORT DATABASE");
 }
 
@@ -219,15 +219,15 @@ Status Import(SessionState* state, const std::string& directory, const Statement
   TESSERA_TRY(transaction.Begin("BEGIN IMMEDIATE"));
   uint64_t rows = 0;
   const auto count = [&](std::string_view sql, ResultWriter* none) {
-    state->timing.rows = 0;
+    state->running.timing.rows = 0;
     const Status status = run(sql, none);
-    rows += state->timing.rows;
+    rows += state->running.timing.rows;
     return status;
   };
   TESSERA_TRY(RunScript(directory, kSchemaFile, false, run));
   TESSERA_TRY(RunScript(directory, kLoadFile, true, count));
   TESSERA_TRY(transaction.Commit());
-  state->timing.rows = rows;
+  state->running.timing.rows = rows;
   return out->Done("IMPORT DATABASE");
 }
 

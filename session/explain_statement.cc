@@ -21,7 +21,7 @@ Status Run(SessionState* state, std::string_view sql, Compiled* compiled,
   if (compiled->statement.kind == Statement::Kind::kInsert) return Insert(state, sql, compiled, snapshot, &nothing);
   if (compiled->statement.kind == Statement::Kind::kCreateTable) return CreateTable(state, *compiled, *snapshot);
   const auto count = [&](RowBatch&& batch) {
-    state->timing.rows += batch.rows;
+    state->running.timing.rows += batch.rows;
     return Status::Ok();
   };
   return RunQuery(state, *compiled, *snapshot, count, true);
@@ -48,7 +48,7 @@ std::string ProgramText(SessionState* state, const Compiled& compiled, const Sna
 
 /// Of the GPU's memory, in bytes a second; 0 if nothing ran on one.
 double BandwidthOf(SessionState* state) {
-  for (const vm::SectionStatistics& section : state->statistics.sections) {
+  for (const vm::SectionStatistics& section : state->running.statistics.sections) {
     if (!section.on_gpu || state->engine->gpu() == nullptr) continue;
     Result<double> measured = state->engine->gpu()->MeasureBandwidth();  // without it there are no percentages
     if (measured.ok() && *measured > 0) return *measured;
@@ -65,11 +65,11 @@ Status Explain(SessionState* state, std::string_view sql, Compiled* compiled,
   if (analyze) {
     const auto start = Clock::now();
     TESSERA_TRY(Run(state, sql, compiled, snapshot));
-    state->timing.execute = MillisecondsSince(start);
-    if (PhaseClock* const clock = PhaseClock::current(); clock != nullptr && !state->statistics.ranks.empty())
-      TakeAccounts(clock, &state->statistics.ranks[0]);
+    state->running.timing.execute = MillisecondsSince(start);
+    if (PhaseClock* const clock = PhaseClock::current(); clock != nullptr && !state->running.statistics.ranks.empty())
+      TakeAccounts(clock, &state->running.statistics.ranks[0]);
   }
-  Analysis analysis{&state->statistics, &compiled->estimates, &state->timing};
+  Analysis analysis{&state->running.statistics, &compiled->estimates, &state->running.timing};
   if (!form.program) {
     TESSERA_TRY(out->Explained({&compiled->plan, &form, analyze, analysis}));
     return form.verbose && !form.json ? out->Text(RanksPart(state, *compiled, *snapshot)) : Status::Ok();

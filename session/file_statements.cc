@@ -153,8 +153,8 @@ void SetSpoolOfFiles(SessionState* state) {
 
 void WarnOfIgnored(SessionState* state, uint64_t ignored) {
   if (ignored == 0) return;
-  if (!state->warning.empty()) state->warning += '\n';
-  state->warning += std::to_string(ignored) + (ignored == 1 ? " record" : " records") + " with errors left out";
+  if (!state->running.warning.empty()) state->running.warning += '\n';
+  state->running.warning += std::to_string(ignored) + (ignored == 1 ? " record" : " records") + " with errors left out";
 }
 
 std::unique_ptr<FileReader> WholeFile(SessionState* state, const Statement& statement, CopyFromOptions* options) {

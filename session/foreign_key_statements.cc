@@ -133,7 +133,7 @@ class KeyKeeper {
   Status Cascade(std::shared_ptr<const Snapshot> from) {
     for (;;) {
       TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> now, state_.database->Read());
-      const UpdatedKeys updated = std::exchange(*state_.updated_keys, UpdatedKeys(*now));
+      const UpdatedKeys updated = std::exchange(*state_.running.updated_keys, UpdatedKeys(*now));
       // What is restricted is an error before anything is changed.
       for (const bool restricts : {true, false}) {
         for (const Reference& reference : ReferencesOf(*now))
@@ -347,11 +347,11 @@ bool TouchesForeignKeys(const Statement& s, const Snapshot& snapshot) {
 Status ChangeWithForeignKeys(SessionState* state, const Statement& s, const std::shared_ptr<const Snapshot>& before,
                              bool alone, ResultWriter* out, const std::function<Status(ResultWriter*)>& change) {
   UpdatedKeys updated(*before);
-  state->updated_keys = &updated;
+  state->running.updated_keys = &updated;
   HeldResult held;
   const auto run = [&]() -> Status {
     TESSERA_TRY(change(s.explain.wanted ? out : &held));
-    const uint64_t rows = state->timing.rows;
+    const uint64_t rows = state->running.timing.rows;
     KeyKeeper keeper(state);
     const bool adds =
         s.kind == Statement::Kind::kCopyFrom || (s.kind == Statement::Kind::kInsert && !s.change.on_conflict);
@@ -359,11 +359,11 @@ Status ChangeWithForeignKeys(SessionState* state, const Statement& s, const std:
     // (Outside of a transaction the end of the statement is that of the transaction.)
     const auto which = state->transaction.is_open ? std::optional<bool>(false) : std::nullopt;
     TESSERA_TRY(keeper.Check(before.get(), which, !adds));
-    state->timing.rows = rows;
+    state->running.timing.rows = rows;
     return Status::Ok();
   };
   Status status = Caught(run);
-  state->updated_keys = nullptr;
+  state->running.updated_keys = nullptr;
   if (status.ok() && alone) status = state->database->CommitTransaction();
   return status.ok() ? held.Show(out) : status;
 }

@@ -251,7 +251,7 @@ Status CheckIntegrity(SessionState* state, const DatabaseCommand& command, Resul
   for (const std::string& row : check.rows()) batch.columns[0].Append(Value::Text(row));
   if (check.rows().empty()) batch.columns[0].Append(Value::Text("ok"));
   batch.rows = std::max<size_t>(1, check.rows().size());
-  state->timing.rows = batch.rows;
+  state->running.timing.rows = batch.rows;
   TESSERA_TRY(out->Begin(ColumnsOfIntegrityCheck(command)));
   TESSERA_TRY(out->Rows(std::move(batch)));
   return out->End();

@@ -78,7 +78,7 @@ Status RunOnRanks(SessionState* state, const vm::Program& program, const Snapsho
   query.transfer = state->settings.transfer;
   query.transfer_piece = static_cast<uint64_t>(state->settings.transfer_piece);
   query.settings = ClusterSettingsOf(state->settings);
-  return state->cluster->Run(query, state->executor.get(), options, consume, &state->statistics);
+  return state->cluster->Run(query, state->running.executor.get(), options, consume, &state->running.statistics);
 }
 
 }  // namespace
@@ -108,7 +108,7 @@ PlanOptions PlanOptionsOf(const SessionState& state) {
   out.files = &state.files;
   out.sequences = state.sequences.get();
   out.activity = state.activity.get();
-  out.parameters = state.parameters;
+  out.parameters = state.running.parameters;
   if (state.cluster == nullptr) return out;
   out.ranks = state.cluster->ranks();
   out.join_exchange = settings.join_exchange;
@@ -130,10 +130,10 @@ namespace {
 /// What a query runs on the way does not wait for a turn again.
 class TurnScope {
  public:
-  TurnScope(SessionState* state, bool has_turn) : state_(*state), before_(state->has_turn) {
-    state_.has_turn = before_ || has_turn;
+  TurnScope(SessionState* state, bool has_turn) : state_(*state), before_(state->running.has_turn) {
+    state_.running.has_turn = before_ || has_turn;
   }
-  ~TurnScope() { state_.has_turn = before_; }
+  ~TurnScope() { state_.running.has_turn = before_; }
   TurnScope(const TurnScope&) = delete;
   TurnScope& operator=(const TurnScope&) = delete;
 
@@ -146,9 +146,9 @@ class TurnScope {
 
 Status RunProgram(SessionState* state, const vm::Program& program, const Snapshot& snapshot,
                   const vm::RowConsumer& consume, bool profile, bool alone) {
-  if (state->executor == nullptr || state->executor->threads() != state->threads()) {
+  if (state->running.executor == nullptr || state->running.executor->threads() != state->threads()) {
     state->GiveBackExecutor();
-    state->executor = state->engine->TakeExecutor(state->threads());
+    state->running.executor = state->engine->TakeExecutor(state->threads());
   }
   vm::RunOptions options;
   options.cancel = &state->cancel;
@@ -157,7 +157,7 @@ Status RunProgram(SessionState* state, const vm::Program& program, const Snapsho
   options.gpu_keep_from =
       std::clamp<uint64_t>(static_cast<uint64_t>(state->settings.gpu_min_rows), 1, options.gpu_keep_from);
   options.profile = profile;
-  options.strings = state->strings;
+  options.strings = state->running.strings;
   options.join_partitioning = state->settings.join_partitioning;
   options.decompression = state->settings.decompression;
   // The executor tells a fraction. It is shown as rows of the largest table or series, which is where the time goes.
@@ -167,7 +167,7 @@ Status RunProgram(SessionState* state, const vm::Program& program, const Snapsho
     rows = std::max(rows, TableRows(program, snapshot, static_cast<int32_t>(i)));
   // (A transaction may hold what the others wait for.)
   Engine::QueryTurn among_large;
-  const bool waits = rows >= Engine::kLargeQuery && !state->has_turn && !state->transaction.is_open;
+  const bool waits = rows >= Engine::kLargeQuery && !state->running.has_turn && !state->transaction.is_open;
   if (waits) {
     state->activity->Tell("waiting for other queries", 0, 0, ProgressUnit::kRows);
     TESSERA_ASSIGN(among_large, state->engine->WaitForTurn(state->cancel));
@@ -193,13 +193,13 @@ Status RunProgram(SessionState* state, const vm::Program& program, const Snapsho
     for (ColumnVector& c : batch.columns) c.zone = state->settings.timezone;
     return consume(std::move(batch));
   };
-  vm::RunStatistics* const statistics = &state->statistics;
+  vm::RunStatistics* const statistics = &state->running.statistics;
   Status status = state->cluster != nullptr && ReadsTables(program) && !ReadsTemporary(program) && !alone
                       ? RunOnRanks(state, program, snapshot, options, consume_in_zone)
-                      : state->executor->Run(program, snapshot, options, consume_in_zone, statistics);
+                      : state->running.executor->Run(program, snapshot, options, consume_in_zone, statistics);
   for (const vm::SectionStatistics& section : statistics->sections) {
-    state->timing.kernel += section.kernel_milliseconds;
-    state->timing.bytes_read += section.bytes_read;
+    state->running.timing.kernel += section.kernel_milliseconds;
+    state->running.timing.bytes_read += section.bytes_read;
   }
   return status;
 }

@@ -47,7 +47,7 @@ class RowForwarder {
   Status Begin() {
     if (begun_) return Status::Ok();
     begun_ = true;
-    out_->SetHelpers(state_.executor != nullptr ? state_.executor->pool() : nullptr);
+    out_->SetHelpers(state_.running.executor != nullptr ? state_.running.executor->pool() : nullptr);
     return out_->Begin(columns_);
   }
 
@@ -63,7 +63,7 @@ template <class Run>
 Status Forward(SessionState* state, const std::vector<vm::ResultColumn>& columns, ResultWriter* out, const Run& run) {
   RowForwarder rows(state, columns, out);
   TESSERA_TRY(run([&](RowBatch&& batch) { return rows.Rows(std::move(batch)); }));
-  state->timing.rows = rows.rows();
+  state->running.timing.rows = rows.rows();
   const PhaseScope phase(Phase::kPrint);
   return rows.End();
 }
@@ -109,7 +109,7 @@ Status WriteRows(SessionState* state, const Compiled& compiled, const Snapshot& 
   if (state->cancel) return Cancelled();
   const PhaseScope phase(Phase::kPrint);
   TESSERA_TRY(writer->Commit());
-  state->timing.rows = rows;
+  state->running.timing.rows = rows;
   return Status::Ok();
 }
 
@@ -138,8 +138,8 @@ Result<bool> StoreTogether(SessionState* state, const Statement& s) {
                                    .patience = std::chrono::milliseconds(state->settings.lock_timeout)};
   std::string warning;
   TESSERA_ASSIGN(const bool stored, state->engine->inserts()->Store(insert, &warning));
-  if (stored) state->timing.rows = rows.rows;
-  if (!warning.empty()) state->warning = std::move(warning);
+  if (stored) state->running.timing.rows = rows.rows;
+  if (!warning.empty()) state->running.warning = std::move(warning);
   return stored;
 }
 
@@ -158,9 +158,9 @@ Status Insert(SessionState* state, std::string_view sql, Compiled* compiled,
   if (MayWait(*state, *compiled)) {
     RowBatch rows = s.change.values;
     if (s.change.rules) TESSERA_TRY(s.change.rules(&rows, 1));
-    state->timing.rows = rows.rows;
+    state->running.timing.rows = rows.rows;
     TESSERA_TRY(LetWait(state, s, rows));
-    AppendTag(s, state->timing.rows, &tag);
+    AppendTag(s, state->running.timing.rows, &tag);
     return out->Done(tag);
   }
   TESSERA_ASSIGN(Database* const database, DatabaseOf(state, s.table));
@@ -169,16 +169,16 @@ Status Insert(SessionState* state, std::string_view sql, Compiled* compiled,
     std::atomic<uint64_t> ignored{0};
     options.ignored = &ignored;
     options.schema = &s.target->schema;
-    TESSERA_ASSIGN(state->timing.rows, database->Load(s.table, file.get(), options));
+    TESSERA_ASSIGN(state->running.timing.rows, database->Load(s.table, file.get(), options));
     WarnOfIgnored(state, ignored);
     if (out == nullptr) return {};
-    AppendTag(s, state->timing.rows, &tag);
+    AppendTag(s, state->running.timing.rows, &tag);
     return out->Done(tag);
   }
   if (MayJoin(*state, *compiled, *database)) {
     TESSERA_ASSIGN(const bool stored, StoreTogether(state, s));
     if (stored) {
-      AppendTag(s, state->timing.rows, &tag);
+      AppendTag(s, state->running.timing.rows, &tag);
       return out->Done(tag);
     }
   }
@@ -195,7 +195,7 @@ Status Insert(SessionState* state, std::string_view sql, Compiled* compiled,
   TESSERA_TRY(CheckUnchanged(s.target->schema, table->schema));
   ReturnedRows returned(state, s);
   TESSERA_TRY(WriteRows(state, *compiled, *seen, writer.get(), &returned));
-  AppendTag(s, state->timing.rows, &tag);
+  AppendTag(s, state->running.timing.rows, &tag);
   return returned.Show(tag, out);
 }
 
@@ -236,7 +236,7 @@ Status CreateTable(SessionState* state, const Compiled& compiled, const Snapshot
   if (const std::unique_ptr<FileReader> file = WholeFile(state, s, &options)) {
     std::atomic<uint64_t> ignored{0};
     options.ignored = &ignored;
-    TESSERA_ASSIGN(state->timing.rows, database->LoadNew(schema, s.definition.or_replace, file.get(), options));
+    TESSERA_ASSIGN(state->running.timing.rows, database->LoadNew(schema, s.definition.or_replace, file.get(), options));
     WarnOfIgnored(state, ignored);
     return was_there ? Status::Ok() : NoteOnCommit(state, s);
   }
@@ -261,9 +261,9 @@ Result<std::vector<std::string>> FirstColumn(SessionState* state, const std::str
     return Status::Ok();
   });
   // What is counted is the statement's alone.
-  state->statistics = vm::RunStatistics{};
-  state->timing.kernel = 0;
-  state->timing.bytes_read = 0;
+  state->running.statistics = vm::RunStatistics{};
+  state->running.timing.kernel = 0;
+  state->running.timing.bytes_read = 0;
   if (!status.ok()) return status;
   return texts;
 }

@@ -35,7 +35,7 @@ Result<uint64_t> RegisterRows(SessionState* state, const std::string& name, File
   TableSchema schema = rows->schema();
   schema.name = QualifiedName(kTemporarySchema, name);
   schema.tablet_rows = static_cast<uint32_t>(state->settings.tablet_rows);
-  if (FindView(state->temporary_views, name) != nullptr) {
+  if (FindView(state->temporaries.views, name) != nullptr) {
     return SqlError(ErrorKind::kDuplicateTable, "view \"" + name + "\" already exists", -1,
                     "Register the rows under another name, or DROP VIEW " + name + ".");
   }
@@ -56,8 +56,8 @@ Result<uint64_t> RegisterRows(SessionState* state, const std::string& name, File
     };
   }
   const WithoutPacking packing(database, state->settings.compression);
-  TESSERA_ASSIGN(state->timing.rows, database->LoadNew(schema, true, rows, options));
-  return state->timing.rows;
+  TESSERA_ASSIGN(state->running.timing.rows, database->LoadNew(schema, true, rows, options));
+  return state->running.timing.rows;
 }
 
 }  // namespace tessera

@@ -23,9 +23,9 @@ namespace {
 /// What is counted of sections is the statement's own program, not one beside it.
 Status RunBeside(SessionState* state, const vm::Program& program, const Snapshot& snapshot,
                  const vm::RowConsumer& consume) {
-  std::vector<vm::SectionStatistics> own = std::exchange(state->statistics.sections, {});
+  std::vector<vm::SectionStatistics> own = std::exchange(state->running.statistics.sections, {});
   const Status status = RunProgram(state, program, snapshot, consume, false, true);
-  state->statistics.sections = std::move(own);
+  state->running.statistics.sections = std::move(own);
   return status;
 }
 

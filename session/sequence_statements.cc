@@ -36,8 +36,8 @@ void SessionSequences::TakeValue(Sequence* sequence) const {
 Result<Sequences> SessionSequences::All() {
   TESSERA_ASSIGN(CatalogNames names, state_.database->ReadNames());
   Sequences all = std::move(names.sequences);
-  if (state_.temporary != nullptr) {
-    TESSERA_ASSIGN(const CatalogNames of_session, state_.temporary->ReadNames());
+  if (state_.temporaries.database != nullptr) {
+    TESSERA_ASSIGN(const CatalogNames of_session, state_.temporaries.database->ReadNames());
     all.insert(all.end(), of_session.sequences.begin(), of_session.sequences.end());
   }
   for (Sequence& sequence : all) {
@@ -126,8 +126,8 @@ Status SessionSequences::Set(const std::string& name, int64_t value, bool was_gi
 
 Status SessionSequences::Store() {
   if (pending_.empty()) return Status::Ok();
-  for (Database* const database : {state_.database.get(), state_.temporary.get()}) {
-    const bool of_session = database == state_.temporary.get();
+  for (Database* const database : {state_.database.get(), state_.temporaries.database.get()}) {
+    const bool of_session = database == state_.temporaries.database.get();
     const auto is_its = [&](const auto& changed) { return IsTemporaryName(changed.first) == of_session; };
     if (std::ranges::none_of(pending_, is_its)) continue;
     TESSERA_TRY(database->ChangeNames([&](CatalogNames* names) {

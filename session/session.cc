@@ -105,8 +105,8 @@ class Session::Impl {
     SetActivity();
     SetSpoolOfFiles(&state_);
     const int local_ranks = options.cluster != nullptr ? options.cluster->local_ranks() : 1;
-    state_.default_threads = ProcessorsOfRank(local_ranks);
-    state_.default_memory_limit = options.memory_limit != 0 ? options.memory_limit : MemoryOfRank(local_ranks);
+    state_.defaults.threads = ProcessorsOfRank(local_ranks);
+    state_.defaults.memory_limit = options.memory_limit != 0 ? options.memory_limit : MemoryOfRank(local_ranks);
     TESSERA_ASSIGN(state_.database, Database::Open(options.directory, options.mode, state_.engine->files()));
     is_new_ = !IsWritten();
     TESSERA_TRY(TellRanks());
@@ -190,11 +190,11 @@ class Session::Impl {
     EndIdle();
     state_.cancel = false;
     running_ = true;
-    state_.parameters = parameters;
-    state_.timing = Timing{};
-    state_.is_query = false;
-    state_.warning.clear();
-    state_.statistics = vm::RunStatistics{};
+    state_.running.parameters = parameters;
+    state_.running.timing = Timing{};
+    state_.running.is_query = false;
+    state_.running.warning.clear();
+    state_.running.statistics = vm::RunStatistics{};
     state_.files.BeginStatement();
     state_.activity->Begin(sql);
     const auto start = Clock::now();
@@ -213,12 +213,13 @@ class Session::Impl {
     state_.GiveBackExecutor();
     if (const Status waits = WaitIdle(); status.ok()) status = waits;
     FinishStatistics(&clock);
-    state_.timing.total = MillisecondsSince(start);
-    if (!state_.statistics.ranks.empty()) state_.statistics.ranks[0].total = state_.timing.total;
+    state_.running.timing.total = MillisecondsSince(start);
+    if (!state_.running.statistics.ranks.empty())
+      state_.running.statistics.ranks[0].total = state_.running.timing.total;
     running_ = false;
     const TransactionState transaction = TransactionOf(state_);
     state_.activity->End(transaction != TransactionState::kNone, transaction == TransactionState::kFailed);
-    state_.warning = ShownName(state_.warning);
+    state_.running.warning = ShownName(state_.running.warning);
     if (!status.ok())
       status = {status.kind(), ShownName(status.message()), ShownName(status.hint()), status.position()};
     if (status.ok() || status.code() != ErrorCode::kCancelled) return status;
@@ -259,9 +260,9 @@ class Session::Impl {
 
   /// The master's part of them ends with the statement.
   void FinishStatistics(PhaseClock* clock) {
-    vm::RunStatistics& statistics = state_.statistics;
+    vm::RunStatistics& statistics = state_.running.statistics;
     if (statistics.ranks.empty()) {
-      statistics.mine.rows_out = state_.timing.rows;
+      statistics.mine.rows_out = state_.running.timing.rows;
       statistics.ranks.push_back(statistics.mine);
     }
     TakeAccounts(clock, &statistics.ranks[0]);
@@ -304,11 +305,12 @@ class Session::Impl {
     PlanOptions options = PlanOptionsOf(state_);
     Compiled compiled;
     std::shared_ptr<const Snapshot> seen = snapshot;  // with the files that the statement reads
-    const std::string with_values = state_.parameters != nullptr ? ProgramKey(sql, *state_.parameters) : "";
-    const std::string_view key = state_.parameters != nullptr ? with_values : sql;
+    const std::string with_values =
+        state_.running.parameters != nullptr ? ProgramKey(sql, *state_.running.parameters) : "";
+    const std::string_view key = state_.running.parameters != nullptr ? with_values : sql;
     std::shared_ptr<const vm::Program> query = state_.programs.Find(key, *snapshot, options);
-    state_.strings = query != nullptr ? state_.programs.Strings() : nullptr;
-    Timing& timing = state_.timing;
+    state_.running.strings = query != nullptr ? state_.programs.Strings() : nullptr;
+    Timing& timing = state_.running.timing;
     timing.kept = query != nullptr;
     if (query == nullptr) {
       bool asked = false;  // rows that the compiler asks for are not among what is noted
@@ -333,10 +335,10 @@ class Session::Impl {
     timing.compile = MillisecondsSince(start);
     if (state_.cancel) return Cancelled();
     const bool is_select = compiled.statement.kind == Statement::Kind::kSelect && !compiled.statement.explain.wanted;
-    state_.is_query = query != nullptr || is_select;
+    state_.running.is_query = query != nullptr || is_select;
     const auto execution = Clock::now();
     const PhaseScope phase(Phase::kExecute);
-    state_.transaction.has_read |= state_.is_query;
+    state_.transaction.has_read |= state_.running.is_query;
     const Status status =
         query != nullptr ? Select(&state_, *query, *seen, out) : RunCompiled(sql, std::move(compiled), seen, out);
     timing.execute = MillisecondsSince(execution);
@@ -353,9 +355,9 @@ class Session::Impl {
       TESSERA_TRY(StoreWaiting(&state_));
       TESSERA_ASSIGN(snapshot, SnapshotOf(&state_));
     }
-    state_.parameters = &values;
+    state_.running.parameters = &values;
     const Status status = RunText(text, snapshot, start, out);
-    state_.parameters = nullptr;
+    state_.running.parameters = nullptr;
     if (status.ok() || status.position() < 0) return status;
     // The position is one of another text than the user's.
     return {status.kind(), fmt::format("{} (in prepared statement \"{}\")", status.message(), execute.prepared.name),
@@ -484,7 +486,7 @@ Status RunStatement(SessionState* state, const Compiled& compiled, const Snapsho
       std::string tag = s.definition.schema.materialized ? "CREATE MATERIALIZED VIEW" : "CREATE TABLE";
       tag.reserve(kTagBytes);
       TESSERA_TRY(CreateTable(state, compiled, snapshot));
-      if (compiled.program != nullptr) tag = fmt::format("SELECT {}", state->timing.rows);
+      if (compiled.program != nullptr) tag = fmt::format("SELECT {}", state->running.timing.rows);
       return out->Done(tag);
     }
     case Statement::Kind::kDropTable: {
@@ -584,14 +586,14 @@ void Session::SetProgress(std::function<void(const Progress&)> progress) { impl_
 Session::TransactionState Session::transaction() const { return TransactionOf(impl_->state()); }
 
 int64_t Session::idle_session_timeout() const { return impl_->state().settings.idle_session_timeout; }
-const Timing& Session::last_timing() const { return impl_->state().timing; }
-bool Session::last_was_query() const { return impl_->state().is_query; }
-const vm::RunStatistics& Session::last_statistics() const { return impl_->state().statistics; }
+const Timing& Session::last_timing() const { return impl_->state().running.timing; }
+bool Session::last_was_query() const { return impl_->state().running.is_query; }
+const vm::RunStatistics& Session::last_statistics() const { return impl_->state().running.statistics; }
 DeviceChoice Session::device() const { return impl_->state().settings.device; }
 int Session::threads() const { return impl_->state().threads(); }
 Result<std::shared_ptr<const Snapshot>> Session::Tables() { return impl_->state().Read(); }
 std::string Session::TakeWarning() {
-  std::string all = std::exchange(impl_->state().warning, {});
+  std::string all = std::exchange(impl_->state().running.warning, {});
   const std::string change = impl_->state().database->TakeWarning();
   if (!all.empty() && !change.empty()) all += '\n';
   return all + change;

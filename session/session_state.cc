@@ -22,7 +22,7 @@ Settings SessionState::CurrentSettings() const {
   if (options.engine == nullptr) return current;
   current.temp_file_limit = static_cast<int64_t>(std::min<uint64_t>(TemporaryLimit(), INT64_MAX));
   const uint64_t limit = MemoryLimit();
-  current.memory_limit = limit == default_memory_limit || limit > INT64_MAX ? 0 : static_cast<int64_t>(limit);
+  current.memory_limit = limit == defaults.memory_limit || limit > INT64_MAX ? 0 : static_cast<int64_t>(limit);
   return current;
 }
 
@@ -33,12 +33,12 @@ Result<std::shared_ptr<const Snapshot>> SessionState::Read() {
 
 Result<std::shared_ptr<const Snapshot>> SessionState::WithTemporary(std::shared_ptr<const Snapshot> snapshot) {
   std::shared_ptr<const Snapshot> of_session;
-  if (temporary != nullptr) {
-    TESSERA_ASSIGN(of_session, temporary->Read());
+  if (temporaries.database != nullptr) {
+    TESSERA_ASSIGN(of_session, temporaries.database->Read());
   }
   const bool has_tables = of_session != nullptr && !of_session->tables.empty();
   const bool has_sequences = of_session != nullptr && !of_session->names.sequences.empty();
-  if (temporary_views.empty() && !has_tables && !has_sequences && search_path.empty() && attached.empty())
+  if (temporaries.views.empty() && !has_tables && !has_sequences && search_path.empty() && attached.empty())
     return snapshot;
   auto all = std::make_shared<Snapshot>(*snapshot);
   for (const std::string& schema : search_path) {  // those that are there
@@ -46,7 +46,7 @@ Result<std::shared_ptr<const Snapshot>> SessionState::WithTemporary(std::shared_
     if (is_default || std::ranges::count(all->names.schemas, schema) > 0) all->path.push_back(is_default ? "" : schema);
   }
   TESSERA_ASSIGN(all->attached, ReadAttached());
-  all->views.insert(all->views.end(), temporary_views.begin(), temporary_views.end());
+  all->views.insert(all->views.end(), temporaries.views.begin(), temporaries.views.end());
   std::sort(all->views.begin(), all->views.end(), ViewLess);
   if (has_tables) {
     all->tables.insert(all->tables.end(), of_session->tables.begin(), of_session->tables.end());
@@ -77,7 +77,7 @@ Status SessionState::ChangeSettings(const Settings& changed) {
   database->SetLockTimeout(static_cast<int>(settings.lock_timeout));
   attached.SetLockTimeout(static_cast<int>(settings.lock_timeout));
   database->SetCompression(settings.compression);
-  if (temporary != nullptr) temporary->SetCompression(settings.compression);
+  if (temporaries.database != nullptr) temporaries.database->SetCompression(settings.compression);
   programs.SetLimit(static_cast<uint64_t>(settings.program_cache));
   return Status::Ok();
 }

@@ -33,13 +33,40 @@ namespace tessera {
 
 class UpdatedKeys;
 
+/// What holds where no setting says otherwise.
+struct SessionDefaults {
+  uint64_t memory_limit = UINT64_MAX;  ///< bytes
+  int threads = 1;                     ///< as many as the process may use
+};
+
+/// What is gone with the session.
+struct TemporaryObjects {
+  std::unique_ptr<Database> database;  ///< of the tables; nullptr: there has been none
+  Views views;
+  /// By the identifiers of tables with ON COMMIT: whether they are dropped, and not only emptied.
+  std::map<int64_t, bool> on_commit;
+};
+
+/// Of the running or the last statement.
+struct RunningStatement {
+  const std::vector<Value>* parameters = nullptr;  ///< what $1 and so on stand for; nullptr: there may be none
+  bool has_turn = false;                           ///< among large queries, see Engine
+  std::unique_ptr<vm::Executor> executor;          ///< while it runs, from its first query on
+  std::shared_ptr<vm::StringPool> strings;         ///< of the query that runs, if its program was kept
+  bool is_query = false;
+  UpdatedKeys* updated_keys = nullptr;  ///< while foreign keys are to follow what it changes
+  std::string warning;                  ///< of what the user should know though it is no error; "": nothing
+  Timing timing;
+  vm::RunStatistics statistics;
+};
+
 struct SessionState {
-  int threads() const { return settings.threads > 0 ? static_cast<int>(settings.threads) : default_threads; }
+  int threads() const { return settings.threads > 0 ? static_cast<int>(settings.threads) : defaults.threads; }
   uint64_t memory_limit() const {
-    return settings.memory_limit > 0 ? static_cast<uint64_t>(settings.memory_limit) : default_memory_limit;
+    return settings.memory_limit > 0 ? static_cast<uint64_t>(settings.memory_limit) : defaults.memory_limit;
   }
   /// Between statements nothing of the engine is taken.
-  void GiveBackExecutor() { engine->GiveBack(std::move(executor)); }
+  void GiveBackExecutor() { engine->GiveBack(std::move(running.executor)); }
   Status OpenGpu();
   /// The settings, and those that are the process's as another session may have set them.
   Settings CurrentSettings() const;
@@ -56,36 +83,23 @@ struct SessionState {
 
   SessionOptions options;
   std::unique_ptr<Database> database;
-  AttachedDatabases attached;           ///< that statements may read
-  std::unique_ptr<Database> temporary;  ///< of the temporary tables; nullptr: there has been none
-  /// By the identifiers of tables with ON COMMIT: whether they are dropped, and not only emptied.
-  std::map<int64_t, bool> on_commit;
+  AttachedDatabases attached;  ///< that statements may read
+  TemporaryObjects temporaries;
   Cluster* cluster = nullptr;  ///< nullptr if there are no other ranks, or they have not been told the database yet
   Settings settings;
-  uint64_t default_memory_limit = UINT64_MAX;  ///< bytes
-  int default_threads = 1;                     ///< as many as the process may use
-  std::shared_ptr<Engine> engine;              ///< of this session or of several
-  std::shared_ptr<SessionActivity> activity;   ///< what others see of it; never nullptr
-  bool has_turn = false;                       ///< of the running statement among large queries, see Engine
-  std::unique_ptr<vm::Executor> executor;      ///< of the running statement, from its first query on
+  SessionDefaults defaults;
+  std::shared_ptr<Engine> engine;             ///< of this session or of several
+  std::shared_ptr<SessionActivity> activity;  ///< what others see of it; never nullptr
   std::function<void(const Progress&)> progress;
   std::map<std::string, Value, std::less<>> variables;  ///< of SET VARIABLE
-  Views temporary_views;
-  std::vector<std::string> search_path;  ///< as SET has it; empty: the default schema alone
-  mutable FileTables files;              ///< that statements read; the compiler looks for them
+  std::vector<std::string> search_path;                 ///< as SET has it; empty: the default schema alone
+  mutable FileTables files;                             ///< that statements read; the compiler looks for them
   RandomState random{std::random_device()(), 0};
   SessionTransaction transaction;
-  ProgramCache programs;                    ///< of queries that have run
-  std::shared_ptr<vm::StringPool> strings;  ///< of the query that runs, if its program was kept
+  ProgramCache programs;  ///< of queries that have run
   std::unique_ptr<SessionSequences> sequences = std::make_unique<SessionSequences>(this);
   PreparedStatements prepared;
-  // Of the running or the last statement:
-  const std::vector<Value>* parameters = nullptr;  ///< what $1 and so on stand for; nullptr: there may be none
-  Timing timing;
-  bool is_query = false;
-  UpdatedKeys* updated_keys = nullptr;  ///< while foreign keys are to follow what it changes
-  std::string warning;                  ///< of what the user should know though it is no error; "": nothing
-  vm::RunStatistics statistics;
+  RunningStatement running;
   std::atomic<bool> cancel{false};  ///< also set by signal handlers
 };
 

@@ -55,7 +55,7 @@ Status Show(SessionState* state, const std::string& name, ResultWriter* out) {
     batch.columns[0].Append(Value::Text(setting->text(shown)));
     ++batch.rows;
   }
-  state->timing.rows = batch.rows;
+  state->running.timing.rows = batch.rows;
   TESSERA_TRY(out->Begin(columns));
   TESSERA_TRY(out->Rows(std::move(batch)));
   return out->End();

@@ -14,11 +14,11 @@ namespace tessera {
 
 Result<Database*> DatabaseOf(SessionState* state, std::string_view table) {
   if (!IsTemporaryName(table)) return state->database.get();
-  if (state->temporary == nullptr) {
-    TESSERA_ASSIGN(state->temporary, Database::OpenForSession());
-    state->temporary->SetCompression(state->settings.compression);
+  if (state->temporaries.database == nullptr) {
+    TESSERA_ASSIGN(state->temporaries.database, Database::OpenForSession());
+    state->temporaries.database->SetCompression(state->settings.compression);
   }
-  return state->temporary.get();
+  return state->temporaries.database.get();
 }
 
 Result<Database*> ChangedDatabase(SessionState* state, const Statement& statement) {
@@ -48,26 +48,26 @@ Status CopyTypes(SessionState* state, const TableSchema& schema) {
 
 Status NoteOnCommit(SessionState* state, const Statement& create) {
   if (create.value.empty()) return {};
-  TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> now, state->temporary->Read());
+  TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> now, state->temporaries.database->Read());
   const std::shared_ptr<const TableInfo> table = now->Find(create.definition.schema.name);
-  if (table != nullptr) state->on_commit.emplace(table->id, create.value == "drop");
+  if (table != nullptr) state->temporaries.on_commit.emplace(table->id, create.value == "drop");
   return {};
 }
 
 Status RunOnCommit(SessionState* state) {
-  if (state->on_commit.empty()) return {};
-  TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> now, state->temporary->Read());
+  if (state->temporaries.on_commit.empty()) return {};
+  TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> now, state->temporaries.database->Read());
   std::vector<std::string> emptied;
   for (const auto& table : now->tables) {
-    const auto action = state->on_commit.find(table->id);
-    if (action == state->on_commit.end()) continue;
+    const auto action = state->temporaries.on_commit.find(table->id);
+    if (action == state->temporaries.on_commit.end()) continue;
     if (action->second) {
-      TESSERA_TRY(state->temporary->DropTable(table->schema.name, false));
+      TESSERA_TRY(state->temporaries.database->DropTable(table->schema.name, false));
     } else if (table->stored_rows > 0) {
       emptied.push_back(table->schema.name);
     }
   }
-  return emptied.empty() ? Status::Ok() : state->temporary->Truncate(emptied);
+  return emptied.empty() ? Status::Ok() : state->temporaries.database->Truncate(emptied);
 }
 
 bool ReadsTemporary(const vm::Program& program) {

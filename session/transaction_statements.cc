@@ -33,13 +33,13 @@ Status Begin(SessionState* state, const TransactionCommand& command) {
     return command.locks_now ? BeginChange(state, nullptr, nullptr).status() : Status::Ok();
   }
   if (t.is_open) {
-    state->warning = "there is already a transaction in progress";
+    state->running.warning = "there is already a transaction in progress";
     return Status::Ok();
   }
   t = {};
   t.is_open = true;
   t.reads_only = command.reads_only;
-  t.temporary_views = state->temporary_views;
+  t.temporary_views = state->temporaries.views;
   if (!command.locks_now) return Status::Ok();
   Status locked = BeginChange(state, nullptr, nullptr).status();
   if (!locked.ok()) RollBack(state);  // there is no transaction then, as in SQLite
@@ -49,7 +49,7 @@ Status Begin(SessionState* state, const TransactionCommand& command) {
 /// Calls f(database) for the session's databases that are in a transaction.
 template <class F>
 Status ForEachChanged(SessionState* state, F f) {
-  for (Database* const database : {state->database.get(), state->temporary.get()}) {
+  for (Database* const database : {state->database.get(), state->temporaries.database.get()}) {
     if (database != nullptr && database->InTransaction()) TESSERA_TRY(f(database));
   }
   return Status::Ok();
@@ -95,7 +95,7 @@ Status End(SessionState* state, const TransactionCommand& command, ResultWriter*
     if (command.chains)
       return SqlError(ErrorKind::kNoActiveTransaction, "AND CHAIN can only be used in transaction blocks", -1,
                       "Enter BEGIN first.");
-    state->warning = "there is no transaction in progress";
+    state->running.warning = "there is no transaction in progress";
   }
   if (t.is_open && commits) {
     TESSERA_TRY(CommitAll(state));
@@ -105,7 +105,7 @@ Status End(SessionState* state, const TransactionCommand& command, ResultWriter*
   if (command.chains) {
     t.is_open = true;
     t.reads_only = reads_only;
-    t.temporary_views = state->temporary_views;
+    t.temporary_views = state->temporaries.views;
   }
   return out->Done(commits ? "COMMIT" : "ROLLBACK");
 }
@@ -123,7 +123,7 @@ Status Divide(SessionState* state, const TransactionCommand& command) {
   if (command.kind == Kind::kSavepoint) {
     TESSERA_TRY(StoreWaiting(state));
     TESSERA_TRY(ForEachChanged(state, [](Database* database) { return database->PushMark(); }));
-    t.savepoints.push_back({command.savepoint, state->temporary_views});
+    t.savepoints.push_back({command.savepoint, state->temporaries.views});
     return Status::Ok();
   }
   TESSERA_ASSIGN(const size_t mark, MarkOf(t, command.savepoint));
@@ -135,7 +135,7 @@ Status Divide(SessionState* state, const TransactionCommand& command) {
   t.waiting = {};
   TESSERA_TRY(ForEachChanged(state, [&](Database* database) { return database->ReturnToMark(mark); }));
   t.savepoints.resize(mark);
-  state->temporary_views = t.savepoints.back().temporary_views;
+  state->temporaries.views = t.savepoints.back().temporary_views;
   t.has_failed = false;
   return Status::Ok();
 }
@@ -165,7 +165,7 @@ Status RunCommand(SessionState* state, const TransactionCommand& command) {
   if (command.kind == Kind::kBegin) return Begin(state, command);
   const bool in_block = t.is_open && !t.is_implicit;
   if (!in_block && command.kind == Kind::kSetModes) {
-    state->warning = "SET TRANSACTION can only be used in transaction blocks";
+    state->running.warning = "SET TRANSACTION can only be used in transaction blocks";
     return Status::Ok();
   }
   if (!in_block) {
@@ -203,7 +203,7 @@ void BeginImplicit(SessionState* state) {
   if (t.is_open || t.timed_out) return;
   t = {};
   t.is_open = t.is_implicit = true;
-  t.temporary_views = state->temporary_views;
+  t.temporary_views = state->temporaries.views;
 }
 
 Status EndImplicit(SessionState* state, bool commits) {
@@ -360,13 +360,13 @@ void TimeOutTransaction(SessionState* state) noexcept {
   RollBack(state);
   SessionTransaction& t = state->transaction;
   t.is_open = t.has_failed = t.timed_out = true;
-  t.temporary_views = state->temporary_views;
+  t.temporary_views = state->temporaries.views;
 }
 
 Status RunAlone(SessionState* state, ResultWriter* out, const std::function<Status(ResultWriter*)>& run) {
   state->transaction = {};
   state->transaction.is_open = true;
-  state->transaction.temporary_views = state->temporary_views;
+  state->transaction.temporary_views = state->temporaries.views;
   HeldResult held;
   Status status = Caught([&] { return run(&held); });
   if (status.ok()) status = StoreWaiting(state);
@@ -382,9 +382,9 @@ Status RunAlone(SessionState* state, ResultWriter* out, const std::function<Stat
 
 void RollBack(SessionState* state) noexcept {
   state->sequences->Forget();
-  if (state->transaction.is_open) state->temporary_views.swap(state->transaction.temporary_views);
+  if (state->transaction.is_open) state->temporaries.views.swap(state->transaction.temporary_views);
   state->transaction = {};
-  for (Database* const database : {state->database.get(), state->temporary.get()}) {
+  for (Database* const database : {state->database.get(), state->temporaries.database.get()}) {
     if (database != nullptr && database->InTransaction()) database->RollBackTransaction();
   }
 }

@@ -42,7 +42,7 @@ Status VacuumTable(SessionState* state, const std::string& name) {
   TESSERA_TRY(RunProgram(state, *rows.program, *now, append));
   if (state->cancel) return Cancelled();
   TESSERA_TRY(writer->Commit());
-  state->timing.rows += written;
+  state->running.timing.rows += written;
   return Status::Ok();
 }
 

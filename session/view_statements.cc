@@ -28,7 +28,7 @@ Status CreateView(SessionState* state, const Statement& statement) {
   if (!statement.tables.empty()) return MoveView(state, statement.tables[0], view);
   if (!view.temporary)
     return state->database->CreateView(view, statement.definition.or_replace, statement.definition.if_exists);
-  Views& views = state->temporary_views;
+  Views& views = state->temporaries.views;
   const auto at = std::ranges::find_if(views, [&](const auto& v) { return v->name == view.name; });
   if (at == views.end()) {
     views.push_back(statement.definition.view);
@@ -40,12 +40,12 @@ Status CreateView(SessionState* state, const Statement& statement) {
 
 Status DropViews(SessionState* state, const Statement& statement) {
   std::vector<std::string> names = statement.tables;
-  Views left = state->temporary_views;
+  Views left = state->temporaries.views;
   std::erase_if(names, [&](const std::string& name) {
     return std::erase_if(left, [&](const auto& view) { return view->name == name; }) > 0;
   });
   if (!names.empty()) TESSERA_TRY(state->database->DropViews(names, statement.definition.if_exists));
-  state->temporary_views.swap(left);
+  state->temporaries.views.swap(left);
   return Status::Ok();
 }
 
@@ -83,7 +83,7 @@ Status RefreshView(SessionState* state, const Statement& statement) {
       return Status::Ok();
     };
     TESSERA_TRY(RunProgram(state, *rows.program, *seen, append));
-    state->timing.rows = written;
+    state->running.timing.rows = written;
   }
   if (state->cancel) return Cancelled();
   return writer->Commit();
