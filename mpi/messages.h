@@ -260,10 +260,10 @@ void Fields(A& a, LoadCommand& m) {
   a.Require(m.load.file_bytes <= INT64_MAX && m.load.text_bytes <= m.load.file_bytes);
   a.Number(m.load.file_written);
   CopyFromOptions& options = m.load.options;
-  a.Number(options.header);
-  for (char* c : {&options.delimiter, &options.quote, &options.escape}) a.Number(*c);
-  a.Require(options.quote == options.escape);
-  a.Text(options.null_string);
+  a.Number(options.format.header);
+  for (char* c : {&options.format.delimiter, &options.format.quote, &options.format.escape}) a.Number(*c);
+  a.Require(options.format.quote == options.format.escape);
+  a.Text(options.format.null_string);
   a.Vector(options.columns);
   a.Text(m.zone);
   a.Number(m.threads);

@@ -62,8 +62,9 @@ Result<TemporaryFile> SpoolClient(CopyClient* client, const Statement& statement
   const CopyFromOptions& options = statement.copy.from;
   TESSERA_TRY(
       client->BeginRead(options.columns.empty() ? statement.target->schema.columns.size() : options.columns.size()));
-  if (options.form == CopyForm::kCsv) return SpoolPieces([&](std::string* piece) { return client->Read(piece); });
-  CopyTextReader reader(TextFormatOf(options));
+  if (options.format.form == CopyForm::kCsv)
+    return SpoolPieces([&](std::string* piece) { return client->Read(piece); });
+  CopyTextReader reader(TextFormatOf(options.format));
   bool more = true;
   return SpoolPieces([&](std::string* csv) -> Result<bool> {
     csv->clear();
@@ -109,10 +110,10 @@ Result<CopySource> OpenSource(const SessionState& state, const Statement& statem
     }
     TESSERA_ASSIGN(source.spool, SpoolStandardInput());
     source.name = "standard input";
-    if (statement.copy.from.form == CopyForm::kText) {
-      TESSERA_ASSIGN(source.spool, SpoolAsCsv(TextFormatOf(statement.copy.from), source.spool));
+    if (statement.copy.from.format.form == CopyForm::kText) {
+      TESSERA_ASSIGN(source.spool, SpoolAsCsv(TextFormatOf(statement.copy.from.format), source.spool));
     }
-  } else if (statement.copy.from.header && IsReadOnce(statement.copy.file)) {
+  } else if (statement.copy.from.format.header && IsReadOnce(statement.copy.file)) {
     // The header says in which order the columns are before anything is loaded.
     TESSERA_ASSIGN(source.spool, SpoolPipe(statement.copy.file));
     source.name = QuoteForMessage(statement.copy.file);
@@ -142,12 +143,12 @@ Status CopyFrom(SessionState* state, const Statement& statement, ResultWriter* o
   options.zone = state->settings.timezone;
   options.cancel = &state->cancel;
   options.schema = &statement.target->schema;
-  if (statement.copy.file.empty() && IsText(options.form, *state)) CopyTextReader::SetOptions(&options);
+  if (statement.copy.file.empty() && IsText(options.format.form, *state)) CopyTextReader::SetFormat(&options.format);
   TESSERA_ASSIGN(const CopySource source, OpenSource(*state, statement));
   const auto named = [&](const Status& error) {
     return source.name.empty() ? error : NameSource(error, source.file, source.name);
   };
-  if (options.header) {
+  if (options.format.header) {
     std::string warning;
     const Status status =
         FollowHeader(source.file, statement.target->schema, statement.value == "match", &options, &warning);

@@ -31,10 +31,10 @@ char Escaped(std::string_view text, size_t* at) {
 
 }  // namespace
 
-void CopyTextReader::SetOptions(CopyFromOptions* options) {
-  options->delimiter = ',';
-  options->quote = options->escape = '"';
-  options->null_string.clear();
+void CopyTextReader::SetFormat(CopyFormat* format) {
+  format->delimiter = ',';
+  format->quote = format->escape = '"';
+  format->null_string.clear();
 }
 
 void CopyTextReader::Read(std::string_view text, std::string* csv) {

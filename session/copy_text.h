@@ -18,11 +18,10 @@ struct CopyTextFormat {
   std::string null_string = "\\N";
 };
 /// As COPY says it.
-template <class Options>
-CopyTextFormat TextFormatOf(const Options& options) {
+inline CopyTextFormat TextFormatOf(const CopyFormat& said) {
   CopyTextFormat format;
-  if (options.has_delimiter) format.delimiter = options.delimiter;
-  if (options.has_null) format.null_string = options.null_string;
+  if (said.has_delimiter) format.delimiter = said.delimiter;
+  if (said.has_null) format.null_string = said.null_string;
   return format;
 }
 
@@ -37,7 +36,7 @@ class CopyTextReader {
   void End(std::string* csv);
 
   /// How the CSV is to be read.
-  static void SetOptions(CopyFromOptions* options);
+  static void SetFormat(CopyFormat* format);
 
  private:
   /// Reads the lines that are whole in `text`, of which the first `searched` bytes have no end of a line, and returns where

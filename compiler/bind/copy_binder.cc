@@ -41,16 +41,9 @@ Status ByteOption(const ParseNode& option, const char* what, char* out) {
   return {};
 }
 
-struct CopyFormat {
-  char delimiter = ',';
-  bool header = false;
+struct CopyOptions {
+  CopyFromOptions from;         ///< COPY TO takes its format alone
   bool header_matches = false;  ///< an error if it does not
-  std::string null_string;
-  char quote = '"';
-  char escape = '"';
-  CopyForm form = CopyForm::kUnsaid;
-  bool has_delimiter = false, has_null = false;
-  CopyFromOptions reads;  ///< what only COPY FROM takes
 };
 
 Status CheckTextFormat(const CopyFormat& format, int position) {
@@ -93,7 +86,8 @@ Result<bool> BindReadOption(const std::string& name, const ParseNode& option, Co
   return true;
 }
 
-Status BindCopyOptions(const ParseNode* options, bool is_from, bool has_file, CopyFormat* format) {
+Status BindCopyOptions(const ParseNode* options, bool is_from, bool has_file, CopyOptions* out) {
+  CopyFormat* const format = &out->from.format;
   bool has_escape = false;
   int delimiter_position = -1, csv_option = -1;
   if (options != nullptr) {
@@ -115,11 +109,10 @@ Status BindCopyOptions(const ParseNode* options, bool is_from, bool has_file, Co
         delimiter_position = position;
       } else if (name == "header") {
         const std::string text = LowerCase(OptionText(option));
-        format->header_matches = text == "match";
-        if (format->header_matches && !is_from)
-          return SqlError("cannot use \"match\" with HEADER in COPY TO", position);
+        out->header_matches = text == "match";
+        if (out->header_matches && !is_from) return SqlError("cannot use \"match\" with HEADER in COPY TO", position);
         format->header = true;
-        if (!format->header_matches) {
+        if (!out->header_matches) {
           TESSERA_ASSIGN(format->header, BooleanOption(option));
         }
       } else if (name == "null" || name == "nullstr") {
@@ -145,9 +138,9 @@ Status BindCopyOptions(const ParseNode* options, bool is_from, bool has_file, Co
         if (!encoding) return Unsupported("COPY encoding \"" + text + "\" is not supported", position, kEncodings);
         if (!is_from && *encoding != TextEncoding::kUtf8)
           return Unsupported("COPY TO in encoding \"" + text + "\" is not supported", position, "It writes UTF-8.");
-        format->reads.encoding = *encoding;
+        out->from.encoding = *encoding;
       } else {
-        TESSERA_ASSIGN(const bool reads, BindReadOption(name, option, &format->reads));
+        TESSERA_ASSIGN(const bool reads, BindReadOption(name, option, &out->from));
         if (reads && !is_from) return SqlError("COPY " + name + " is for COPY FROM only", position);
         if (reads) continue;
         return Unsupported("COPY option \"" + name + "\" is not supported", position);
@@ -254,32 +247,13 @@ Status BindCopiedColumns(const ParseNode& list, const TableInfo& table, bool is_
   return {};
 }
 
-Status BindCsvFrom(CopyFormat format, const std::vector<int>& columns, const std::vector<int>& given,
+Status BindCsvFrom(CopyOptions options, const std::vector<int>& columns, const std::vector<int>& given,
                    const Dialect& dialect, Statement* out) {
-  out->copy.from = std::move(format.reads);
-  TESSERA_ASSIGN(out->copy.from.rules, MakeRowRules(out->target->schema, given, dialect));
-  out->copy.from.delimiter = format.delimiter;
-  out->copy.from.header = format.header;
-  if (format.header_matches) out->value = "match";
-  out->copy.from.null_string = format.null_string;
-  out->copy.from.quote = format.quote;
-  out->copy.from.escape = format.escape;
+  out->copy.from = std::move(options.from);
   out->copy.from.columns = columns;
-  out->copy.from.form = format.form;
-  out->copy.from.has_delimiter = format.has_delimiter;
-  out->copy.from.has_null = format.has_null;
+  TESSERA_ASSIGN(out->copy.from.rules, MakeRowRules(out->target->schema, given, dialect));
+  if (options.header_matches) out->value = "match";
   return {};
-}
-
-void SetCsvOptions(const CopyFormat& format, CopyToOptions* out) {
-  out->delimiter = format.delimiter;
-  out->header = format.header;
-  out->null_string = format.null_string;
-  out->quote = format.quote;
-  out->escape = format.escape;
-  out->form = format.form;
-  out->has_delimiter = format.has_delimiter;
-  out->has_null = format.has_null;
 }
 
 }  // namespace
@@ -298,7 +272,7 @@ Status BindCopy(const ParseNode& copy, std::string_view sql, const Dialect& dial
   const ParseNode* const options = copy.Get(Field::k_options);
   const FileFormat file_format = FormatOfCopy(options, out->copy.file);
   const bool is_csv = file_format == FileFormat::kCsv || (file_format == FileFormat::kJson && !is_from);
-  CopyFormat format;
+  CopyOptions bound;
   if (!is_csv) {
     ColumnarOptions columnar;
     columnar.format = file_format;
@@ -307,7 +281,7 @@ Status BindCopy(const ParseNode& copy, std::string_view sql, const Dialect& dial
     if (!is_from) out->setting = columnar.ToText();
   } else {
     TESSERA_TRY(CheckFileName(out->copy.file, is_from, FindKeyword(sql, position, is_from ? "from" : "to")));
-    TESSERA_TRY(BindCopyOptions(options, is_from, !out->copy.file.empty(), &format));
+    TESSERA_TRY(BindCopyOptions(options, is_from, !out->copy.file.empty(), &bound));
   }
 
   std::vector<int> columns;
@@ -333,9 +307,9 @@ Status BindCopy(const ParseNode& copy, std::string_view sql, const Dialect& dial
     for (int c = 0; columns.empty() && c < static_cast<int>(out->target->schema.columns.size()); ++c)
       given.push_back(c);
     if (!is_csv) return BindColumnarFrom(file_format, given, dialect, snapshot, position, out);
-    return BindCsvFrom(std::move(format), columns, given, dialect, out);
+    return BindCsvFrom(std::move(bound), columns, given, dialect, out);
   }
-  if (is_csv) SetCsvOptions(format, &out->copy.to);
+  if (is_csv) out->copy.to = std::move(bound.from.format);
   if (view != nullptr) {
     const ParseNode* const list = copy.Get(Field::k_attlist);
     TESSERA_ASSIGN(out->query, ViewQuery(*view, list, relation->location(), sql, dialect, snapshot));

@@ -277,7 +277,7 @@ struct Definition {
 struct FileCopy {
   std::string file;  ///< kCopyFrom, kCopyTo; "" is standard input or output
   CopyFromOptions from;
-  CopyToOptions to;
+  CopyFormat to;
 };
 
 struct Statement {

@@ -81,8 +81,8 @@ Result<CsvFile> CsvFile::Open(const std::string& path, const std::string& name) 
 }
 
 void CsvFile::Configure(const CopyFromOptions& options, size_t block_bytes) {
-  quote_ = options.quote;
-  escape_ = options.escape;
+  quote_ = options.format.quote;
+  escape_ = options.format.escape;
   encoding_ = options.encoding;
   skip_lines_ = options.skip_lines;
   block_bytes_ = block_bytes;

@@ -81,8 +81,8 @@ struct CsvParser::Bad {
 /// The fields of a block.
 class CsvParser::Fields {
  public:
-  Fields(const CsvBlock& block, const Index& index, const CopyFromOptions& options)
-      : text_(block.bytes.data()), index_(index), options_(options) {}
+  Fields(const CsvBlock& block, const Index& index, const CopyFormat& format)
+      : text_(block.bytes.data()), index_(index), format_(format) {}
 
   const Index& index() const { return index_; }
 
@@ -100,12 +100,12 @@ class CsvParser::Fields {
   /// The field's value, in `scratch` if it had quotes. Sets *is_null.
   std::string_view Get(size_t row, size_t field, std::string* scratch, bool* is_null) const {
     const std::string_view raw = Raw(row, field);
-    if (index_.has_quotes && raw.find(options_.quote) != std::string_view::npos) {
+    if (index_.has_quotes && raw.find(format_.quote) != std::string_view::npos) {
       *is_null = false;
       Unquote(raw, scratch);
       return *scratch;
     }
-    *is_null = raw == options_.null_string;
+    *is_null = raw == format_.null_string;
     return raw;
   }
 
@@ -116,10 +116,9 @@ class CsvParser::Fields {
     for (size_t i = 0; i < raw.size(); ++i) {
       const char c = raw[i];
       const bool next = i + 1 < raw.size();
-      if (in_quotes && c == options_.escape && next &&
-          (raw[i + 1] == options_.quote || raw[i + 1] == options_.escape)) {
+      if (in_quotes && c == format_.escape && next && (raw[i + 1] == format_.quote || raw[i + 1] == format_.escape)) {
         out->push_back(raw[++i]);
-      } else if (c == options_.quote) {
+      } else if (c == format_.quote) {
         in_quotes = !in_quotes;
       } else {
         out->push_back(c);
@@ -129,17 +128,17 @@ class CsvParser::Fields {
 
   const char* const text_;
   const Index& index_;
-  const CopyFromOptions& options_;
+  const CopyFormat& format_;
 };
 
 Result<CsvParser> CsvParser::Create(const TableSchema& schema, const CopyFromOptions& options) {
   auto is_line = [](char c) { return c == '\n' || c == '\r'; };
-  if (is_line(options.delimiter) || is_line(options.quote) || is_line(options.escape)) {
+  if (is_line(options.format.delimiter) || is_line(options.format.quote) || is_line(options.format.escape)) {
     return SqlError("delimiter, quote and escape cannot be a line end");
   }
-  if (options.delimiter == options.quote)
+  if (options.format.delimiter == options.format.quote)
     return SqlError(ErrorKind::kInvalidParameterValue, "delimiter and quote must be different");
-  if (options.null_string.find_first_of(std::string("\r\n") + options.delimiter) != std::string::npos) {
+  if (options.format.null_string.find_first_of(std::string("\r\n") + options.format.delimiter) != std::string::npos) {
     return SqlError("the null string cannot contain the delimiter or a line end");
   }
   CsvParser parser(schema, options);
@@ -166,14 +165,14 @@ void CsvParser::FindFieldEnds(const CsvBlock& block, Index* index) const {
   const char* const text = block.bytes.data();
   const size_t size = block.size;
   std::vector<uint32_t>& ends = index->field_ends;
-  const char quote = options_.quote, escape = options_.escape;
+  const char quote = options_.format.quote, escape = options_.format.escape;
   uint64_t odd = 0;  // not plain
   if (escape == quote) {
     ends.resize(size / 4 + 128);
     size_t used = 0;
     uint64_t inside = 0;  // all ones while the last 64 bytes end inside quotes
     for (size_t at = index->start; at < size; at += 64) {
-      ByteMasks masks = FindBytes(text + at, options_.delimiter, quote);
+      ByteMasks masks = FindBytes(text + at, options_.format.delimiter, quote);
       const uint64_t valid = size - at >= 64 ? ~uint64_t{0} : (uint64_t{1} << (size - at)) - 1;
       masks.quotes &= quote == 0 ? 0 : valid;
       odd |= (masks.zeros | masks.high) & valid;
@@ -210,7 +209,7 @@ void CsvParser::FindFieldEnds(const CsvBlock& block, Index* index) const {
       } else if (c == quote && quote != 0) {
         inside = !inside;
         index->has_quotes = true;
-      } else if (!inside && (c == '\n' || c == options_.delimiter)) {
+      } else if (!inside && (c == '\n' || c == options_.format.delimiter)) {
         ends.push_back(static_cast<uint32_t>(i) | (c == '\n' ? kRecordEnd : 0));
       } else if (!inside && c == '\r' && text[i + 1] != '\n') {
         index->lone_return = std::min(index->lone_return, i);
@@ -228,7 +227,7 @@ void CsvParser::FindRecords(const CsvBlock& block, Index* index, FileRows* resul
   const char* const text = block.bytes.data();
   const std::vector<uint32_t>& ends = index->field_ends;
   const size_t fields = columns_.size();
-  bool skip = options_.header && block.starts_file;
+  bool skip = options_.format.header && block.starts_file;
   size_t at = 0;
   index->first_fields.reserve(ends.size() / fields + 1);
   while (at < ends.size()) {
@@ -491,7 +490,7 @@ std::vector<std::string> FirstRecord(const CsvBlock& block, const CopyFromOption
   parser.FindFieldEnds(block, &index);
   index.first_fields.push_back(0);
   std::vector<std::string> names;
-  const CsvParser::Fields fields(block, index, options);
+  const CsvParser::Fields fields(block, index, options.format);
   for (size_t field = 0; field < index.field_ends.size(); ++field) {
     std::string scratch;
     bool is_null = false;
@@ -515,7 +514,7 @@ FileRows CsvParser::Parse(const CsvBlock& block) const {
   FindRecords(block, &index, &result);
   result.lines = CountLines(block.bytes.data(), block.size);
 
-  const Fields fields(block, index, options_);
+  const Fields fields(block, index, options_.format);
   Bad bad;
   bad.rows = index.first_fields.size();
   bad.ignores = options_.ignore_errors;

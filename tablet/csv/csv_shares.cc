@@ -125,13 +125,13 @@ Result<CsvPlace> CsvShares::Find(const CsvFile& file, uint64_t record) const {
   return Status(ErrorCode::kIo, "\"" + file.path() + "\" has changed while it was read");
 }
 
-Result<bool> CanBeShared(const CsvFile& file, const CopyFromOptions& options) {
-  if (file.size() == 0 || options.escape != options.quote) return false;
+Result<bool> CanBeShared(const CsvFile& file, const CopyFormat& format) {
+  if (file.size() == 0 || format.escape != format.quote) return false;
   std::vector<char> text(kFirstBytes + kCsvSlack);
   const size_t bytes = static_cast<size_t>(std::min<uint64_t>(kFirstBytes, file.size()));
   TESSERA_TRY(file.ReadAt(0, text.data(), bytes));
   CsvCount count;
-  count.Add(text.data(), bytes, options.quote);
+  count.Add(text.data(), bytes, format.quote);
   return count.records > 0 && FindSignature({text.data(), bytes}) == nullptr;
 }
 

@@ -69,6 +69,6 @@ class CsvShares {
 
 /// Whether records of the file can be found in this way: it is a file, and lines of text that end in line feeds. Errors:
 /// kIo.
-Result<bool> CanBeShared(const CsvFile& file, const CopyFromOptions& options);
+Result<bool> CanBeShared(const CsvFile& file, const CopyFormat& format);
 
 }  // namespace tessera

@@ -312,10 +312,10 @@ Result<SniffedCsv> SniffCsv(const std::string& path, const std::string& name, co
   options.skip_lines = spec.skip_lines;
   for (uint64_t i = 0; i < spec.skip_lines; ++i) text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
   const Fit fit = ChooseDialect(text.substr(0, kDialectBytes), spec);
-  options.delimiter = fit.dialect.delimiter;
-  options.quote = fit.dialect.quote;
-  options.escape = fit.dialect.escape;
-  options.null_string = spec.null_string;
+  options.format.delimiter = fit.dialect.delimiter;
+  options.format.quote = fit.dialect.quote;
+  options.format.escape = fit.dialect.escape;
+  options.format.null_string = spec.null_string;
   options.decimal = spec.decimal;
   options.thousands = spec.thousands;
   options.date_format = spec.date_format;
@@ -338,11 +338,11 @@ Result<SniffedCsv> SniffCsv(const std::string& path, const std::string& name, co
   while (rest.records < most && splitter.Next(&record)) {
     if (!IsBlankRecord(record)) rest.Add(record, spec);
   }
-  options.header = spec.header.value_or(any && IsHeader(first, rest, spec));
+  options.format.header = spec.header.value_or(any && IsHeader(first, rest, spec));
   Columns all = rest;
-  if (any && !options.header) all.Add(first, spec);
+  if (any && !options.format.header) all.Add(first, spec);
   if (all.records > 0) out.bytes_of_row = static_cast<double>(splitter.at()) / static_cast<double>(all.records);
-  const std::vector<std::string> names = NamesOf(options.header ? &first : nullptr, fit.fields, spec);
+  const std::vector<std::string> names = NamesOf(options.format.header ? &first : nullptr, fit.fields, spec);
   for (size_t c = 0; c < fit.fields; ++c)
     out.schema.columns.push_back({names[c], spec.all_text ? SqlType::Text() : TypeOfKinds(all.kinds[c])});
   // A format of dates is for what looks like a text.

@@ -17,7 +17,7 @@ constexpr size_t kBufferBytes = size_t{1} << 20;
 
 class FileCsvWriter final : public CsvWriter {
  public:
-  FileCsvWriter(const CopyToOptions& options) : options_(options) {
+  FileCsvWriter(const CopyFormat& options) : options_(options) {
     // Control characters too: a file that begins with some of them is taken for one of another kind.
     for (char c = 0; c < ' '; ++c) special_[static_cast<uint8_t>(c)] = c != '\t';
     special_[static_cast<uint8_t>(options.delimiter)] = special_[static_cast<uint8_t>(options.quote)] = true;
@@ -88,7 +88,7 @@ class FileCsvWriter final : public CsvWriter {
     return {};
   }
 
-  const CopyToOptions options_;
+  const CopyFormat options_;
   bool special_[256] = {};  ///< characters that make a field quoted
   ReplacedFile file_;
   std::string buffer_;
@@ -96,7 +96,7 @@ class FileCsvWriter final : public CsvWriter {
 
 }  // namespace
 
-Result<std::unique_ptr<CsvWriter>> CsvWriter::Create(const std::string& file, const CopyToOptions& options,
+Result<std::unique_ptr<CsvWriter>> CsvWriter::Create(const std::string& file, const CopyFormat& options,
                                                      const std::vector<std::string>& column_names) {
   auto writer = std::make_unique<FileCsvWriter>(options);
   TESSERA_TRY(writer->Open(file, column_names));

@@ -15,7 +15,7 @@ namespace tessera {
 /// under its name only when Close() succeeds.
 class CsvWriter : public RowWriter {
  public:
-  static Result<std::unique_ptr<CsvWriter>> Create(const std::string& file, const CopyToOptions& options,
+  static Result<std::unique_ptr<CsvWriter>> Create(const std::string& file, const CopyFormat& options,
                                                    const std::vector<std::string>& column_names);
 };
 

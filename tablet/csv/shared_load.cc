@@ -19,7 +19,7 @@ class SharedCsvFile final : public SharedFile {
       : file_(std::move(file)),
         schema_(load.schema),
         options_(load.options),
-        shares_(load.text_bytes, load.options.quote) {}
+        shares_(load.text_bytes, load.options.format.quote) {}
 
   uint64_t bytes() const override { return file_.size(); }
   int64_t written() const override { return file_.written(); }
@@ -54,7 +54,7 @@ class SharedCsvFile final : public SharedFile {
   }
 
  private:
-  uint64_t head() const { return options_.header ? 1 : 0; }
+  uint64_t head() const { return options_.format.header ? 1 : 0; }
 
   CsvFile file_;
   const TableSchema schema_;
@@ -66,7 +66,7 @@ class SharedCsvFile final : public SharedFile {
 /// Whether the bytes of the file are those of its text, and all processes read them in the same way.
 bool IsPlain(const CopyFromOptions& options) {
   return options.skip_lines == 0 && options.encoding == TextEncoding::kUtf8 && !options.ignore_errors &&
-         options.quote != 0 && options.decimal == '.' && options.thousands == 0 && options.date_format.empty() &&
+         options.format.quote != 0 && options.decimal == '.' && options.thousands == 0 && options.date_format.empty() &&
          options.timestamp_format.empty();
 }
 
@@ -83,7 +83,7 @@ Result<bool> LoadWithRanks(const std::string& file, const CopyFromOptions& optio
       !schema.distribute_by.empty())
     return false;
   TESSERA_ASSIGN(CsvFile csv, CsvFile::Open(file));
-  TESSERA_ASSIGN(const bool can, CanBeShared(csv, options));
+  TESSERA_ASSIGN(const bool can, CanBeShared(csv, options.format));
   if (!can) return false;
   SharedLoad load;
   load.target = own->target();

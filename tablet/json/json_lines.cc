@@ -183,7 +183,7 @@ class JsonReader final : public FileReader {
 /// The options with which lines are read: nothing in them quotes a line feed.
 CopyFromOptions LineOptions(const FileSpec& spec) {
   CopyFromOptions options;
-  options.quote = options.escape = 0;
+  options.format.quote = options.format.escape = 0;
   options.encoding = spec.encoding.value_or(TextEncoding::kUtf8);
   options.ignore_errors = spec.ignore_errors;
   options.guessed = true;

@@ -30,13 +30,19 @@ enum class CopyForm : uint8_t {
   kText,  ///< of PostgreSQL: from and to the standard streams, or a client
 };
 
-/// A quote or escape that is the NUL byte: there is none.
-struct CopyFromOptions {
+/// How the text of a file is cut into fields. A quote or escape that is the NUL byte: there is none.
+struct CopyFormat {
   char delimiter = ',';
   bool header = false;
   std::string null_string;  ///< an unquoted field equal to this is NULL
   char quote = '"';
   char escape = '"';
+  CopyForm form = CopyForm::kUnsaid;
+  bool has_delimiter = false, has_null = false;  ///< it is said what these are, which for the text format are others
+};
+
+struct CopyFromOptions {
+  CopyFormat format;
   std::vector<int> columns;        ///< column numbers in the order of the fields; empty: all. Others become NULL.
   const TimeZone* zone = nullptr;  ///< of moments that do not say their own; nullptr: UTC
   int threads = 1;
@@ -58,18 +64,6 @@ struct CopyFromOptions {
   std::atomic<uint64_t>* ignored = nullptr;   ///< gets how many were; may be nullptr
   std::vector<uint8_t> read;                  ///< by column: 0: nothing reads it, it becomes NULL; empty: all are read
   bool guessed = false;                       ///< types are those of a sample: an error says what can be done
-  CopyForm form = CopyForm::kUnsaid;
-  bool has_delimiter = false, has_null = false;  ///< it is said what these are, which for the text format are others
-};
-
-struct CopyToOptions {
-  char delimiter = ',';
-  bool header = false;
-  std::string null_string;
-  char quote = '"';
-  char escape = '"';
-  CopyForm form = CopyForm::kUnsaid;
-  bool has_delimiter = false, has_null = false;  ///< as above
 };
 
 }  // namespace tessera

@@ -113,11 +113,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const ScratchFile file, copy;
   const TableSchema schema = Schema((data[0] & 1) != 0);
   CopyFromOptions options;
-  options.header = (data[0] & 2) != 0;
-  options.delimiter = ",|\t;"[data[0] >> 2 & 3];
-  options.quote = (data[0] & 16) != 0 ? '\'' : '"';
-  options.escape = (data[0] & 32) != 0 ? '\\' : options.quote;
-  options.null_string = (data[0] & 64) != 0 ? "\\N" : "";
+  options.format.header = (data[0] & 2) != 0;
+  options.format.delimiter = ",|\t;"[data[0] >> 2 & 3];
+  options.format.quote = (data[0] & 16) != 0 ? '\'' : '"';
+  options.format.escape = (data[0] & 32) != 0 ? '\\' : options.format.quote;
+  options.format.null_string = (data[0] & 64) != 0 ? "\\N" : "";
   const Result<CsvParser> parser = CsvParser::Create(schema, options);
   if (!parser.ok()) std::abort();
 
@@ -132,12 +132,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (same_lines && is_text && (whole.text != pieces.text || whole.error != pieces.error))
     Fail("in other blocks", whole, pieces);
 
-  CopyToOptions to;
-  to.header = options.header;
-  to.delimiter = options.delimiter;
-  to.quote = options.quote;
-  to.escape = options.escape;
-  to.null_string = options.null_string;
+  const CopyFormat& to = options.format;
   std::vector<std::string> names;
   for (const ColumnSchema& column : schema.columns) names.push_back(column.name);
   Result<std::unique_ptr<CsvWriter>> writer = CsvWriter::Create(copy.path(), to, names);

@@ -445,10 +445,10 @@ TEST(Wire, LoadsComeBackOrAreRefused) {
   load.file_bytes = 1000;
   load.text_bytes = 998;
   load.file_written = -1;
-  load.options.header = true;
-  load.options.delimiter = '|';
-  load.options.quote = load.options.escape = '\'';
-  load.options.null_string = "none";
+  load.options.format.header = true;
+  load.options.format.delimiter = '|';
+  load.options.format.quote = load.options.format.escape = '\'';
+  load.options.format.null_string = "none";
   load.options.columns = {2, 0};
   const std::string bytes = WriteMessage(command);
   LoadCommand r;
@@ -474,7 +474,7 @@ TEST(Wire, LoadsComeBackOrAreRefused) {
   EXPECT_TRUE(refused([](SharedLoad* l) { l->short_rows = 100; }));
   EXPECT_TRUE(refused([](SharedLoad* l) { l->text_bytes = l->file_bytes + 1; }));
   EXPECT_TRUE(refused([](SharedLoad* l) { l->tablet_rows = 2 << 20; }));
-  EXPECT_TRUE(refused([](SharedLoad* l) { l->options.escape = '#'; }));
+  EXPECT_TRUE(refused([](SharedLoad* l) { l->options.format.escape = '#'; }));
 
   LoadedMessage loaded, back;
   loaded.tablets.rows_added = 4;

@@ -107,7 +107,7 @@ TEST_F(CsvSharesTest, SharesTogetherAreTheFile) {
   schema.name = "t";
   schema.columns = {{"a", SqlType::Of(TypeId::kInteger), false}, {"b", SqlType::Text(), false}};
   CopyFromOptions options;
-  options.header = true;
+  options.format.header = true;
   const CsvParser parser = CsvParser::Create(schema, options).value();
   const auto read = [&](CsvFile csv, uint64_t* lines) {
     csv.Configure(options, 100);
@@ -129,7 +129,7 @@ TEST_F(CsvSharesTest, SharesTogetherAreTheFile) {
   EXPECT_EQ(all_lines, 1 + 1000 + 334 + 1);
   for (const uint64_t n : {1, 2, 3, 7, 100}) {
     const CsvFile file = File(text);
-    EXPECT_TRUE(CanBeShared(file, options).value());
+    EXPECT_TRUE(CanBeShared(file, options.format).value());
     CsvShares shares(text.size(), '"', 50);
     ASSERT_TRUE(shares.SetCounts(file, shares.Count(file, 0, shares.stretches(), nullptr).value()).ok());
     ASSERT_EQ(shares.records(), 1002u);
@@ -150,11 +150,11 @@ TEST_F(CsvSharesTest, SharesTogetherAreTheFile) {
 
 TEST_F(CsvSharesTest, WhatCannotBeShared) {
   CopyFromOptions options;
-  EXPECT_FALSE(CanBeShared(File(""), options).value());
-  EXPECT_FALSE(CanBeShared(File("1,2\r3,4\r"), options).value()) << "lines that end in carriage returns";
-  EXPECT_FALSE(CanBeShared(File("\x1f\x8b\x08\n\n\n"), options).value()) << "compressed";
-  options.escape = '\\';
-  EXPECT_FALSE(CanBeShared(File("1,2\n"), options).value());
+  EXPECT_FALSE(CanBeShared(File(""), options.format).value());
+  EXPECT_FALSE(CanBeShared(File("1,2\r3,4\r"), options.format).value()) << "lines that end in carriage returns";
+  EXPECT_FALSE(CanBeShared(File("\x1f\x8b\x08\n\n\n"), options.format).value()) << "compressed";
+  options.format.escape = '\\';
+  EXPECT_FALSE(CanBeShared(File("1,2\n"), options.format).value());
 }
 
 TEST_F(CsvSharesTest, AFileThatBecameShorterIsAnError) {

@@ -158,15 +158,15 @@ TEST_F(TabletCsv, PlainRecords) {
 
 TEST_F(TabletCsv, Options) {
   CopyFromOptions options;
-  options.header = true;
+  options.format.header = true;
   EXPECT_EQ(Copy("first,second\n1,x\n", options), Lines{"[1][x]"});
   EXPECT_EQ(Copy("first,second\n", options), Lines{});
   EXPECT_EQ(Copy("first,second,third\n1,x\n", options), Lines{"[1][x]"}) << "the header is only skipped";
   options = {};
-  options.delimiter = '|';
+  options.format.delimiter = '|';
   EXPECT_EQ(Copy("1|x,y\n", options), Lines{"[1][x,y]"});
   options = {};
-  options.null_string = "NULL";
+  options.format.null_string = "NULL";
   EXPECT_EQ(Copy("NULL,NULL\n2,\n3,\"NULL\"\n4,null\n", options),
             (Lines{"nullnull", "[2][]", "[3][NULL]", "[4][null]"}));
   options = {};
@@ -175,12 +175,12 @@ TEST_F(TabletCsv, Options) {
   options.columns = {1, 0};
   EXPECT_EQ(Copy("x,1\n", options), Lines{"[1][x]"});
   options = {};
-  options.quote = '\'';
-  options.escape = '\\';
+  options.format.quote = '\'';
+  options.format.escape = '\\';
   EXPECT_EQ(Copy("1,'it\\'s, a \\\\ and \\n'\n2,a\\b\n", options), (Lines{"[1][it's, a \\ and \\n]", "[2][a\\b]"}));
   for (const char delimiter : {'\n', '\r', '"'}) {
     options = {};
-    options.delimiter = delimiter;
+    options.format.delimiter = delimiter;
     EXPECT_EQ(Copy("1,x\n", options)[0].substr(0, 6), "error:");
   }
   options = {};
@@ -207,7 +207,7 @@ TEST_F(TabletCsv, Quotes) {
 
 TEST_F(TabletCsv, TrailingDelimiter) {
   CopyFromOptions options;
-  options.delimiter = '|';
+  options.format.delimiter = '|';
   EXPECT_EQ(Copy("1|x|\n2|y|\r\n3|z\n4||\n5|w|", options), (Lines{"[1][x]", "[2][y]", "[3][z]", "[4]null", "[5][w]"}));
   EXPECT_EQ(Copy("1|x||\n", options)[0].substr(0, 6), "error:");
   EXPECT_EQ(Copy("1|x| \n", options)[0].substr(0, 6), "error:");
@@ -282,7 +282,7 @@ TEST_F(TabletCsv, FilesThatCannotBeRead) {
 
 TEST_F(TabletCsv, LinesThatEndInCarriageReturns) {
   CopyFromOptions header;
-  header.header = true;
+  header.format.header = true;
   EXPECT_EQ(Copy("1,x\r2,y\r"), (Lines{"[1][x]", "[2][y]"}));
   EXPECT_EQ(Copy("1,x\r2,y"), (Lines{"[1][x]", "[2][y]"}));
   EXPECT_EQ(Copy("a,b\r1,x\r2,y\r", header), (Lines{"[1][x]", "[2][y]"}));
@@ -298,8 +298,8 @@ TEST_F(TabletCsv, LinesThatEndInCarriageReturns) {
   EXPECT_EQ(Copy("1,\"x\r2,y"),
             Lines{"error: \"f.csv\", line 1, column \"b\": unterminated quoted field: \"1,\"x\\x0d2,y\""});
   CopyFromOptions options;
-  options.quote = '\'';
-  options.escape = '\\';
+  options.format.quote = '\'';
+  options.format.escape = '\\';
   EXPECT_EQ(Copy("1,'it\\'s\r'\r2,a\\b\r", options), (Lines{"[1][it's\r]", "[2][a\\b]"}));
 }
 
@@ -339,7 +339,7 @@ TEST_F(TabletCsv, FilesThatAreNotText) {
       {"\xfe\xff"s + "\0001\0,\0x\0\n"s, "UTF-16 text"},
   };
   CopyFromOptions header;
-  header.header = true;  // skips all of a file without line feeds
+  header.format.header = true;  // skips all of a file without line feeds
   for (const auto& [text, what] : files) {
     for (const CopyFromOptions& options : {CopyFromOptions(), header}) {
       EXPECT_EQ(Copy(text, options), Lines{"error: \"f.csv\" is " + what + ", not CSV"});
@@ -433,11 +433,11 @@ TEST_F(TabletCsv, CarriageReturnsAmongLineFeeds) {
   EXPECT_EQ(Copy("1,\"x\ny\"\r2,z\n"), refused(1, "b", "\"x\\x0ay\"\\x0d2"));
   EXPECT_EQ(Copy("1,\"x\r\"\r\n2,y\n"), (Lines{"[1][x\r]", "[2][y]"}));
   CopyFromOptions escape;
-  escape.escape = '\\';
+  escape.format.escape = '\\';
   EXPECT_EQ(Copy("1,x\n2,\"y\\\"\r\"\r3,z\n", escape), refused(2, "b", "\"y\\\"\\x0d\"\\x0d3"));
   EXPECT_EQ(Copy("1,\"x\r\"\r\n2,y\n", escape), (Lines{"[1][x\r]", "[2][y]"}));
   CopyFromOptions header;
-  header.header = true;
+  header.format.header = true;
   EXPECT_EQ(Copy("a,b\r1,x\n2,y\n", header), refused(1, "b", "b\\x0d1"));
   // At every place of the 64 bytes that are looked at together.
   for (size_t at = 60; at < 200; ++at) {
@@ -452,7 +452,7 @@ TEST_F(TabletCsv, ByteOrderMarkInAField) {
   const std::string mark = "\xEF\xBB\xBF";
   CreateTable("marked", {{"a", SqlType::Text(), false}});
   for (const bool header : {false, true}) {
-    CopyToOptions to;
+    CopyFormat to;
     to.header = header;
     RowBatch batch;
     batch.rows = 2;
@@ -465,7 +465,7 @@ TEST_F(TabletCsv, ByteOrderMarkInAField) {
     ASSERT_TRUE((*writer)->Append(batch).ok());
     ASSERT_TRUE((*writer)->Close().ok());
     CopyFromOptions from;
-    from.header = header;
+    from.format.header = header;
     ASSERT_TRUE(database_->CopyFrom("marked", file_, from).ok());
   }
   EXPECT_EQ(Rows("marked"), (Lines{Bracketed(mark + "x"), Bracketed(mark), Bracketed(mark + "x"), Bracketed(mark)}));
@@ -536,7 +536,7 @@ TEST_F(TabletCsv, EscapeOtherThanQuoteAcrossBlocks) {
   Write(text);
   for (size_t block_bytes = 1; block_bytes < 60; ++block_bytes) {
     CopyFromOptions options;
-    options.escape = '\\';
+    options.format.escape = '\\';
     options.threads = 2;
     BlockLoad load;
     const Status status = load.Run(file_, options, block_bytes);
@@ -674,7 +674,7 @@ TEST_F(TabletCsv, HeadersAreFollowed) {
   const auto columns = [&](const std::string& text, bool match = false, std::vector<int> given = {}) {
     Write(text);
     CopyFromOptions options;
-    options.header = true;
+    options.format.header = true;
     options.columns = std::move(given);
     warning.clear();
     const Status status = FollowHeader(file_, schema, match, &options, &warning);
@@ -704,11 +704,11 @@ TEST_F(TabletCsv, WriterRoundTrip) {
   CreateTable("u", {{"a", kInteger, false}, {"b", SqlType::Text(), false}});
   const auto [text, rows] = RandomCsv(7, 500);
   ASSERT_EQ(Copy(text), rows);
-  for (const CopyToOptions& to : std::vector<CopyToOptions>{{},
-                                                            {'|', true, "", '"', '"'},
-                                                            {',', false, "NULL", '"', '"'},
-                                                            {';', true, "x", '\'', '\\'},
-                                                            {'1', false, "", '"', '"'}}) {
+  for (const CopyFormat& to : std::vector<CopyFormat>{{},
+                                                      {'|', true, "", '"', '"'},
+                                                      {',', false, "NULL", '"', '"'},
+                                                      {';', true, "x", '\'', '\\'},
+                                                      {'1', false, "", '"', '"'}}) {
     const std::string out = directory_ + "/out.csv";
     {
       auto writer = CsvWriter::Create(out, to, {"a", "the \"b\""});
@@ -728,11 +728,7 @@ TEST_F(TabletCsv, WriterRoundTrip) {
       ASSERT_TRUE((*writer)->Close().ok());
     }
     CopyFromOptions from;
-    from.delimiter = to.delimiter;
-    from.header = to.header;
-    from.null_string = to.null_string;
-    from.quote = to.quote;
-    from.escape = to.escape;
+    from.format = to;
     ASSERT_TRUE(database_->DropTable("u", false).ok());
     CreateTable("u", {{"a", kInteger, false}, {"b", SqlType::Text(), false}});
     const auto copied = database_->CopyFrom("u", out, from);
