@@ -30,7 +30,7 @@ Status RunTasks(TabletCutter* tablets, std::vector<std::string>* unsynced) {
 
 Status TableLoad::CompactRange(const TabletRange& range, std::vector<std::string>* unsynced) {
   TabletTarget target = this->target();
-  target.first_tablet_id += static_cast<int64_t>(tablets_cut() + tablets_adopted_ + tablets_compacted_);
+  target.first_tablet_id += static_cast<int64_t>(tablets_cut() + adopted_.tablets + compacted_.tablets);
   auto tablets = std::make_unique<TabletCutter>(std::move(target), table_->schema, tablet_rows_, cancel_);
   for (size_t t = range.begin; t < range.end; ++t) {
     if (!kept_[t]) continue;
@@ -40,8 +40,8 @@ Status TableLoad::CompactRange(const TabletRange& range, std::vector<std::string
     TESSERA_TRY(tablets->Add(std::move(batch)));
   }
   TESSERA_TRY(RunTasks(tablets.get(), unsynced));
-  tablets_compacted_ += tablets->made().records.size();
-  compacted_.push_back({range, std::move(tablets)});
+  compacted_.tablets += tablets->made().records.size();
+  compacted_.parts.push_back({range, std::move(tablets)});
   return {};
 }
 

@@ -96,11 +96,9 @@ TableLoad::TableLoad(std::shared_ptr<DatabaseDirectory> directory, DatabaseDirec
       write_(std::move(write)),
       table_(std::move(table)),
       cancel_(cancel),
-      deleted_(table_->tablets.size()),
-      words_(table_->tablets.size()),
+      deletion_(table_->tablets.size()),
       kept_(table_->tablets.size(), true),
-      replaced_nulls_(table_->schema.columns.size()),
-      replaced_bytes_(table_->schema.columns.size()) {
+      rewritten_(table_->schema.columns.size()) {
   const std::vector<TabletRecord>& tablets = table_->tablets;
   last_is_short_ = !IsDistributed() && !tablets.empty() && tablets.back().rows < tablet_rows_;
   tablet_rows_before_ = tablet_rows_;
@@ -115,7 +113,7 @@ TableLoad::~TableLoad() {
   if (update_ != nullptr) update_->Discard();
   // No catalog ever named these files, so no reader has them.
   try {
-    for (const Adopted& adopted : adopted_) {
+    for (const Adopted& adopted : adopted_.parts) {
       for (size_t number = 0; number < adopted.tablets.records.size(); ++number) {
         unlink(adopted.target.TemporaryPath(number).c_str());
         unlink(adopted.target.FinalPath(number).c_str());
@@ -146,23 +144,24 @@ size_t TableLoad::FirstToTake(uint64_t rows) const {
 Status TableLoad::TakeLast(uint64_t rows) {
   const size_t first = FirstToTake(rows);
   if (first > 0 && tablet_rows_ == 0) tablet_rows_ = tablet_rows_before_;
-  if (first == 0 && last_is_short_ && !deletes_ && !takes_last_ && table_->schema.tablet_rows == 0) tablet_rows_ = 0;
+  if (first == 0 && last_is_short_ && !deletion_.any && !takes_last_ && table_->schema.tablet_rows == 0)
+    tablet_rows_ = 0;
   for (size_t t = first; t < table_->tablets.size(); ++t) TESSERA_TRY(TakeBack(t));
   return {};
 }
 
 uint64_t TableLoad::rows_loaded() const {
   uint64_t rows = rows_added();
-  for (const Adopted& adopted : adopted_) rows += adopted.tablets.rows_added;
+  for (const Adopted& adopted : adopted_.parts) rows += adopted.tablets.rows_added;
   return rows;
 }
 
 void TableLoad::Adopt(const std::string& load, NewTablets tablets) {
   TabletTarget target = this->target();
   target.load = load;
-  target.first_tablet_id += static_cast<int64_t>(tablets_cut() + tablets_adopted_);
-  tablets_adopted_ += tablets.records.size();
-  adopted_.push_back({std::move(target), std::move(tablets)});
+  target.first_tablet_id += static_cast<int64_t>(tablets_cut() + adopted_.tablets);
+  adopted_.tablets += tablets.records.size();
+  adopted_.parts.push_back({std::move(target), std::move(tablets)});
 }
 
 /// Of the buckets that have got rows, so that none has two short tablets.
@@ -187,16 +186,16 @@ std::shared_ptr<const Tablet> TableLoad::FileOf(const TableRecord& table, const 
 
 std::shared_ptr<const LiveRows> TableLoad::LiveOf(size_t tablet) const {
   const TabletRecord& record = table_->tablets[tablet];
-  if (deleted_[tablet].empty()) return record.live;
-  if (!marks_.empty()) return marks_[tablet];
-  return std::make_shared<const LiveRows>(record.rows, deleted_[tablet]);
+  if (deletion_.bits[tablet].empty()) return record.live;
+  if (!deletion_.marks.empty()) return deletion_.marks[tablet];
+  return std::make_shared<const LiveRows>(record.rows, deletion_.bits[tablet]);
 }
 
 Status TableLoad::Forget(size_t tablet, const Tablet& file) {
   for (size_t c = 0; c < table_->schema.columns.size(); ++c) {
     TESSERA_ASSIGN(const ChunkPointer chunk, file.Describe(static_cast<int>(c)));
-    replaced_nulls_[c] += chunk->null_count;
-    replaced_bytes_[c] += chunk->encoded_bytes;
+    rewritten_.nulls[c] += chunk->null_count;
+    rewritten_.bytes[c] += chunk->encoded_bytes;
   }
   kept_[tablet] = false;
   return file.Intact();
@@ -231,9 +230,9 @@ Status TableLoad::TakeBack(size_t tablet) {
 }
 
 Status TableLoad::DropEmptied() {
-  for (size_t t = 0; t < deleted_.size(); ++t) {
+  for (size_t t = 0; t < deletion_.bits.size(); ++t) {
     const TabletRecord& record = table_->tablets[t];
-    if (!kept_[t] || deleted_[t].empty() || LiveOf(t)->deleted() < record.rows) continue;
+    if (!kept_[t] || deletion_.bits[t].empty() || LiveOf(t)->deleted() < record.rows) continue;
     TESSERA_TRY(Forget(t, *FileOf(*table_, record)));
   }
   return {};
@@ -241,7 +240,7 @@ Status TableLoad::DropEmptied() {
 
 Result<uint64_t> TableLoad::Delete(std::span<const int64_t> rows, std::vector<bool>* fresh) {
   // (Rows are cut before it is known whether the table is written anew as a whole.)
-  if (!std::exchange(deletes_, true) && tablet_rows_ == 0) tablet_rows_ = tablet_rows_before_;
+  if (!std::exchange(deletion_.any, true) && tablet_rows_ == 0) tablet_rows_ = tablet_rows_before_;
   if (fresh == nullptr && rows.size() >= kShared) return DeleteShared(rows);
   uint64_t deleted = 0, others = 0;
   if (fresh != nullptr) fresh->assign(rows.size(), false);
@@ -252,14 +251,14 @@ Result<uint64_t> TableLoad::Delete(std::span<const int64_t> rows, std::vector<bo
       continue;
     }
     // (A GPU gives rows in any order: what depends on the one before would be guessed wrong for each.)
-    uint64_t* words = words_[place.tablet];
-    if (words == nullptr) words = words_[place.tablet] = WordsOf(place.tablet);
+    uint64_t* words = deletion_.words[place.tablet];
+    if (words == nullptr) words = deletion_.words[place.tablet] = WordsOf(place.tablet);
     const uint64_t bits = words[place.row / 64], bit = uint64_t{1} << place.row % 64;
     if (fresh != nullptr) (*fresh)[i] = (bits & bit) == 0;
     deleted += (bits & bit) == 0 ? 1 : 0;
     words[place.row / 64] = bits | bit;
   }
-  rows_deleted_ += deleted;
+  deletion_.rows += deleted;
   if (others > 0) return Status(ErrorCode::kInternal, "rows are deleted that the table does not have");
   return deleted;
 }
@@ -283,7 +282,7 @@ Result<uint64_t> TableLoad::DeleteShared(std::span<const int64_t> rows) {
         ++lost;
         continue;
       }
-      const std::atomic_ref<uint64_t*> known(words_[place.tablet]);
+      const std::atomic_ref<uint64_t*> known(deletion_.words[place.tablet]);
       uint64_t* words = known.load(std::memory_order_acquire);
       if (words == nullptr) {
         const std::lock_guard lock(mutex);
@@ -302,7 +301,7 @@ Result<uint64_t> TableLoad::DeleteShared(std::span<const int64_t> rows) {
     others += lost;
     return {};
   }));
-  rows_deleted_ += deleted;
+  deletion_.rows += deleted;
   if (others > 0) return Status(ErrorCode::kInternal, "rows are deleted that the table does not have");
   return deleted.load();
 }
@@ -317,25 +316,25 @@ ThreadPool* TableLoad::Threads() {
 
 Status TableLoad::MakeMarks() {
   std::vector<size_t> marked;
-  for (size_t t = 0; t < deleted_.size(); ++t) {
-    if (!deleted_[t].empty()) marked.push_back(t);
+  for (size_t t = 0; t < deletion_.bits.size(); ++t) {
+    if (!deletion_.bits[t].empty()) marked.push_back(t);
   }
   if (marked.empty()) return {};
-  std::vector<std::shared_ptr<const LiveRows>> marks(deleted_.size());
+  std::vector<std::shared_ptr<const LiveRows>> marks(deletion_.bits.size());
   const bool is_many = marked.size() * uint64_t{tablet_rows_before_} > kRowsOfOneThread;
   TESSERA_TRY(ForEach(is_many ? Threads() : nullptr, marked.size(), [&](size_t i) -> Status {
     const size_t t = marked[i];
-    auto live = std::make_shared<const LiveRows>(table_->tablets[t].rows, deleted_[t]);
+    auto live = std::make_shared<const LiveRows>(table_->tablets[t].rows, deletion_.bits[t]);
     (void)live->packed();  // (The catalog asks for them one after the other.)
     marks[t] = std::move(live);
     return {};
   }));
-  marks_ = std::move(marks);
+  deletion_.marks = std::move(marks);
   return {};
 }
 
 uint64_t* TableLoad::WordsOf(size_t tablet) {
-  std::vector<uint64_t>* const words = &deleted_[tablet];
+  std::vector<uint64_t>* const words = &deletion_.bits[tablet];
   const TabletRecord& record = table_->tablets[tablet];
   if (words->empty() && record.live != nullptr) *words = record.live->words();
   words->resize((uint64_t{record.rows} + 63) / 64);
@@ -346,7 +345,7 @@ Status TableLoad::Add(RowBatch batch) {
   if (!started_ && batch.rows > 0) {
     TESSERA_TRY(status());
     started_ = true;
-    if (!deletes_) TESSERA_TRY(TakeLast(batch.rows));
+    if (!deletion_.any) TESSERA_TRY(TakeLast(batch.rows));
   }
   return TabletCutter::Add(std::move(batch));
 }
@@ -390,7 +389,7 @@ Status TableLoad::CommitColumns() {
 }
 
 void TableLoad::EndOfRows() {
-  const bool takes_late = IsDistributed() || (last_is_short_ && deletes_);
+  const bool takes_late = IsDistributed() || (last_is_short_ && deletion_.any);
   if (takes_late && rows_added() > 0 && !std::exchange(ended_, true)) {
     const Status taken = IsDistributed() ? TakeShortTablets() : TakeLast(rows_added());
     if (!taken.ok()) return Fail(taken);
@@ -425,8 +424,8 @@ Result<TableRecord> TableLoad::MakeRecord(std::vector<std::string>* sketches) {
   after.tablets.clear();
   std::vector<const NewTablets*> in_place;
   for (size_t t = 0; t < kept_.size(); ++t) {
-    if (in_place.size() < compacted_.size() && compacted_[in_place.size()].range.begin == t) {
-      in_place.push_back(&compacted_[in_place.size()].tablets->made());
+    if (in_place.size() < compacted_.parts.size() && compacted_.parts[in_place.size()].range.begin == t) {
+      in_place.push_back(&compacted_.parts[in_place.size()].tablets->made());
       after.tablets.insert(after.tablets.end(), in_place.back()->records.begin(), in_place.back()->records.end());
     }
     if (!kept_[t]) continue;
@@ -434,7 +433,7 @@ Result<TableRecord> TableLoad::MakeRecord(std::vector<std::string>* sketches) {
     after.tablets.back().live = LiveOf(t);
   }
   std::vector<const NewTablets*> made{&this->made()};
-  for (const Adopted& adopted : adopted_) made.push_back(&adopted.tablets);
+  for (const Adopted& adopted : adopted_.parts) made.push_back(&adopted.tablets);
   for (const NewTablets* tablets : made) {
     after.tablets.insert(after.tablets.end(), tablets->records.begin(), tablets->records.end());
   }
@@ -446,8 +445,8 @@ Result<TableRecord> TableLoad::MakeRecord(std::vector<std::string>* sketches) {
   }
   for (size_t c = 0; c < after.statistics.size(); ++c) {
     ColumnStatistics& s = after.statistics[c];
-    s.null_count -= replaced_nulls_[c];
-    s.encoded_bytes -= replaced_bytes_[c];
+    s.null_count -= rewritten_.nulls[c];
+    s.encoded_bytes -= rewritten_.bytes[c];
     const bool text = after.schema.columns[c].type.storage() == StorageClass::kText;
     for (const NewTablets* tablets : made) {
       const int128_t min = tablets->min[c], max = tablets->max[c];
@@ -468,7 +467,7 @@ Result<TableRecord> TableLoad::MakeRecord(std::vector<std::string>* sketches) {
 
 Status TableLoad::CheckKey(const TableRecord& after) const {
   if (after.schema.primary_key.empty() && after.schema.unique_keys.empty()) return {};
-  const size_t kept = after.tablets.size() - made().records.size() - tablets_adopted_;  // or written anew in its place
+  const size_t kept = after.tablets.size() - made().records.size() - adopted_.tablets;  // or written anew in its place
   TabletPointers old_tablets, new_tablets;
   for (size_t t = 0; t < after.tablets.size(); ++t)
     (t < kept ? old_tablets : new_tablets).push_back(FileOf(after, after.tablets[t]));
@@ -476,7 +475,7 @@ Status TableLoad::CheckKey(const TableRecord& after) const {
 }
 
 Status TableLoad::NameAdopted() {
-  for (const Adopted& adopted : adopted_) {
+  for (const Adopted& adopted : adopted_.parts) {
     for (size_t number = 0; number < adopted.tablets.records.size(); ++number) {
       const std::string from = adopted.target.TemporaryPath(number);
       if (rename(from.c_str(), adopted.target.FinalPath(number).c_str()) != 0) {
@@ -490,7 +489,7 @@ Status TableLoad::NameAdopted() {
 Status TableLoad::Commit() {
   TESSERA_TRY(status());
   if (writes_columns_) return CommitColumns();
-  if (rows_added() == 0 && rows_deleted_ == 0) {
+  if (rows_added() == 0 && deletion_.rows == 0) {
     const Status status =
         is_new_ ? directory_->InsertTable(*write_, *table_, replaced_.get(), {}, write_->contents.next_tablet_id)
                 : Status();
@@ -499,7 +498,7 @@ Status TableLoad::Commit() {
   }
   const bool adds = rows_added() > 0;
   std::vector<std::string> unsynced;
-  std::vector<std::string>* const to_log = is_new_ || !adopted_.empty() ? nullptr : &unsynced;
+  std::vector<std::string>* const to_log = is_new_ || !adopted_.parts.empty() ? nullptr : &unsynced;
   if (adds) {
     TESSERA_TRY(Finish(to_log));
     TESSERA_TRY(NameAdopted());
@@ -513,10 +512,10 @@ Status TableLoad::Commit() {
   if (adds) TESSERA_TRY(CheckKey(after));
   TESSERA_TRY(status());
   const int64_t next_tablet_id =
-      write_->contents.next_tablet_id + static_cast<int64_t>(tablets_cut() + tablets_adopted_ + tablets_compacted_);
+      write_->contents.next_tablet_id + static_cast<int64_t>(tablets_cut() + adopted_.tablets + compacted_.tablets);
   committing_ = true;
   Release();
-  for (const Compacted& compacted : compacted_) compacted.tablets->Release();
+  for (const Compacted& compacted : compacted_.parts) compacted.tablets->Release();
   // (A transaction waits for the disk at its end.)
   const bool is_synced = adds && unsynced.empty() && !directory_->InTransaction();
   const Status committed =

@@ -116,34 +116,50 @@ class TableLoad final : public TabletCutter {
   std::shared_ptr<const TableRecord> replaced_;  ///< the table whose place a new one takes, or nullptr
 
   bool started_ = false, ended_ = false;
-  bool deletes_ = false;
-  uint64_t rows_deleted_ = 0;
-  std::vector<std::vector<uint64_t>> deleted_;             ///< by tablet, as of LiveRows; empty: as in the record
-  std::vector<uint64_t*> words_;                           ///< ... of these; nullptr: none
-  std::vector<std::shared_ptr<const LiveRows>> marks_;     ///< ... of the tablets that have some, after MakeMarks()
-  std::unique_ptr<ThreadPool> threads_;                    ///< once they were needed
-  std::unique_ptr<ColumnUpdate> update_;                   ///< nullptr: none
-  bool writes_columns_ = false;                            ///< ... by its columns
-  bool last_is_short_ = false;                             ///< of a table that is not distributed
-  bool takes_last_ = false;                                ///< however many rows come
-  uint32_t tablet_rows_before_ = 0;                        ///< of the table
-  std::vector<bool> kept_;                                 ///< by tablet of the table before the load: it stays
-  std::vector<uint64_t> replaced_nulls_, replaced_bytes_;  ///< of the columns of the other tablets, written anew
-  /// Of other processes, in the order of their rows.
+  /// Rows of the table that go.
+  struct Deletion {
+    explicit Deletion(size_t tablets) : bits(tablets), words(tablets) {}
+    bool any = false;
+    uint64_t rows = 0;
+    std::vector<std::vector<uint64_t>> bits;             ///< by tablet, as of LiveRows; empty: as in the record
+    std::vector<uint64_t*> words;                        ///< ... of these; nullptr: none
+    std::vector<std::shared_ptr<const LiveRows>> marks;  ///< ... of the tablets that have some, after MakeMarks()
+  };
+  Deletion deletion_;
+  std::unique_ptr<ThreadPool> threads_;   ///< once they were needed
+  std::unique_ptr<ColumnUpdate> update_;  ///< nullptr: none
+  bool writes_columns_ = false;           ///< ... by its columns
+  bool last_is_short_ = false;            ///< of a table that is not distributed
+  bool takes_last_ = false;               ///< however many rows come
+  uint32_t tablet_rows_before_ = 0;       ///< of the table
+  std::vector<bool> kept_;                ///< by tablet of the table before the load: it stays
+  /// Of the columns of the other tablets, written anew.
+  struct Rewritten {
+    explicit Rewritten(size_t columns) : nulls(columns), bytes(columns) {}
+    std::vector<uint64_t> nulls, bytes;
+  };
+  Rewritten rewritten_;
+  /// Tablets of other processes, in the order of their rows.
   struct Adopted {
     TabletTarget target;
     NewTablets tablets;
   };
-  std::vector<Adopted> adopted_;
-  size_t tablets_adopted_ = 0;
+  struct AllAdopted {
+    std::vector<Adopted> parts;
+    size_t tablets = 0;
+  };
+  AllAdopted adopted_;
   /// Tablets that take the places of others, in order.
   struct Compacted {
     TabletRange range;
     std::unique_ptr<TabletCutter> tablets;
   };
-  std::vector<Compacted> compacted_;
-  size_t tablets_compacted_ = 0;  ///< the new ones
-  bool committing_ = false;       ///< from here on only the catalog says which files are in use
+  struct AllCompacted {
+    std::vector<Compacted> parts;
+    size_t tablets = 0;  ///< the new ones
+  };
+  AllCompacted compacted_;
+  bool committing_ = false;  ///< from here on only the catalog says which files are in use
 };
 
 }  // namespace tessera
