@@ -213,7 +213,7 @@ DatabaseDirectory::~DatabaseDirectory() {
       return;
     }
     // Files that could not be removed before, because a reader of this process might use them.
-    if (garbage_ && catalog_ != nullptr) {
+    if (swept_.garbage && catalog_ != nullptr) {
       Result<WriterLock> lock = WriterLock::Acquire(path_, name_, 0);
       std::lock_guard guard(mutex_);
       if (lock.ok() && Refresh().ok()) Sweep(nullptr);
@@ -240,10 +240,10 @@ Status DatabaseDirectory::SyncCommit() const {
 
 bool DatabaseDirectory::MayLog() {
   if (!durable()) return false;
-  if (!undurable_) return true;
+  if (!on_disk_.in_doubt) return true;
   if (!SyncCommit().ok()) return false;
-  undurable_ = false;
-  durable_version_ = catalog_->others_version();
+  on_disk_.in_doubt = false;
+  on_disk_.version = catalog_->others_version();
   return true;
 }
 
@@ -267,16 +267,16 @@ DatabaseDirectory::UsedFiles DatabaseDirectory::Used() const {
 
 std::unordered_set<int64_t> DatabaseDirectory::ForgetTablets(const UsedFiles& used) {
   std::erase_if(infos_, [&](const auto& info) { return std::ranges::count(contents_.tables, info.first) == 0; });
-  std::erase_if(of_files_, [&](const auto& tablet) { return !used.tablets.contains(tablet.first); });
-  for (auto& [id, file] : files_) {
+  std::erase_if(open_.of_files, [&](const auto& tablet) { return !used.tablets.contains(tablet.first); });
+  for (auto& [id, file] : open_.files) {
     if (used.columns.contains(id)) continue;
-    replaced_.emplace_back(file->identity().file(), file);
+    open_.replaced.emplace_back(file->identity().file(), file);
     file = nullptr;
   }
-  std::erase_if(files_, [](const auto& file) { return file.second == nullptr; });
-  std::erase_if(replaced_, [](const auto& tablet) { return tablet.second.expired(); });
+  std::erase_if(open_.files, [](const auto& file) { return file.second == nullptr; });
+  std::erase_if(open_.replaced, [](const auto& tablet) { return tablet.second.expired(); });
   std::unordered_set<int64_t> in_use;
-  for (const auto& [id, tablet] : replaced_) in_use.insert(id);
+  for (const auto& [id, tablet] : open_.replaced) in_use.insert(id);
   return in_use;
 }
 
@@ -324,10 +324,10 @@ std::shared_ptr<const TableInfo> DatabaseDirectory::MakeInfo(const CatalogConten
   const std::shared_ptr<const TabletFile::Types> types = TypesOf(*record);
   // A file that an earlier snapshot had keeps its object, with its mapping and its verified chunks.
   const auto open = [&](const TabletIdentity& identity, std::shared_ptr<const TabletFile::Types> of_file) {
-    std::shared_ptr<const TabletFile>& known = files_[identity.tablet_id];
+    std::shared_ptr<const TabletFile>& known = open_.files[identity.tablet_id];
     // (DROP COLUMN may have been rolled back.)
     if (known != nullptr && !known->Reads(*of_file))
-      replaced_.emplace_back(identity.file(), std::exchange(known, nullptr));
+      open_.replaced.emplace_back(identity.file(), std::exchange(known, nullptr));
     if (known == nullptr) {
       known = shared_files_ != nullptr ? shared_files_->Open(path_, identity, std::move(of_file))
                                        : tessera::OpenTablet(path_, identity, std::move(of_file));
@@ -340,7 +340,7 @@ std::shared_ptr<const TableInfo> DatabaseDirectory::MakeInfo(const CatalogConten
     if (tablet.layout == nullptr) {
       info->tablets.push_back(open(identity, types));
     } else {
-      std::shared_ptr<const Tablet>& known = of_files_[tablet.id];
+      std::shared_ptr<const Tablet>& known = open_.of_files[tablet.id];
       if (known == nullptr) known = MakeTablet(identity, tablet.layout.get(), types, open);
       info->tablets.push_back(known);
     }
@@ -378,7 +378,7 @@ Result<std::shared_ptr<const Snapshot>> DatabaseDirectory::Read() {
     for (const auto& record : contents_.tables) {
       for (const TabletRecord& tablet : record->tablets) ForEachFile(tablet, [&](int64_t, int64_t) { ++files; });
     }
-    if (files_.size() > files) (void)ForgetTablets(Used());
+    if (open_.files.size() > files) (void)ForgetTablets(Used());
   }
   // Every pointer to a table also holds the lock, through the one control block that they share.
   struct Held {
@@ -417,14 +417,14 @@ Result<DatabaseDirectory::Write> DatabaseDirectory::BeginWrite() {
   std::lock_guard guard(mutex_);
   TESSERA_TRY(Refresh());
   // Removes what a dead process left, which may have died before it had synced its commit.
-  undurable_ |= durable() && catalog_->others_version() != durable_version_;
-  if (catalog_->others_version() != listed_version_) {
+  on_disk_.in_doubt |= durable() && catalog_->others_version() != on_disk_.version;
+  if (catalog_->others_version() != swept_.listed_version) {
     Result<std::vector<std::string>> names = ListDirectory(path_);
     if (names.ok()) {
-      listed_version_ = catalog_->others_version();
+      swept_.listed_version = catalog_->others_version();
       Sweep(&*names);
     }
-  } else if (garbage_) {
+  } else if (swept_.garbage) {
     Sweep(nullptr);
   }
   return Write{std::move(lock), contents_};
@@ -652,10 +652,10 @@ void DatabaseDirectory::AfterCommit(const Result<Durability>& committed) noexcep
   // Within a transaction: what it has made itself and does not need any more.
   if (InTransaction()) return RefreshAndSweep(true);
   const bool uncertain = committed.ok() && *committed != Durability::kDurable && durable();
-  warn_ |= uncertain;
-  garbage_ |= uncertain;
-  undurable_ = durable() && (uncertain || !committed.ok());
-  if (!undurable_) durable_version_ = catalog_->others_version();
+  on_disk_.warn |= uncertain;
+  swept_.garbage |= uncertain;
+  on_disk_.in_doubt = durable() && (uncertain || !committed.ok());
+  if (!on_disk_.in_doubt) on_disk_.version = catalog_->others_version();
   // The old catalog may come back, and with it the files that it names: then they stay for the next writer, who syncs
   // first. (A second sync right here would say nothing: the system reports an error once.)
   RefreshAndSweep(!uncertain);
@@ -663,7 +663,7 @@ void DatabaseDirectory::AfterCommit(const Result<Durability>& committed) noexcep
 
 std::string DatabaseDirectory::TakeWarning() {
   std::lock_guard guard(mutex_);
-  if (!std::exchange(warn_, false)) return {};
+  if (!std::exchange(on_disk_.warn, false)) return {};
   return "the change is made, but directory \"" + path_ +
          "\" cannot be synced: if the machine loses power, it may be lost";
 }
@@ -674,13 +674,13 @@ Result<std::vector<std::string>> DatabaseDirectory::Sketches(const TableRecord& 
 }
 
 void DatabaseDirectory::Sweep(const std::vector<std::string>* listed) {
-  garbage_ = false;
+  swept_.garbage = false;
   const UsedFiles all_used = Used();
   const std::unordered_set<int64_t>& used = all_used.files;
-  seen_.insert(used.begin(), used.end());
+  swept_.seen.insert(used.begin(), used.end());
   std::vector<std::string> names;
   if (listed == nullptr) {
-    for (const int64_t id : seen_) {
+    for (const int64_t id : swept_.seen) {
       if (!used.contains(id)) names.push_back(TabletFileName(id));
     }
   } else {
@@ -689,29 +689,29 @@ void DatabaseDirectory::Sweep(const std::vector<std::string>* listed) {
       return id >= 0 ? !used.contains(id) : name.starts_with(kTemporaryPrefix);
     });
   }
-  seen_ = used;
+  swept_.seen = used;
   if (names.empty()) return;
   for (const std::string& name : names) {
-    if (const int64_t id = TabletIdOfFileName(name); id >= 0) seen_.insert(id);
+    if (const int64_t id = TabletIdOfFileName(name); id >= 0) swept_.seen.insert(id);
   }
   // (Under its own lock this process may remove files, but for those that a snapshot may open yet.)
   const std::unordered_set<int64_t> in_use = ForgetTablets(all_used);
   const auto left =
       std::erase_if(names, [&](const std::string& name) { return in_use.contains(TabletIdOfFileName(name)); });
-  garbage_ = left > 0;
+  swept_.garbage = left > 0;
   if (names.empty()) return;
-  if (undurable_ && !SyncCommit().ok()) {
-    garbage_ = true;
+  if (on_disk_.in_doubt && !SyncCommit().ok()) {
+    swept_.garbage = true;
     return;
   }
-  undurable_ = false;
-  durable_version_ = catalog_->others_version();
+  on_disk_.in_doubt = false;
+  on_disk_.version = catalog_->others_version();
   const bool removed = reader_lock_->WhileAlone([&] {
     for (const std::string& name : names) {
-      if (unlink(FilePath(name).c_str()) == 0 || errno == ENOENT) seen_.erase(TabletIdOfFileName(name));
+      if (unlink(FilePath(name).c_str()) == 0 || errno == ENOENT) swept_.seen.erase(TabletIdOfFileName(name));
     }
   });
-  garbage_ |= !removed;
+  swept_.garbage |= !removed;
 }
 
 }  // namespace tessera

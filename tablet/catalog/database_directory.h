@@ -186,17 +186,29 @@ class DatabaseDirectory : public std::enable_shared_from_this<DatabaseDirectory>
   /// and verified chunks survive, and handed out again only under a new hold and an unchanged catalog.
   std::vector<std::pair<std::shared_ptr<const TableRecord>, std::shared_ptr<const TableInfo>>> infos_;
   std::weak_ptr<const Snapshot> snapshot_;
-  // Of the catalog, as far as they were asked for.
-  std::map<int64_t, std::shared_ptr<const TabletFile>> files_;  ///< by the identifier in their headers
-  std::map<int64_t, std::shared_ptr<const Tablet>> of_files_;   ///< tablets of several of them, by identifier
-  std::vector<std::pair<int64_t, std::weak_ptr<const Tablet>>>
-      replaced_;                      ///< of earlier catalogs, by the files' numbers
-  bool garbage_ = false;              ///< the last Sweep() left files that a reader might use
-  std::unordered_set<int64_t> seen_;  ///< files that the catalog had when Sweep() last looked, and those that it left
-  /// As others_version() was when the directory was last listed; 0: never.
-  int64_t listed_version_ = 0;
-  bool undurable_ = false;       ///< a power failure may undo the latest change
-  int64_t durable_version_ = 0;  ///< of the catalog, as other processes have left it: the disk has that; 0: none
+  /// Tablets of the catalog, as far as they were asked for.
+  struct OpenTablets {
+    std::map<int64_t, std::shared_ptr<const TabletFile>> files;  ///< by the identifier in their headers
+    std::map<int64_t, std::shared_ptr<const Tablet>> of_files;   ///< tablets of several of them, by identifier
+    /// Of earlier catalogs, by the files' numbers.
+    std::vector<std::pair<int64_t, std::weak_ptr<const Tablet>>> replaced;
+  };
+  OpenTablets open_;
+  /// What Sweep() has found.
+  struct Swept {
+    bool garbage = false;              ///< it left files that a reader might use
+    std::unordered_set<int64_t> seen;  ///< files that the catalog had when it last looked, and those that it left
+    /// As others_version() was when the directory was last listed; 0: never.
+    int64_t listed_version = 0;
+  };
+  Swept swept_;
+  /// What the disk has of the latest changes.
+  struct OnDisk {
+    bool in_doubt = false;  ///< a power failure may undo the latest change
+    int64_t version = 0;    ///< of the catalog, as other processes have left it: the disk has that; 0: none
+    bool warn = false;      ///< TakeWarning() has something to say
+  };
+  OnDisk on_disk_;
   /// Of the transaction: the catalog before it and at each mark.
   struct OpenTransaction {
     WriterLock lock;
@@ -206,7 +218,6 @@ class DatabaseDirectory : public std::enable_shared_from_this<DatabaseDirectory>
   // What has been given to changes that were rolled back, and is not given again: what is kept by a table's version or by a
   // tablet's identifier would be taken for what comes later.
   int64_t least_table_id_ = 1, least_tablet_id_ = 1;
-  bool warn_ = false;  ///< TakeWarning() has something to say
 };
 
 }  // namespace tessera
