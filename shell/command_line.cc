@@ -36,38 +36,52 @@ constexpr int kMostRuns = 1'000'000, kMostRanks = 65'536;
 /// What an option does. `name`: with its dashes; `value`: nullptr for a switch.
 using Take = Status (*)(const std::string& name, const char* value, CommandLine* line);
 
+// Where in the command line a part of it is.
+OutputOptions& PartOf(CommandLine* line, const OutputOptions*) { return line->output; }
+MeasureOptions& PartOf(CommandLine* line, const MeasureOptions*) { return line->measure; }
+ScriptOptions& PartOf(CommandLine* line, const ScriptOptions*) { return line->script; }
+LaunchOptions& PartOf(CommandLine* line, const LaunchOptions*) { return line->launch; }
+SessionOptions& PartOf(CommandLine* line, const SessionOptions*) { return line->session; }
+server::ServerOptions& PartOf(CommandLine* line, const server::ServerOptions*) { return line->server; }
+CommandLine& PartOf(CommandLine* line, const CommandLine*) { return *line; }
+
+template <class Part, class T>
+T& ValueOf(CommandLine* line, T Part::*field) {
+  return PartOf(line, static_cast<const Part*>(nullptr)).*field;
+}
+
 template <auto field, auto value>
 Status Assign(const std::string&, const char*, CommandLine* line) {
-  line->*field = value;
+  ValueOf(line, field) = value;
   return Status::Ok();
 }
 
 template <auto field>
 Status TakeText(const std::string&, const char* value, CommandLine* line) {
-  line->*field = value;
+  ValueOf(line, field) = value;
   return Status::Ok();
 }
 
 template <auto field, int least, int most>
 Status TakeCount(const std::string& name, const char* value, CommandLine* line) {
-  TESSERA_ASSIGN(line->*field, Count(name, value, least, most));
+  TESSERA_ASSIGN(ValueOf(line, field), Count(name, value, least, most));
   return Status::Ok();
 }
 
 template <auto field>
 Status TakeSize(const std::string& name, const char* value, CommandLine* line) {
-  TESSERA_ASSIGN(line->session.*field, Size(name, value));
+  TESSERA_ASSIGN(ValueOf(line, field), Size(name, value));
   return Status::Ok();
 }
 
 template <CommandLineInput::Kind kind>
 Status TakeInput(const std::string&, const char* value, CommandLine* line) {
-  line->inputs.push_back({kind, value});
+  line->script.inputs.push_back({kind, value});
   return Status::Ok();
 }
 
 Status TakeCommand(const std::string&, const char* value, CommandLine* line) {
-  line->commands.emplace_back(value);
+  line->script.commands.emplace_back(value);
   return Status::Ok();
 }
 
@@ -82,55 +96,33 @@ Status TakeDevice(const std::string& name, const char* value, CommandLine* line)
 }
 
 Status TakeFormat(const std::string& name, const char* value, CommandLine* line) {
-  line->format = FindResultFormat(value);
-  if (line->format) return Status::Ok();
+  line->output.format = FindResultFormat(value);
+  if (line->output.format) return Status::Ok();
   return Usage(name + " is one of " + ResultFormatNames() + ": not \"" + value + "\"");
 }
 
-Status TakeReadOnly(const std::string&, const char*, CommandLine* line) {
-  line->session.mode = OpenMode::kReadOnly;
-  return Status::Ok();
-}
-
 Status TakeSafe(const std::string&, const char*, CommandLine* line) {
-  line->safe = true;
+  line->script.safe = true;
   line->session.files = false;
   return Status::Ok();
 }
 
-Status TakeScatter(const std::string&, const char*, CommandLine* line) {
-  line->session.scatter = true;
-  return Status::Ok();
-}
-
 Status TakeSeparator(const std::string& name, const char* value, CommandLine* line) {
-  line->separator = value;
-  if (IsColumnSeparator(line->separator)) return Status::Ok();
-  return Usage(name + " takes a text without double quotes and line breaks: not \"" + line->separator + "\"");
+  line->output.separator = value;
+  if (IsColumnSeparator(line->output.separator)) return Status::Ok();
+  return Usage(name + " takes a text without double quotes and line breaks: not \"" + line->output.separator + "\"");
 }
 
 Status TakeStatistics(const std::string& name, const char* value, CommandLine* line) {
   const std::string format = value;
   if (format != "csv" && format != "json") return Usage(name + " is csv or json: not \"" + format + "\"");
-  line->statistics = format == "csv" ? StatisticsFormat::kCsv : StatisticsFormat::kJson;
+  line->measure.statistics = format == "csv" ? StatisticsFormat::kCsv : StatisticsFormat::kJson;
   return Status::Ok();
 }
 
 Status TakeStatisticsFile(const std::string&, const char* value, CommandLine* line) {
-  line->statistics_file = value;
-  if (!line->statistics) line->statistics = StatisticsFormat::kCsv;
-  return Status::Ok();
-}
-
-template <auto field, auto value>
-Status AssignServer(const std::string&, const char*, CommandLine* line) {
-  line->server.*field = value;
-  return Status::Ok();
-}
-
-template <auto field>
-Status TakeServerText(const std::string&, const char* value, CommandLine* line) {
-  line->server.*field = value;
+  line->measure.statistics_file = value;
+  if (!line->measure.statistics) line->measure.statistics = StatisticsFormat::kCsv;
   return Status::Ok();
 }
 
@@ -156,34 +148,14 @@ Status TakeMetrics(const std::string& name, const char* value, CommandLine* line
   return ReadPlace(name, value, &line->server.metrics_host, &line->server.metrics_port);
 }
 
-Status TakeLogSlow(const std::string& name, const char* value, CommandLine* line) {
-  TESSERA_ASSIGN(line->server.log_slow, Count(name, value, 0, 86'400'000));
-  return Status::Ok();
-}
-
-Status TakeMaxConnections(const std::string& name, const char* value, CommandLine* line) {
-  TESSERA_ASSIGN(line->server.max_connections, Count(name, value, 1, 100'000));
-  return Status::Ok();
-}
-
-Status TakeMaxQueries(const std::string& name, const char* value, CommandLine* line) {
-  TESSERA_ASSIGN(line->server.max_queries, Count(name, value, 1, 100'000));
-  return Status::Ok();
-}
-
 Status TakeAuthenticationTimeout(const std::string& name, const char* value, CommandLine* line) {
   TESSERA_ASSIGN(const int seconds, Count(name, value, 1, 600));
   line->server.authentication_timeout = seconds * 1000;
   return Status::Ok();
 }
 
-Status TakeThreads(const std::string& name, const char* value, CommandLine* line) {
-  TESSERA_ASSIGN(line->session.threads, Count(name, value, 1, kMaxThreads));
-  return Status::Ok();
-}
-
 Status TakeTrace(const std::string&, const char* value, CommandLine* line) {
-  line->trace_file = value;
+  line->measure.trace_file = value;
   line->session.trace = true;
   return Status::Ok();
 }
@@ -196,65 +168,65 @@ struct Option {
 };
 
 constexpr Option kOptions[] = {
-    {"authenticate-all", no_argument, AssignServer<&server::ServerOptions::authenticate_all, true>},
+    {"authenticate-all", no_argument, Assign<&server::ServerOptions::authenticate_all, true>},
     {"authentication-timeout", required_argument, TakeAuthenticationTimeout},
-    {"bail", no_argument, Assign<&CommandLine::bail, true>},
-    {"batch", no_argument, Assign<&CommandLine::batch, true>},
-    {"box", no_argument, Assign<&CommandLine::format, ResultFormat::kBox>},
+    {"bail", no_argument, Assign<&ScriptOptions::bail, true>},
+    {"batch", no_argument, Assign<&ScriptOptions::batch, true>},
+    {"box", no_argument, Assign<&OutputOptions::format, ResultFormat::kBox>},
     {"cmd", required_argument, TakeCommand},
-    {"column", no_argument, Assign<&CommandLine::format, ResultFormat::kColumn>},
+    {"column", no_argument, Assign<&OutputOptions::format, ResultFormat::kColumn>},
     {"command", required_argument, TakeInput<CommandLineInput::Kind::kText>, 'c'},
-    {"csv", no_argument, Assign<&CommandLine::format, ResultFormat::kCsv>},
+    {"csv", no_argument, Assign<&OutputOptions::format, ResultFormat::kCsv>},
     {"device", required_argument, TakeDevice},
-    {"echo", no_argument, Assign<&CommandLine::echo, true>},
+    {"echo", no_argument, Assign<&OutputOptions::echo, true>},
     {"file", required_argument, TakeInput<CommandLineInput::Kind::kFile>, 'f'},
-    {"files-dir", required_argument, TakeServerText<&server::ServerOptions::files_folder>},
-    {"files", no_argument, AssignServer<&server::ServerOptions::files, true>},
+    {"files-dir", required_argument, TakeText<&server::ServerOptions::files_folder>},
+    {"files", no_argument, Assign<&server::ServerOptions::files, true>},
     {"format", required_argument, TakeFormat},
     {"gpu-memory", required_argument, TakeSize<&SessionOptions::gpu_memory>},
-    {"header", no_argument, Assign<&CommandLine::headers, true>},
+    {"header", no_argument, Assign<&OutputOptions::headers, true>},
     {"help", no_argument, Assign<&CommandLine::help, true>, 'h'},
-    {"hostfile", required_argument, TakeText<&CommandLine::hostfile>},
-    {"init", required_argument, TakeText<&CommandLine::init_file>},
-    {"html", no_argument, Assign<&CommandLine::format, ResultFormat::kHtml>},
-    {"json", no_argument, Assign<&CommandLine::format, ResultFormat::kJson>},
-    {"jsonlines", no_argument, Assign<&CommandLine::format, ResultFormat::kJsonLines>},
-    {"line", no_argument, Assign<&CommandLine::format, ResultFormat::kLine>},
-    {"list", no_argument, Assign<&CommandLine::format, ResultFormat::kList>},
-    {"log-slow", required_argument, TakeLogSlow},
-    {"log-slow-file", required_argument, TakeServerText<&server::ServerOptions::log_slow_file>},
-    {"markdown", no_argument, Assign<&CommandLine::format, ResultFormat::kMarkdown>},
-    {"max-connections", required_argument, TakeMaxConnections},
-    {"max-queries", required_argument, TakeMaxQueries},
+    {"hostfile", required_argument, TakeText<&LaunchOptions::hostfile>},
+    {"init", required_argument, TakeText<&ScriptOptions::init_file>},
+    {"html", no_argument, Assign<&OutputOptions::format, ResultFormat::kHtml>},
+    {"json", no_argument, Assign<&OutputOptions::format, ResultFormat::kJson>},
+    {"jsonlines", no_argument, Assign<&OutputOptions::format, ResultFormat::kJsonLines>},
+    {"line", no_argument, Assign<&OutputOptions::format, ResultFormat::kLine>},
+    {"list", no_argument, Assign<&OutputOptions::format, ResultFormat::kList>},
+    {"log-slow", required_argument, TakeCount<&server::ServerOptions::log_slow, 0, 86'400'000>},
+    {"log-slow-file", required_argument, TakeText<&server::ServerOptions::log_slow_file>},
+    {"markdown", no_argument, Assign<&OutputOptions::format, ResultFormat::kMarkdown>},
+    {"max-connections", required_argument, TakeCount<&server::ServerOptions::max_connections, 1, 100'000>},
+    {"max-queries", required_argument, TakeCount<&server::ServerOptions::max_queries, 1, 100'000>},
     {"memory", required_argument, TakeSize<&SessionOptions::memory_limit>},
     {"metrics", required_argument, TakeMetrics},
-    {"no-bail", no_argument, Assign<&CommandLine::bail, false>},
-    {"no-init", no_argument, Assign<&CommandLine::reads_home, false>},
-    {"noheader", no_argument, Assign<&CommandLine::headers, false>},
-    {"nullvalue", required_argument, TakeText<&CommandLine::null_text>},
-    {"quote", no_argument, Assign<&CommandLine::format, ResultFormat::kQuote>},
-    {"ranks", required_argument, TakeCount<&CommandLine::ranks, 1, kMostRanks>},
-    {"readonly", no_argument, TakeReadOnly},
-    {"repeat", required_argument, TakeCount<&CommandLine::repeat, 1, kMostRuns>},
+    {"no-bail", no_argument, Assign<&ScriptOptions::bail, false>},
+    {"no-init", no_argument, Assign<&ScriptOptions::reads_home, false>},
+    {"noheader", no_argument, Assign<&OutputOptions::headers, false>},
+    {"nullvalue", required_argument, TakeText<&OutputOptions::null_text>},
+    {"quote", no_argument, Assign<&OutputOptions::format, ResultFormat::kQuote>},
+    {"ranks", required_argument, TakeCount<&LaunchOptions::ranks, 1, kMostRanks>},
+    {"readonly", no_argument, Assign<&SessionOptions::mode, OpenMode::kReadOnly>},
+    {"repeat", required_argument, TakeCount<&MeasureOptions::repeat, 1, kMostRuns>},
     {"role", required_argument, TakeText<&CommandLine::role>},
-    {"roles", required_argument, TakeServerText<&server::ServerOptions::roles_file>},
+    {"roles", required_argument, TakeText<&server::ServerOptions::roles_file>},
     {"s", required_argument, TakeInput<CommandLineInput::Kind::kText>},
     {"safe", no_argument, TakeSafe},
-    {"scatter", no_argument, TakeScatter},
+    {"scatter", no_argument, Assign<&SessionOptions::scatter, true>},
     {"separator", required_argument, TakeSeparator},
     {"serve", required_argument, TakeServe},
-    {"socket-folder", required_argument, TakeServerText<&server::ServerOptions::socket_folder>},
+    {"socket-folder", required_argument, TakeText<&server::ServerOptions::socket_folder>},
     {"stats", required_argument, TakeStatistics},
     {"stats-file", required_argument, TakeStatisticsFile},
-    {"table", no_argument, Assign<&CommandLine::format, ResultFormat::kTable>},
-    {"tabs", no_argument, Assign<&CommandLine::format, ResultFormat::kTsv>},
-    {"threads", required_argument, TakeThreads},
-    {"timer", no_argument, Assign<&CommandLine::timer, true>},
-    {"tls-certificate", required_argument, TakeServerText<&server::ServerOptions::tls_certificate>},
-    {"tls-key", required_argument, TakeServerText<&server::ServerOptions::tls_key>},
+    {"table", no_argument, Assign<&OutputOptions::format, ResultFormat::kTable>},
+    {"tabs", no_argument, Assign<&OutputOptions::format, ResultFormat::kTsv>},
+    {"threads", required_argument, TakeCount<&SessionOptions::threads, 1, kMaxThreads>},
+    {"timer", no_argument, Assign<&OutputOptions::timer, true>},
+    {"tls-certificate", required_argument, TakeText<&server::ServerOptions::tls_certificate>},
+    {"tls-key", required_argument, TakeText<&server::ServerOptions::tls_key>},
     {"trace", required_argument, TakeTrace},
     {"version", no_argument, Assign<&CommandLine::version, true>},
-    {"warmup", required_argument, TakeCount<&CommandLine::warmup, 0, kMostRuns>},
+    {"warmup", required_argument, TakeCount<&MeasureOptions::warmup, 0, kMostRuns>},
 };
 
 /// What getopt gives for the option of that number. Letters are less.
@@ -336,7 +308,7 @@ Status UnknownOption(const char* argument) {
 /// The first one is the directory.
 void TakeWord(const char* word, bool* is_named, CommandLine* line) {
   if (std::exchange(*is_named, true)) {
-    line->inputs.push_back({CommandLineInput::Kind::kText, word});
+    line->script.inputs.push_back({CommandLineInput::Kind::kText, word});
   } else if (std::strcmp(word, ":memory:") != 0) {  // as in sqlite3 and duckdb
     line->session.directory = word;
   }
@@ -366,9 +338,11 @@ Result<CommandLine> ParseCommandLine(int argc, char** argv) {
   }
   for (int i = optind; i < argc; ++i) TakeWord(argv[i], &is_named, &line);
   if (line.serves && line.session.directory.empty()) return Usage("--serve needs the directory of a database");
-  if (line.serves && line.ranks != 0) return Usage("--serve runs without ranks; leave --ranks out");
-  if (line.serves && !line.inputs.empty()) return Usage("--serve takes its statements from clients, not from -c or -f");
-  if (!line.hostfile.empty() && line.ranks == 0) return Usage("--hostfile says where ranks run; --ranks N how many");
+  if (line.serves && line.launch.ranks != 0) return Usage("--serve runs without ranks; leave --ranks out");
+  if (line.serves && !line.script.inputs.empty())
+    return Usage("--serve takes its statements from clients, not from -c or -f");
+  if (!line.launch.hostfile.empty() && line.launch.ranks == 0)
+    return Usage("--hostfile says where ranks run; --ranks N how many");
   return line;
 }
 

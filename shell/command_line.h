@@ -23,28 +23,48 @@ struct CommandLineInput {
   std::string text;  ///< the statements, or the name of the file that has them
 };
 
-struct CommandLine {
-  SessionOptions session;
+/// How results are shown.
+struct OutputOptions {
   std::optional<ResultFormat> format;  ///< nullopt: box on a terminal, else csv
   bool headers = true;
   std::string separator;                 ///< of columns in csv and list; "": the format's own
   std::optional<std::string> null_text;  ///< nullopt: the format's own
   bool echo = false;
   bool timer = false;
-  bool safe = false;                           ///< no files, no programs
+};
+
+/// What is measured, and where that goes.
+struct MeasureOptions {
   std::optional<StatisticsFormat> statistics;  ///< nullopt: none
   std::string statistics_file;                 ///< "": standard error
   std::string trace_file;                      ///< "": none
   int repeat = 1, warmup = 0;                  ///< runs of each query that count; runs before them
-  bool bail = true;                            ///< a script ends at its first error
-  bool batch = false;                          ///< no prompt on a terminal either
-  int ranks = 0;                               ///< to start; 0: one process, or those that there are
-  std::string hostfile;                        ///< of mpirun; "": all ranks on this machine
-  std::string init_file;                       ///< run first; "": ~/.tesserarc, if there is a prompt
-  bool reads_home = true;                      ///< ~/.tesserarc, if there is a prompt
-  std::vector<std::string> commands;           ///< -cmd: run next
-  std::vector<CommandLineInput> inputs;        ///< -c, -f and words in their order; none: standard input
-  bool serves = false;                         ///< --serve
+};
+
+/// What is run, in this order.
+struct ScriptOptions {
+  std::string init_file;                 ///< "": ~/.tesserarc, if there is a prompt
+  bool reads_home = true;                ///< ~/.tesserarc, if there is a prompt
+  std::vector<std::string> commands;     ///< -cmd
+  std::vector<CommandLineInput> inputs;  ///< -c, -f and words in their order; none: standard input
+  bool bail = true;                      ///< a script ends at its first error
+  bool batch = false;                    ///< no prompt on a terminal either
+  bool safe = false;                     ///< no files, no programs
+};
+
+/// Processes to start.
+struct LaunchOptions {
+  int ranks = 0;         ///< 0: one process, or those that there are
+  std::string hostfile;  ///< of mpirun; "": all ranks on this machine
+};
+
+struct CommandLine {
+  SessionOptions session;
+  OutputOptions output;
+  MeasureOptions measure;
+  ScriptOptions script;
+  LaunchOptions launch;
+  bool serves = false;  ///< --serve
   server::ServerOptions server;
   std::string role;  ///< --role: whose line is wanted; "": none
   bool help = false;

@@ -129,7 +129,7 @@ Status DotCommands::Run(std::string_view line) {
         fmt::format(".{}: {}", name, words.size() < command->least ? "an argument is missing" : "too many arguments"),
         -1, usage);
   }
-  if (command->reach == Reach::kFiles && shell_.line.safe) {
+  if (command->reach == Reach::kFiles && shell_.line.script.safe) {
     return Status(ErrorKind::kInsufficientPrivilege, "." + name + " is refused by --safe",
                   "It reads or writes files or starts programs; start tessera without --safe.");
   }

@@ -42,11 +42,11 @@ bool LendTerminal() {
 }
 
 std::vector<std::string> MpirunArguments(const CommandLine& line, bool lent) {
-  std::vector<std::string> arguments = {"mpirun", "-np", std::to_string(line.ranks), "--bind-to", "none"};
-  if (line.hostfile.empty()) {
+  std::vector<std::string> arguments = {"mpirun", "-np", std::to_string(line.launch.ranks), "--bind-to", "none"};
+  if (line.launch.hostfile.empty()) {
     arguments.push_back("--oversubscribe");  // whoever says how many wants as many
   } else {
-    arguments.insert(arguments.end(), {"--hostfile", line.hostfile});
+    arguments.insert(arguments.end(), {"--hostfile", line.launch.hostfile});
     // A node that is gone is noticed within ten seconds; without these mpirun waits for its daemon.
     for (const auto& [option, value] : {std::pair("time", "5"), std::pair("intvl", "2"), std::pair("probes", "3")})
       arguments.insert(arguments.end(), {"--mca", std::string("oob_tcp_keepalive_") + option, value});
@@ -64,12 +64,12 @@ bool IsControllingTerminal(int descriptor) {
 
 Status StartRanks(int argc, char** argv) {
   const Result<CommandLine> line = ParseCommandLine(argc, argv);
-  if (!line.ok() || line->ranks == 0 || line->help || line->version || HasLauncher()) return Status::Ok();
-  if (!line->hostfile.empty() && access(line->hostfile.c_str(), R_OK) != 0) {
-    return {
-        ErrorCode::kUnsupported,
-        fmt::format("could not open the hostfile \"{}\": {}", line->hostfile, std::generic_category().message(errno)),
-        "It has a line for each machine: its name, and slots=N for its ranks."};
+  if (!line.ok() || line->launch.ranks == 0 || line->help || line->version || HasLauncher()) return Status::Ok();
+  if (!line->launch.hostfile.empty() && access(line->launch.hostfile.c_str(), R_OK) != 0) {
+    return {ErrorCode::kUnsupported,
+            fmt::format("could not open the hostfile \"{}\": {}", line->launch.hostfile,
+                        std::generic_category().message(errno)),
+            "It has a line for each machine: its name, and slots=N for its ranks."};
   }
   if (const Status there = TransportIsThere(); !there.ok())
     return {there.kind(), "cannot start ranks without MPI: " + there.message(), there.hint()};

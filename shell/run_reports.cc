@@ -10,9 +10,9 @@
 namespace tessera {
 
 RunReports::RunReports(const CommandLine& line)
-    : format_(line.statistics.value_or(StatisticsFormat::kCsv)),
-      statistics_{line.statistics_file, -1, line.statistics.has_value()},
-      trace_{line.trace_file, -1, !line.trace_file.empty()} {}
+    : format_(line.measure.statistics.value_or(StatisticsFormat::kCsv)),
+      statistics_{line.measure.statistics_file, -1, line.measure.statistics.has_value()},
+      trace_{line.measure.trace_file, -1, !line.measure.trace_file.empty()} {}
 
 RunReports::~RunReports() {
   for (const File* file : {&statistics_, &trace_}) {

@@ -71,8 +71,8 @@ int Run(int argc, char** argv, Cluster* cluster) {
   }
   // Scripts that cannot be read are known before anything runs.
   std::vector<std::string> files;
-  if (!line->init_file.empty()) files.push_back(line->init_file);
-  for (const CommandLineInput& input : line->inputs) {
+  if (!line->script.init_file.empty()) files.push_back(line->script.init_file);
+  for (const CommandLineInput& input : line->script.inputs) {
     if (input.kind == CommandLineInput::Kind::kFile) files.push_back(input.text);
   }
   for (const std::string& file : files) {
@@ -80,15 +80,16 @@ int Run(int argc, char** argv, Cluster* cluster) {
     fmt::print(stderr, "tessera: could not open \"{}\": {}\n", file, std::generic_category().message(errno));
     return kExitUsage;
   }
-  line->session.standard_input_is_free = !line->inputs.empty();
+  line->session.standard_input_is_free = !line->script.inputs.empty();
   line->session.cluster = cluster;
-  if (cluster != nullptr && line->ranks != 0 && line->ranks != cluster->ranks()) {
-    fmt::print(stderr, "tessera: --ranks {}, but mpirun started {}; leave --ranks out\n", line->ranks,
+  if (cluster != nullptr && line->launch.ranks != 0 && line->launch.ranks != cluster->ranks()) {
+    fmt::print(stderr, "tessera: --ranks {}, but mpirun started {}; leave --ranks out\n", line->launch.ranks,
                cluster->ranks());
     return kExitUsage;
   }
   // mpirun gives rank 0 a terminal of its own for standard output, wherever that goes in the end.
-  if (cluster != nullptr && !line->format && !IsControllingTerminal(STDOUT_FILENO)) line->format = ResultFormat::kCsv;
+  if (cluster != nullptr && !line->output.format && !IsControllingTerminal(STDOUT_FILENO))
+    line->output.format = ResultFormat::kCsv;
   if (!line->session.directory.empty()) RemoveAbandonedDirectories();  // (else the session does)
   if (line->serves) return Serve(&*line);
   Result<std::unique_ptr<Session>> session = Session::Open(line->session);

@@ -39,13 +39,13 @@ std::string HomeFile(const char* name) {
 Shell::Shell(std::unique_ptr<Session> session, const CommandLine& line) : state_(std::move(session), line) {}
 
 int Shell::Run() {
-  state_.interactive = state_.line.inputs.empty() && !state_.line.batch && isatty(STDIN_FILENO) == 1;
+  state_.interactive = state_.line.script.inputs.empty() && !state_.line.script.batch && isatty(STDIN_FILENO) == 1;
   WatchInterrupts(state_.session.get(), state_.interactive);
   Greet();
   RunStart();
   if (state_.interactive) {
     RunInteractive();
-  } else if (state_.line.inputs.empty()) {
+  } else if (state_.line.script.inputs.empty()) {
     RunStandardInput();
   } else {
     RunInputs();
@@ -77,22 +77,22 @@ void Shell::Greet() {
 }
 
 void Shell::RunStart() {
-  const std::string file = !state_.line.init_file.empty()                 ? state_.line.init_file
-                           : state_.interactive && state_.line.reads_home ? HomeFile(".tesserarc")
-                                                                          : "";
-  if (!state_.line.init_file.empty() || (!file.empty() && access(file.c_str(), R_OK) == 0)) {
+  const std::string file = !state_.line.script.init_file.empty()                 ? state_.line.script.init_file
+                           : state_.interactive && state_.line.script.reads_home ? HomeFile(".tesserarc")
+                                                                                 : "";
+  if (!state_.line.script.init_file.empty() || (!file.empty() && access(file.c_str(), R_OK) == 0)) {
     Status status = RunFile(file);
     if (!status.ok()) ShellState::Message(status.message());
     state_.file_failed |= !status.ok() && !state_.interactive;
   }
-  for (const std::string& command : state_.line.commands) {
+  for (const std::string& command : state_.line.script.commands) {
     if (!state_.Continues()) break;
     RunText(command, "");
   }
 }
 
 void Shell::RunInputs() {
-  for (const CommandLineInput& input : state_.line.inputs) {
+  for (const CommandLineInput& input : state_.line.script.inputs) {
     if (!state_.Continues()) break;
     if (input.kind == CommandLineInput::Kind::kText) {
       RunText(input.text, "");

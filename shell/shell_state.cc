@@ -23,13 +23,13 @@ bool HasColors() {
 
 ShellState::ShellState(std::unique_ptr<Session> open, const CommandLine& command_line)
     : session(std::move(open)), line(command_line), reports(command_line) {
-  settings.format = line.format;
-  settings.headers = line.headers;
-  settings.separator = line.separator;
-  settings.null_text = line.null_text;
-  settings.echo = line.echo;
-  settings.timer = line.timer;
-  settings.bail = line.bail;
+  settings.format = line.output.format;
+  settings.headers = line.output.headers;
+  settings.separator = line.output.separator;
+  settings.null_text = line.output.null_text;
+  settings.echo = line.output.echo;
+  settings.timer = line.output.timer;
+  settings.bail = line.script.bail;
   if (const char* const pager = std::getenv("PAGER"); pager != nullptr && *pager != 0) {
     settings.pager = true;
     settings.pager_command = pager;
@@ -46,8 +46,8 @@ bool ShellState::Continues() const {
 
 Status ShellState::Execute(std::string_view sql, const std::string& name) {
   ++statements;
-  for (int run = 1 - line.warmup; run <= line.repeat; ++run) {
-    Status status = ExecuteOnce(sql, run == 1 - line.warmup);
+  for (int run = 1 - line.measure.warmup; run <= line.measure.repeat; ++run) {
+    Status status = ExecuteOnce(sql, run == 1 - line.measure.warmup);
     const bool repeats = status.ok() && session->last_was_query();
     if (run > 0 || !repeats) {
       if (settings.timer) ReportTiming();
@@ -72,7 +72,7 @@ Status ShellState::ExecuteOnce(std::string_view sql, bool prints) {
     TellDone(command_tag);
   };
   const std::unique_ptr<ResultWriter> writer = MakeResultText(options, sink, done);
-  if (interactive && settings.pager && !line.safe) output.StartPaging(settings.pager_command);
+  if (interactive && settings.pager && !line.script.safe) output.StartPaging(settings.pager_command);
   Status status = session->Execute(sql, writer.get());
   progress.Finish();
   const Status written = output.StatementDone();
