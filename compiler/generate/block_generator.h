@@ -44,6 +44,17 @@ inline size_t EmittedOutputs(const Query& q) { return q.outputs.size() - q.windo
 /// value is at hand where a CASE would compute it for some rows only. May hold nullptr, which comes in its place.
 std::vector<size_t> FeedingOrder(const std::vector<const Expr*>& arguments);
 
+/// The first of the groupings that a block with DISTINCT aggregates has, as the second one reads its section.
+struct FirstGroups {
+  std::vector<const Expr*> keys;  ///< those of GROUP BY, and then `distinct`
+  size_t group_keys = 0;
+  std::vector<const Expr*> distinct;      ///< arguments of aggregates with DISTINCT, each once
+  std::vector<AggregateColumns> partial;  ///< of the other aggregates of the block
+  std::vector<SqlType> columns;
+  std::vector<vm::AggregateSpec> aggregates;
+  std::vector<size_t> states;  ///< the first column of each
+};
+
 class BlockGenerator {
   using Steps = std::span<const JoinStep>;
 
@@ -151,6 +162,7 @@ class BlockGenerator {
   /// is fed once per distinct argument, with the other arguments NULL, and once more with all of them NULL for the
   /// plain aggregates. The second one aggregates the distinct values of each argument and ignores NULLs.
   Status GroupedTwice();
+  Result<FirstGroups> GroupFirst();
   /// The Group instruction over the keys of GROUP BY.
   Status GroupBy(const std::vector<const Expr*>& keys, SectionBuilder* b);
   /// HAVING and the outputs over the groups of the section before.

@@ -101,6 +101,81 @@ void SetColumns(Section* s, const std::vector<const Expr*>& keys, std::vector<Ag
   }
 }
 
+/// The aggregates of the second grouping, over the rows of the first: one for each column of that and opcode.
+class SecondGroups {
+ public:
+  SecondGroups(const FirstGroups& first, SectionBuilder* b) : first_(first), b_(*b) {}
+
+  /// One without DISTINCT, of whose groups the first grouping has the states.
+  AggregateColumns Combined(const AggregateColumns& partial) {
+    AggregateColumns l;
+    l.value = Combine(partial.value);
+    if (partial.count >= 0) l.count = Combine(partial.count);
+    return l;
+  }
+
+  /// One with DISTINCT, over keys of the first grouping.
+  AggregateColumns Distinct(const Aggregate& a) {
+    size_t d = 0;
+    while (!first_.distinct[d]->SameAs(*a.argument)) ++d;
+    const int column = static_cast<int>(first_.group_keys + d);
+    const SqlType& type = first_.distinct[d]->type;
+    // A count is added up like the partial ones: per row of the first grouping 0 or 1.
+    auto count = [&] {
+      return Feed(column, IsWide(type) ? Opcode::CountW : Opcode::Count, SqlType::Of(TypeId::kBigint));
+    };
+    const AggregateInfo& info = Info(a.function);
+    AggregateColumns l;
+    if (info.state == StateRule::kCount) {
+      l.value = count();
+    } else {
+      l.value = Feed(column, info.opcodes.For(type.storage()), StateType(a.function, type));
+      if (info.counted) l.count = count();
+    }
+    return l;
+  }
+
+ private:
+  int Feed(int column, Opcode op, const SqlType& type) {
+    for (size_t i = 0; i < fed_.size(); ++i) {
+      if (fed_[i] == std::pair(column, op)) return static_cast<int>(i);
+    }
+    fed_.emplace_back(column, op);
+    b_.section.aggregates.push_back({op, type});
+    b_.Load(Operand::Slot(column), first_.columns[static_cast<size_t>(column)]);
+    b_.Emit(op, static_cast<int>(fed_.size()) - 1);
+    return static_cast<int>(fed_.size()) - 1;
+  }
+
+  /// Of partial states of the first grouping, which begin at `column`.
+  int Combine(int column) {
+    const std::vector<size_t>& states = first_.states;
+    const size_t number =
+        static_cast<size_t>(std::find(states.begin(), states.end(), static_cast<size_t>(column)) - states.begin());
+    const vm::AggregateSpec& a = first_.aggregates[number];
+    const size_t words = states[number + 1] - states[number];
+    if (words > 1) {
+      // A group has all its values in the row without a distinct one; in its other rows the state is NULL. So there is
+      // nothing to merge: the greatest of each word is the state.
+      int first = -1;
+      for (size_t k = 0; k < words; ++k) {
+        const SqlType& type = first_.columns[states[number] + k];
+        const Opcode greatest = IsWide(type) ? Opcode::MaxW : type.IsFloat() ? Opcode::MaxF : Opcode::MaxI;
+        const int one = Feed(column + static_cast<int>(k), greatest, type);
+        if (k == 0) first = one;
+      }
+      return first;
+    }
+    const bool is_count = a.op == Opcode::CountRows || a.op == Opcode::Count || a.op == Opcode::CountW;
+    if (is_count) return Feed(column, Opcode::SumI, SqlType::Decimal(38, 0));
+    return Feed(column, a.op == Opcode::SumI ? Opcode::SumW : a.op, a.type);
+  }
+
+  const FirstGroups& first_;
+  SectionBuilder& b_;
+  std::vector<std::pair<int, Opcode>> fed_;
+};
+
 }  // namespace
 
 std::vector<size_t> FeedingOrder(const std::vector<const Expr*>& arguments) {
@@ -171,21 +246,22 @@ Status BlockGenerator::GroupedDirectly() {
   return AboveGroups(lowered);
 }
 
-Status BlockGenerator::GroupedTwice() {
-  std::vector<const Expr*> keys = GroupKeys();
-  const size_t group_keys = keys.size();
-  std::vector<const Expr*> distinct;  // arguments, each once
+Result<FirstGroups> BlockGenerator::GroupFirst() {
+  FirstGroups first;
+  first.keys = GroupKeys();
+  first.group_keys = first.keys.size();
+  std::vector<const Expr*>& distinct = first.distinct;
   for (const Aggregate& a : q_.aggregates) {
     if (!NeedsDistinct(a)) continue;
     auto same = [&](const Expr* e) { return e->SameAs(*a.argument); };
     if (std::none_of(distinct.begin(), distinct.end(), same)) distinct.push_back(a.argument.get());
   }
+  std::vector<const Expr*>& keys = first.keys;
   if (keys.size() + distinct.size() > vm::kMaxGroupingKeys) {
     return Unsupported(fmt::format("more than {} keys and arguments of aggregates with DISTINCT are not supported",
                                    vm::kMaxGroupingKeys),
                        distinct[0]->position, "Compute some of them in a query of their own.");
   }
-  // First grouping.
   PipelineScope scope(q_, plan_.driver);
   SectionBuilder b(program_, &constants_, &scope);
   b.section.sink = Section::Sink::kGroups;
@@ -195,16 +271,16 @@ Status BlockGenerator::GroupedTwice() {
   for (const Expr* k : keys) b.section.registers.push_back(k->type);
   for (const Expr* d : distinct) b.section.registers.push_back(d->type);
   keys.insert(keys.end(), distinct.begin(), distinct.end());
-  for (size_t k = 0; k < group_keys; ++k) {
+  for (size_t k = 0; k < first.group_keys; ++k) {
     TESSERA_TRY(b.Key(*keys[k]));
     b.Store(first_register + static_cast<int>(k));
   }
   std::vector<const Expr*> arguments;
-  std::vector<AggregateColumns> partial(q_.aggregates.size());
+  first.partial.resize(q_.aggregates.size());
   bool plain = false;
   for (size_t i = 0; i < q_.aggregates.size(); ++i) {
     if (NeedsDistinct(q_.aggregates[i])) continue;
-    partial[i] = Lower(q_.aggregates[i], &b, &arguments);
+    first.partial[i] = Lower(q_.aggregates[i], &b, &arguments);
     plain = true;
   }
   const int32_t operand = Operand::Register(first_register).Pack();
@@ -216,94 +292,47 @@ Status BlockGenerator::GroupedTwice() {
       } else {
         b.LoadConstant(Value::Null(distinct[d]->type));
       }
-      b.Store(first_register + static_cast<int>(group_keys + d));
+      b.Store(first_register + static_cast<int>(first.group_keys + d));
     }
     b.Emit(Opcode::Group, 0, operand, key_count);
     if (turn < 0) TESSERA_TRY(FeedAggregates(&b, arguments));
   }
   CloseLoops(&b);
-  SetColumns(&b.section, keys, &partial);
-  const std::vector<SqlType> first_columns = b.section.columns;
-  const std::vector<vm::AggregateSpec> first_aggregates = b.section.aggregates;
-  const std::vector<size_t> states = vm::AggregateColumns(b.section);  // the first column of each
+  SetColumns(&b.section, keys, &first.partial);
+  first.columns = b.section.columns;
+  first.aggregates = b.section.aggregates;
+  first.states = vm::AggregateColumns(b.section);
   TESSERA_TRY(Finish(&b, -1));
+  return first;
+}
 
-  // Second grouping, over the rows of the first.
+Status BlockGenerator::GroupedTwice() {
+  TESSERA_ASSIGN(FirstGroups first, GroupFirst());
   const int source = static_cast<int>(program_->sections.size()) - 1;
   const std::vector<AggregateColumns> none;
-  GroupScope no_scope(q_, first_columns, none);
+  GroupScope no_scope(q_, first.columns, none);
   SectionBuilder c(program_, &constants_, &no_scope);
   c.section.source_kind = Section::Source::kSection;
   c.section.source = source;
   c.section.sink = Section::Sink::kGroups;
   c.section.label = "groups of distinct values";
-  for (const SqlType& t : first_columns)
+  for (const SqlType& t : first.columns)
     c.section.slots.push_back({static_cast<int32_t>(c.section.slots.size()), t, -1});
-  for (size_t k = 0; k < group_keys; ++k) {
-    c.section.registers.push_back(keys[k]->type);
-    c.Load(Operand::Slot(static_cast<int>(k)), keys[k]->type);
+  for (size_t k = 0; k < first.group_keys; ++k) {
+    c.section.registers.push_back(first.keys[k]->type);
+    c.Load(Operand::Slot(static_cast<int>(k)), first.keys[k]->type);
     c.Store(static_cast<int>(k));
   }
-  c.Emit(Opcode::Group, 0, group_keys == 0 ? 0 : Operand::Register(0).Pack(), static_cast<int32_t>(group_keys));
-  // One aggregate per (column of the first grouping, opcode).
-  std::vector<std::pair<int, Opcode>> fed;
-  auto feed = [&](int column, Opcode op, const SqlType& type) {
-    for (size_t i = 0; i < fed.size(); ++i) {
-      if (fed[i] == std::pair(column, op)) return static_cast<int>(i);
-    }
-    fed.emplace_back(column, op);
-    c.section.aggregates.push_back({op, type});
-    c.Load(Operand::Slot(column), first_columns[static_cast<size_t>(column)]);
-    c.Emit(op, static_cast<int>(fed.size()) - 1);
-    return static_cast<int>(fed.size()) - 1;
-  };
-  const SqlType wide = SqlType::Decimal(38, 0), bigint = SqlType::Of(TypeId::kBigint);
-  auto combine = [&](int column) {  // partial states of the first grouping
-    const size_t number =
-        static_cast<size_t>(std::find(states.begin(), states.end(), static_cast<size_t>(column)) - states.begin());
-    const vm::AggregateSpec& a = first_aggregates[number];
-    const size_t words = states[number + 1] - states[number];
-    if (words > 1) {
-      // A group has all its values in the row without a distinct one; in its other rows the state is NULL. So there is
-      // nothing to merge: the greatest of each word is the state.
-      int first = -1;
-      for (size_t k = 0; k < words; ++k) {
-        const SqlType& type = first_columns[states[number] + k];
-        const Opcode greatest = IsWide(type) ? Opcode::MaxW : type.IsFloat() ? Opcode::MaxF : Opcode::MaxI;
-        const int one = feed(column + static_cast<int>(k), greatest, type);
-        if (k == 0) first = one;
-      }
-      return first;
-    }
-    const bool is_count = a.op == Opcode::CountRows || a.op == Opcode::Count || a.op == Opcode::CountW;
-    if (is_count) return feed(column, Opcode::SumI, wide);
-    return feed(column, a.op == Opcode::SumI ? Opcode::SumW : a.op, a.type);
-  };
-  std::vector<AggregateColumns> lowered(q_.aggregates.size());
+  c.Emit(Opcode::Group, 0, first.group_keys == 0 ? 0 : Operand::Register(0).Pack(),
+         static_cast<int32_t>(first.group_keys));
+  SecondGroups second(first, &c);
+  std::vector<AggregateColumns> lowered;
   for (size_t i = 0; i < q_.aggregates.size(); ++i) {
     const Aggregate& a = q_.aggregates[i];
-    AggregateColumns& l = lowered[i];
-    if (!NeedsDistinct(a)) {
-      l.value = combine(partial[i].value);
-      if (partial[i].count >= 0) l.count = combine(partial[i].count);
-      continue;
-    }
-    size_t d = 0;
-    while (!distinct[d]->SameAs(*a.argument)) ++d;
-    const int column = static_cast<int>(group_keys + d);
-    const SqlType& type = distinct[d]->type;
-    // A count is added up like the partial ones: per row of the first grouping 0 or 1.
-    auto count = [&] { return feed(column, IsWide(type) ? Opcode::CountW : Opcode::Count, bigint); };
-    const AggregateInfo& info = Info(a.function);
-    if (info.state == StateRule::kCount) {
-      l.value = count();
-    } else {
-      l.value = feed(column, info.opcodes.For(type.storage()), StateType(a.function, type));
-      if (info.counted) l.count = count();
-    }
+    lowered.push_back(NeedsDistinct(a) ? second.Distinct(a) : second.Combined(first.partial[i]));
   }
-  keys.resize(group_keys);
-  SetColumns(&c.section, keys, &lowered);
+  first.keys.resize(first.group_keys);
+  SetColumns(&c.section, first.keys, &lowered);
   TESSERA_TRY(Finish(&c, plan_.made_rows));
   return AboveGroups(lowered);
 }
