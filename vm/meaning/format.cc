@@ -215,7 +215,57 @@ void Format::ReadStrftime(std::string_view text) {
   }
 }
 
-void Format::ReadMoment(std::string_view text) {
+void Format::ReadText(std::string_view* text) {
+  std::string_view& rest = *text;
+  if (rest[0] == '"') {
+    for (rest.remove_prefix(1); !rest.empty() && rest[0] != '"'; rest.remove_prefix(1)) {
+      if (rest[0] == '\\' && rest.size() > 1) rest.remove_prefix(1);
+      AddText(rest.substr(0, 1));
+    }
+    if (!rest.empty()) rest.remove_prefix(1);
+    return;
+  }
+  if (rest[0] == '\\' && rest.size() > 1 && rest[1] == '"') rest.remove_prefix(1);
+  AddText(rest.substr(0, 1));
+  rest.remove_prefix(1);
+}
+
+bool Format::ReadNamedPart(bool fill, std::string_view* text) {
+  struct Name {
+    const char* word;
+    Part part;
+    Letters letters;
+  };
+  constexpr Name kNames[] = {
+      {"MONTH", Part::kMonthName, Letters::kUpper}, {"Month", Part::kMonthName, Letters::kAsIs},
+      {"month", Part::kMonthName, Letters::kLower}, {"MON", Part::kMonthShort, Letters::kUpper},
+      {"Mon", Part::kMonthShort, Letters::kAsIs},   {"mon", Part::kMonthShort, Letters::kLower},
+      {"DAY", Part::kDayName, Letters::kUpper},     {"Day", Part::kDayName, Letters::kAsIs},
+      {"day", Part::kDayName, Letters::kLower},     {"DY", Part::kDayShort, Letters::kUpper},
+      {"Dy", Part::kDayShort, Letters::kAsIs},      {"dy", Part::kDayShort, Letters::kLower},
+      {"RM", Part::kRoman, Letters::kUpper},        {"rm", Part::kRoman, Letters::kLower},
+      {"A.M.", Part::kNoon, Letters::kUpper},       {"P.M.", Part::kNoon, Letters::kUpper},
+      {"a.m.", Part::kNoon, Letters::kLower},       {"p.m.", Part::kNoon, Letters::kLower},
+      {"AM", Part::kNoon, Letters::kUpper},         {"PM", Part::kNoon, Letters::kUpper},
+      {"am", Part::kNoon, Letters::kLower},         {"pm", Part::kNoon, Letters::kLower},
+      {"A.D.", Part::kEra, Letters::kUpper},        {"B.C.", Part::kEra, Letters::kUpper},
+      {"a.d.", Part::kEra, Letters::kLower},        {"b.c.", Part::kEra, Letters::kLower},
+      {"AD", Part::kEra, Letters::kUpper},          {"BC", Part::kEra, Letters::kUpper},
+      {"ad", Part::kEra, Letters::kLower},          {"bc", Part::kEra, Letters::kLower},
+      {"TZ", Part::kZoneName, Letters::kUpper},     {"tz", Part::kZoneName, Letters::kLower},
+  };
+  const auto name = std::find_if(std::begin(kNames), std::end(kNames), [&](const Name& r) {
+    const bool zone = r.part == Part::kZoneName && (StartsWithWord(*text, "TZH") || StartsWithWord(*text, "TZM"));
+    return !zone && text->starts_with(r.word);
+  });
+  if (name == std::end(kNames)) return false;
+  AddPart(name->part, 0, !fill, name->letters);
+  if (std::string_view(name->word).find('.') != std::string_view::npos) pieces_.back().text = ".";
+  text->remove_prefix(std::string_view(name->word).size());
+  return true;
+}
+
+bool Format::ReadNumberedPart(bool fill, std::string_view* text) {
   struct Row {
     const char* word;
     Part part;
@@ -264,29 +314,17 @@ void Format::ReadMoment(std::string_view text) {
       {"J", Part::kJulian, 0},
       {"Q", Part::kQuarter, 0},
   };
-  struct Name {
-    const char* word;
-    Part part;
-    Letters letters;
-  };
-  constexpr Name kNames[] = {
-      {"MONTH", Part::kMonthName, Letters::kUpper}, {"Month", Part::kMonthName, Letters::kAsIs},
-      {"month", Part::kMonthName, Letters::kLower}, {"MON", Part::kMonthShort, Letters::kUpper},
-      {"Mon", Part::kMonthShort, Letters::kAsIs},   {"mon", Part::kMonthShort, Letters::kLower},
-      {"DAY", Part::kDayName, Letters::kUpper},     {"Day", Part::kDayName, Letters::kAsIs},
-      {"day", Part::kDayName, Letters::kLower},     {"DY", Part::kDayShort, Letters::kUpper},
-      {"Dy", Part::kDayShort, Letters::kAsIs},      {"dy", Part::kDayShort, Letters::kLower},
-      {"RM", Part::kRoman, Letters::kUpper},        {"rm", Part::kRoman, Letters::kLower},
-      {"A.M.", Part::kNoon, Letters::kUpper},       {"P.M.", Part::kNoon, Letters::kUpper},
-      {"a.m.", Part::kNoon, Letters::kLower},       {"p.m.", Part::kNoon, Letters::kLower},
-      {"AM", Part::kNoon, Letters::kUpper},         {"PM", Part::kNoon, Letters::kUpper},
-      {"am", Part::kNoon, Letters::kLower},         {"pm", Part::kNoon, Letters::kLower},
-      {"A.D.", Part::kEra, Letters::kUpper},        {"B.C.", Part::kEra, Letters::kUpper},
-      {"a.d.", Part::kEra, Letters::kLower},        {"b.c.", Part::kEra, Letters::kLower},
-      {"AD", Part::kEra, Letters::kUpper},          {"BC", Part::kEra, Letters::kUpper},
-      {"ad", Part::kEra, Letters::kLower},          {"bc", Part::kEra, Letters::kLower},
-      {"TZ", Part::kZoneName, Letters::kUpper},     {"tz", Part::kZoneName, Letters::kLower},
-  };
+  const auto row =
+      std::find_if(std::begin(kRows), std::end(kRows), [&](const Row& r) { return StartsWithWord(*text, r.word); });
+  if (row == std::end(kRows)) return false;
+  const bool fraction = row->part == Part::kFraction;
+  AddPart(row->part, fill && !fraction ? 0 : row->digits, false);
+  pieces_.back().last = static_cast<uint8_t>(row->last);
+  text->remove_prefix(std::string_view(row->word).size());
+  return true;
+}
+
+void Format::ReadMoment(std::string_view text) {
   while (!text.empty()) {
     if (StartsWithWord(text, "FX")) {
       text.remove_prefix(2);
@@ -295,32 +333,8 @@ void Format::ReadMoment(std::string_view text) {
     std::string_view rest = text;
     bool fill = false;
     for (; StartsWithWord(rest, "FM") || StartsWithWord(rest, "TM"); rest.remove_prefix(2)) fill = true;
-    const auto name = std::find_if(std::begin(kNames), std::end(kNames), [&](const Name& r) {
-      const bool zone = r.part == Part::kZoneName && (StartsWithWord(rest, "TZH") || StartsWithWord(rest, "TZM"));
-      return !zone && rest.starts_with(r.word);
-    });
-    const auto row =
-        std::find_if(std::begin(kRows), std::end(kRows), [&](const Row& r) { return StartsWithWord(rest, r.word); });
-    if (name != std::end(kNames)) {
-      AddPart(name->part, 0, !fill, name->letters);
-      if (std::string_view(name->word).find('.') != std::string_view::npos) pieces_.back().text = ".";
-      rest.remove_prefix(std::string_view(name->word).size());
-    } else if (row != std::end(kRows)) {
-      const bool fraction = row->part == Part::kFraction;
-      AddPart(row->part, fill && !fraction ? 0 : row->digits, false);
-      pieces_.back().last = static_cast<uint8_t>(row->last);
-      rest.remove_prefix(std::string_view(row->word).size());
-    } else if (text[0] == '"') {
-      for (text.remove_prefix(1); !text.empty() && text[0] != '"'; text.remove_prefix(1)) {
-        if (text[0] == '\\' && text.size() > 1) text.remove_prefix(1);
-        AddText(text.substr(0, 1));
-      }
-      if (!text.empty()) text.remove_prefix(1);
-      continue;
-    } else {
-      if (text[0] == '\\' && text.size() > 1 && text[1] == '"') text.remove_prefix(1);
-      AddText(text.substr(0, 1));
-      text.remove_prefix(1);
+    if (!ReadNamedPart(fill, &rest) && !ReadNumberedPart(fill, &rest)) {
+      ReadText(&text);
       continue;
     }
     if (rest.starts_with("TH") || rest.starts_with("th")) {
@@ -331,127 +345,118 @@ void Format::ReadMoment(std::string_view text) {
   }
 }
 
-void Format::AppendPart(const Piece& piece, int64_t micros, std::string* out) const {
-  const int64_t days = FloorDiv(micros, kMicrosPerDay), in_day = micros - days * kMicrosPerDay;
-  const Civil date = CivilOf(days);
-  const int64_t day_of_year = days - DaysOf(date.year, 1, 1) + 1, weekday = FloorMod(days + 4, 7);
-  const int64_t thursday = days - FloorMod(days + 3, 7) + 3;
-  const int64_t iso_year = CivilOf(thursday).year, hour = in_day / 3'600'000'000;
-  const int64_t year = date.year > 0 ? date.year : 1 - date.year;  // before it is 1 BC
-  int64_t number = 0;
-  std::string_view name;
-  size_t width = 0;  // of a name, if blanks fill it up
-  switch (piece.part) {
+/// A moment's date and time of day.
+struct Format::Moment {
+  explicit Moment(int64_t micros)
+      : days(FloorDiv(micros, kMicrosPerDay)), in_day(micros - days * kMicrosPerDay), date(CivilOf(days)) {}
+
+  int64_t days, in_day;
+  Civil date;
+  int64_t day_of_year = days - DaysOf(date.year, 1, 1) + 1, weekday = FloorMod(days + 4, 7);
+  int64_t iso_year = CivilOf(days - FloorMod(days + 3, 7) + 3).year;  // that of its Thursday
+  int64_t hour = in_day / 3'600'000'000;
+  int64_t year = date.year > 0 ? date.year : 1 - date.year;  // before it is 1 BC
+};
+
+int64_t Format::NumberOf(Part part, const Moment& m) {
+  switch (part) {
     case Part::kYear:
-      number = year;
-      break;
-    case Part::kYearWithComma:
-      *out += fmt::format("{},{:03}", year / 1000, year % 1000);
-      return;
+      return m.year;
     case Part::kIsoYear:
-      number = iso_year;
-      break;
+      return m.iso_year;
     case Part::kCentury:
-      number = date.year > 0 ? (year + 99) / 100 : -((year + 99) / 100);
-      break;
-    case Part::kEra:
-      name = date.year > 0 ? (piece.text.empty() ? "AD" : "A.D.") : (piece.text.empty() ? "BC" : "B.C.");
-      break;
+      return m.date.year > 0 ? (m.year + 99) / 100 : -((m.year + 99) / 100);
     case Part::kQuarter:
-      number = (date.month + 2) / 3;
-      break;
+      return (m.date.month + 2) / 3;
     case Part::kMonth:
-      number = date.month;
-      break;
-    case Part::kMonthName:
-      name = kMonths[date.month - 1];
-      width = 9;
-      break;
-    case Part::kMonthShort:
-      name = std::string_view(kMonths[date.month - 1]).substr(0, 3);
-      break;
-    case Part::kRoman:
-      name = kRomanMonths[date.month - 1];
-      width = 4;
-      break;
+      return m.date.month;
     case Part::kDay:
-      number = date.day;
-      break;
+      return m.date.day;
     case Part::kDayOfYear:
-      number = day_of_year;
-      break;
+      return m.day_of_year;
     case Part::kIsoDayOfYear:
-      number = days - (DaysOf(iso_year, 1, 4) - FloorMod(DaysOf(iso_year, 1, 4) + 3, 7)) + 1;
-      break;
-    case Part::kDayName:
-      name = kDays[weekday];
-      width = 9;
-      break;
-    case Part::kDayShort:
-      name = std::string_view(kDays[weekday]).substr(0, 3);
-      break;
+      return m.days - (DaysOf(m.iso_year, 1, 4) - FloorMod(DaysOf(m.iso_year, 1, 4) + 3, 7)) + 1;
     case Part::kDayOfWeek:
-      number = weekday + 1;
-      break;
+      return m.weekday + 1;
     case Part::kIsoDay:
-      number = weekday == 0 ? 7 : weekday;
-      break;
+      return m.weekday == 0 ? 7 : m.weekday;
     case Part::kSundayIs0:
-      number = weekday;
-      break;
+      return m.weekday;
     case Part::kWeekOfMonth:
-      number = (date.day - 1) / 7 + 1;
-      break;
+      return (m.date.day - 1) / 7 + 1;
     case Part::kWeekOfYear:
-      number = (day_of_year - 1) / 7 + 1;
-      break;
+      return (m.day_of_year - 1) / 7 + 1;
     case Part::kIsoWeek:
-      number = IsoWeek(days);
-      break;
+      return IsoWeek(m.days);
     case Part::kWeekOfSundays:
-      number = (day_of_year - 1 + 7 - weekday) / 7;
-      break;
+      return (m.day_of_year - 1 + 7 - m.weekday) / 7;
     case Part::kWeekOfMondays:
-      number = (day_of_year - 1 + 7 - (weekday + 6) % 7) / 7;
-      break;
+      return (m.day_of_year - 1 + 7 - (m.weekday + 6) % 7) / 7;
     case Part::kJulian:
-      number = days + 2440588;
-      break;
+      return m.days + 2440588;
     case Part::kHour24:
-      number = hour;
-      break;
+      return m.hour;
     case Part::kHour12:
-      number = hour % 12 == 0 ? 12 : hour % 12;
-      break;
-    case Part::kNoon:
-      return AppendNoon(piece, hour >= 12, out);
+      return m.hour % 12 == 0 ? 12 : m.hour % 12;
     case Part::kMinute:
-      number = in_day / 60'000'000 % 60;
-      break;
+      return m.in_day / 60'000'000 % 60;
     case Part::kSecond:
-      number = in_day / 1'000'000 % 60;
-      break;
+      return m.in_day / 1'000'000 % 60;
     case Part::kFraction:
-      number = in_day % 1'000'000;
-      for (int digits = piece.digits; digits < 6; ++digits) number /= 10;
-      break;
+      return m.in_day % 1'000'000;
     case Part::kNanoseconds:
-      number = in_day % 1'000'000 * 1000;
-      break;
+      return m.in_day % 1'000'000 * 1000;
     case Part::kSecondOfDay:
-      number = in_day / 1'000'000;
-      break;
+      return m.in_day / 1'000'000;
+    case Part::kYearWithComma:
+    case Part::kEra:
+    case Part::kMonthName:
+    case Part::kMonthShort:
+    case Part::kRoman:
+    case Part::kDayName:
+    case Part::kDayShort:
+    case Part::kNoon:
     case Part::kZoneName:
     case Part::kZoneHours:
     case Part::kZoneMinutes:
     case Part::kOffset:
-      return;  // AppendZone
+      return 0;  // they are no numbers
   }
-  if (name.data() != nullptr) {
+  return 0;
+}
+
+/// `width`: what blanks fill it up to. Empty: the part is none with a name.
+std::string_view Format::NameOf(const Piece& piece, const Moment& m, size_t* width) {
+  const std::string_view month = kMonths[m.date.month - 1], day = kDays[m.weekday];
+  const bool dotted = !piece.text.empty();
+  *width = piece.part == Part::kMonthName || piece.part == Part::kDayName ? 9 : piece.part == Part::kRoman ? 4 : 0;
+  if (piece.part == Part::kEra) return m.date.year > 0 ? (dotted ? "A.D." : "AD") : (dotted ? "B.C." : "BC");
+  if (piece.part == Part::kMonthName) return month;
+  if (piece.part == Part::kMonthShort) return month.substr(0, 3);
+  if (piece.part == Part::kRoman) return kRomanMonths[m.date.month - 1];
+  if (piece.part == Part::kDayName) return day;
+  if (piece.part == Part::kDayShort) return day.substr(0, 3);
+  return {};
+}
+
+void Format::AppendPart(const Piece& piece, int64_t micros, std::string* out) const {
+  const Moment m(micros);
+  const bool of_zone = piece.part == Part::kZoneName || piece.part == Part::kZoneHours ||
+                       piece.part == Part::kZoneMinutes || piece.part == Part::kOffset;
+  if (of_zone) return;  // AppendZone
+  if (piece.part == Part::kNoon) return AppendNoon(piece, m.hour >= 12, out);
+  if (piece.part == Part::kYearWithComma) {
+    *out += fmt::format("{},{:03}", m.year / 1000, m.year % 1000);
+    return;
+  }
+  size_t width = 0;
+  if (const std::string_view name = NameOf(piece, m, &width); !name.empty()) {
     *out += piece.letters == Letters::kAsIs ? std::string(name) : InCase(name, piece.letters == Letters::kUpper);
     if (piece.padded && name.size() < width) out->append(width - name.size(), ' ');
     return;
   }
+  int64_t number = NumberOf(piece.part, m);
+  for (int digits = piece.digits; piece.part == Part::kFraction && digits < 6; ++digits) number /= 10;
   AppendDigits(piece, number, out);
 }
 
@@ -571,16 +576,8 @@ void Format::ReadNumber(std::string_view text) {
     } else if (take("L")) {
       currency = true;
       add(Kind::kCurrency);
-    } else if (c == '"') {
-      for (text.remove_prefix(1); !text.empty() && text[0] != '"'; text.remove_prefix(1)) {
-        if (text[0] == '\\' && text.size() > 1) text.remove_prefix(1);
-        AddText(text.substr(0, 1));
-      }
-      if (!text.empty()) text.remove_prefix(1);
     } else {
-      if (c == '\\' && text.size() > 1 && text[1] == '"') text.remove_prefix(1);
-      AddText(text.substr(0, 1));
-      text.remove_prefix(1);
+      ReadText(&text);
     }
   }
   // An S after all digits stands after the number.
@@ -623,129 +620,158 @@ void Format::AppendExponent(const Value& v, std::string* out) const {
   *out += text;
 }
 
-void Format::AppendNumber(const Value& v, std::string* out) const {
-  using Kind = Piece::Kind;
-  if (exponent_) return AppendExponent(v, out);
-  double times = 1;
-  for (int i = 0; i < shift_; ++i) times *= 10;
-  Digits d = type_.IsFloat() ? DigitsOf(v.f64 * times, roman_ ? 0 : behind_)
-                             : DigitsOf(IsWide(type_) ? v.wide : int128_t{v.i64}, type_.scale - shift_, behind_);
-  const int64_t roman = d.is_number && d.before.size() < 5 ? std::atoll(d.before.c_str()) : 0;
-  const bool fits = static_cast<int>(d.before.size()) <= before_;
-  if (!fits) {
-    d.before.assign(static_cast<size_t>(before_), '#');
-    d.behind.assign(static_cast<size_t>(behind_), '#');
-  }
-  const int blank = before_ - static_cast<int>(d.before.size());
-  const bool zeros = zero_from_ >= 0;
-  const bool brackets = brackets_ && !(fill_ && !d.negative);
-  // Without FM a 0 before the point is a blank; after it zeros stay.
-  const bool blank_zero = !zeros && d.before.starts_with('0') && behind_ > 0;
-  int shown = behind_;  // digits after the point
-  if (fill_ && point_) {
-    shown = static_cast<int>(d.behind.find_last_not_of('0') + 1);
-    shown = std::max(shown, std::min(zero_to_ - before_, static_cast<int>(d.behind.size())));
-  }
-  bool written = sign_place_ == SignPlace::kApart || sign_place_ == SignPlace::kBehind;
-  if (fill_ && !d.negative && !always_sign_) written = true;
-  const auto write_sign = [&] {
-    if (written) return;
-    written = true;
-    if (brackets) {
-      *out += d.negative ? '<' : ' ';
-    } else if (d.negative) {
-      *out += '-';
-    } else if (always_sign_) {
-      *out += '+';
-    } else {
-      *out += ' ';
+/// The text of one number, made piece by piece.
+class Format::NumberText {
+ public:
+  NumberText(const Format& format, Digits digits, std::string* out) : f_(format), d_(std::move(digits)), out_(*out) {
+    roman_ = d_.is_number && d_.before.size() < 5 ? std::atoll(d_.before.c_str()) : 0;
+    fits_ = static_cast<int>(d_.before.size()) <= f_.before_;
+    if (!fits_) {
+      d_.before.assign(static_cast<size_t>(f_.before_), '#');
+      d_.behind.assign(static_cast<size_t>(f_.behind_), '#');
     }
-  };
-  bool begun = false;  // a digit is there
-  int at = 0;
-  const int count = before_ + behind_;
-  const auto end = [&] {  // after the last digit
-    if (at < count) return;
-    if (brackets) *out += d.negative ? '>' : ' ';
-    if (sign_place_ == SignPlace::kBehind) *out += d.negative ? '-' : '+';
-  };
-  for (const Piece& piece : pieces_) {
+    blank_ = f_.before_ - static_cast<int>(d_.before.size());
+    brackets_ = f_.brackets_ && !(f_.fill_ && !d_.negative);
+    blank_zero_ = f_.zero_from_ < 0 && d_.before.starts_with('0') && f_.behind_ > 0;
+    shown_ = f_.behind_;
+    if (f_.fill_ && f_.point_) {
+      shown_ = static_cast<int>(d_.behind.find_last_not_of('0') + 1);
+      shown_ = std::max(shown_, std::min(f_.zero_to_ - f_.before_, static_cast<int>(d_.behind.size())));
+    }
+    written_ = f_.sign_place_ == SignPlace::kApart || f_.sign_place_ == SignPlace::kBehind ||
+               (f_.fill_ && !d_.negative && !f_.always_sign_);
+  }
+
+  /// False: the text ends here.
+  bool Append(const Piece& piece) {
+    using Kind = Piece::Kind;
     switch (piece.kind) {
       case Kind::kText:
-        *out += piece.text;
+        out_ += piece.text;
         break;
       case Kind::kPart:
         break;
       case Kind::kNine:
-      case Kind::kZero: {
-        if (roman_) break;
-        if (at < blank) {
-          const bool zero = zeros && zero_from_ <= at;
-          if (zero && zero_from_ == at) write_sign();
-          if (zero) {
-            *out += '0';
-            begun = true;
-          } else if (!fill_) {
-            *out += ' ';
-          }
-        } else if (at < before_) {
-          const bool hidden = at == blank && blank_zero;
-          const bool alone = hidden && fill_ && shown == 0;  // "0."
-          if (!hidden || alone) write_sign();
-          if (!hidden || alone) {
-            *out += d.before[static_cast<size_t>(at - blank)];
-            begun = begun || !hidden;
-          } else if (!fill_) {
-            *out += ' ';
-          }
-        } else {
-          const int place = at - before_;
-          write_sign();
-          if (place < static_cast<int>(d.behind.size()) && (place < shown || piece.kind == Kind::kZero)) {
-            *out += d.behind[static_cast<size_t>(place)];
-            begun = true;
-          }
-        }
-        ++at;
-        end();
+      case Kind::kZero:
+        if (!f_.roman_) AppendDigit(piece);
         break;
-      }
       case Kind::kPoint:
-        write_sign();
-        if (fits && !d.is_number) return;  // as in PostgreSQL: what has no fraction ends here
-        if (behind_ > 0 || !fits) *out += '.';
+        AppendSign();
+        if (fits_ && !d_.is_number) return false;  // as in PostgreSQL: what has no fraction ends here
+        if (f_.behind_ > 0 || !fits_) out_ += '.';
         break;
       case Kind::kComma:
-        if (begun) {
-          *out += ',';
-        } else if (!fill_) {
-          *out += ' ';
+        if (begun_) {
+          out_ += ',';
+        } else {
+          AppendBlank();
         }
         break;
       case Kind::kMinus:
       case Kind::kPlus:
-        if (d.negative == (piece.kind == Kind::kMinus)) {
-          *out += piece.kind == Kind::kMinus ? '-' : '+';
-        } else if (!fill_) {
-          *out += ' ';
+        if (d_.negative == (piece.kind == Kind::kMinus)) {
+          out_ += piece.kind == Kind::kMinus ? '-' : '+';
+        } else {
+          AppendBlank();
         }
         break;
       case Kind::kSign:
-        *out += d.negative ? '-' : '+';
+        out_ += d_.negative ? '-' : '+';
         break;
       case Kind::kOrdinal:
-        if (!roman_ && fits && d.is_number && !d.negative && !point_) *out += OrdinalOf(d.before, piece.ordinal);
+        if (!f_.roman_ && fits_ && d_.is_number && !d_.negative && !f_.point_)
+          out_ += OrdinalOf(d_.before, piece.ordinal);
         break;
       case Kind::kRomanNumber: {
-        const std::string number = roman < 1 || roman > 3999 || d.negative ? std::string(15, '#') : RomanOf(roman);
-        if (!fill_ && number.size() < 15) out->append(15 - number.size(), ' ');
-        *out += InCase(number, piece.letters == Letters::kUpper);
+        const std::string number = roman_ < 1 || roman_ > 3999 || d_.negative ? std::string(15, '#') : RomanOf(roman_);
+        if (!f_.fill_ && number.size() < 15) out_.append(15 - number.size(), ' ');
+        out_ += InCase(number, piece.letters == Letters::kUpper);
         break;
       }
       case Kind::kCurrency:
-        *out += ' ';
+        out_ += ' ';
         break;
     }
+    return true;
+  }
+
+ private:
+  void AppendBlank() {
+    if (!f_.fill_) out_ += ' ';
+  }
+
+  /// Before the first digit, if it has its place there.
+  void AppendSign() {
+    if (std::exchange(written_, true)) return;
+    if (brackets_) {
+      out_ += d_.negative ? '<' : ' ';
+    } else if (d_.negative) {
+      out_ += '-';
+    } else if (f_.always_sign_) {
+      out_ += '+';
+    } else {
+      out_ += ' ';
+    }
+  }
+
+  /// The digit at the next place, or what stands there instead.
+  void AppendDigit(const Piece& piece) {
+    if (at_ < blank_) {
+      const bool zero = f_.zero_from_ >= 0 && f_.zero_from_ <= at_;
+      if (zero && f_.zero_from_ == at_) AppendSign();
+      if (zero) {
+        out_ += '0';
+        begun_ = true;
+      } else {
+        AppendBlank();
+      }
+    } else if (at_ < f_.before_) {
+      const bool hidden = at_ == blank_ && blank_zero_;
+      const bool alone = hidden && f_.fill_ && shown_ == 0;  // "0."
+      if (!hidden || alone) {
+        AppendSign();
+        out_ += d_.before[static_cast<size_t>(at_ - blank_)];
+        begun_ = begun_ || !hidden;
+      } else {
+        AppendBlank();
+      }
+    } else {
+      const int place = at_ - f_.before_;
+      AppendSign();
+      if (place < static_cast<int>(d_.behind.size()) && (place < shown_ || piece.kind == Piece::Kind::kZero)) {
+        out_ += d_.behind[static_cast<size_t>(place)];
+        begun_ = true;
+      }
+    }
+    if (++at_ < f_.before_ + f_.behind_) return;
+    if (brackets_) out_ += d_.negative ? '>' : ' ';
+    if (f_.sign_place_ == SignPlace::kBehind) out_ += d_.negative ? '-' : '+';
+  }
+
+  const Format& f_;
+  Digits d_;
+  std::string& out_;
+  int64_t roman_ = 0;
+  bool fits_ = true;         // else # stands for each digit
+  int blank_ = 0;            // places before the first digit
+  bool brackets_ = false;    // stand for the sign
+  bool blank_zero_ = false;  // without FM a 0 before the point is a blank; after it zeros stay
+  int shown_ = 0;            // digits after the point
+  bool written_ = false;     // the sign is there, or has another place
+  bool begun_ = false;       // a digit is there
+  int at_ = 0;               // the place of the next digit
+};
+
+void Format::AppendNumber(const Value& v, std::string* out) const {
+  if (exponent_) return AppendExponent(v, out);
+  double times = 1;
+  for (int i = 0; i < shift_; ++i) times *= 10;
+  NumberText text(*this,
+                  type_.IsFloat() ? DigitsOf(v.f64 * times, roman_ ? 0 : behind_)
+                                  : DigitsOf(IsWide(type_) ? v.wide : int128_t{v.i64}, type_.scale - shift_, behind_),
+                  out);
+  for (const Piece& piece : pieces_) {
+    if (!text.Append(piece)) return;
   }
 }
 

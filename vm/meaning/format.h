@@ -147,15 +147,24 @@ class Format {
   void AppendPrintf(const Value& v, std::string* out) const;
   void ReadStrftime(std::string_view text);
   void ReadMoment(std::string_view text);
+  /// One part, if the text begins with its word. `fill`: FM stands before it.
+  bool ReadNamedPart(bool fill, std::string_view* text);
+  bool ReadNumberedPart(bool fill, std::string_view* text);
   void ReadNumber(std::string_view text);
+  /// A text in double quotes, or one character that stands for itself.
+  void ReadText(std::string_view* text);
   void AddText(std::string_view text);
   void AddPart(Part part, int digits, bool padded, Letters letters = Letters::kAsIs);
+  struct Moment;
+  static int64_t NumberOf(Part part, const Moment& m);
+  static std::string_view NameOf(const Piece& piece, const Moment& m, size_t* width);
   void AppendPart(const Piece& piece, int64_t micros, std::string* out) const;
   static bool IsOfInterval(Part part);
   static void AppendNoon(const Piece& piece, bool after, std::string* out);
   static void AppendDigits(const Piece& piece, int64_t number, std::string* out);
   void AppendZone(const Piece& piece, int64_t offset, std::string* out) const;
   void AppendInterval(const Interval& v, std::string* out) const;
+  class NumberText;
   void AppendNumber(const Value& v, std::string* out) const;
   void AppendExponent(const Value& v, std::string* out) const;
 
