@@ -406,6 +406,7 @@ class ExpressionBinder {
   Result<ExprPtr> BindEpoch(ExprPtr seconds, int position);
   /// STRPTIME, TRY_STRPTIME, TO_DATE and TO_TIMESTAMP of texts.
   Result<ExprPtr> BindTextMoment(std::string_view name, ExprPtr x, ExprPtr format, int position);
+  class MomentOfText;
   // bind_composed.cc
   /// CURRENT_DATE and its kin.
   Result<ExprPtr> BindMoment(const ParseNode& node);
@@ -499,6 +500,10 @@ class ExpressionBinder {
   // bind_statistics.cc
   /// An aggregate that is made of others. REQUIRES: IsStatisticName(name).
   Result<ExprPtr> BindStatistic(std::string_view name, const ParseNode& node, const AggregateLeaf& leaf);
+  class PairStatistic;
+  Result<std::vector<ExprPtr>> BindStatisticNumbers(const std::string& called, size_t wanted, const ParseNode& node);
+  /// A row's numbers are NULL unless all are there, and FILTER is true.
+  Status LeaveOutPairs(const std::string& called, const ParseNode& node, std::vector<ExprPtr>* numbers);
 
   // bind_element.cc
   /// (string_to_array(x, y))[n] and its kin.

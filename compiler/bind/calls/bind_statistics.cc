@@ -33,11 +33,94 @@ constexpr Formula kFormulas[] = {
 
 }  // namespace
 
-Result<ExprPtr> ExpressionBinder::BindStatistic(std::string_view name, const ParseNode& node,
-                                                const AggregateLeaf& leaf) {
+/// The formulas of a statistic of pairs, over the numbers (y, x) of `args`.
+class ExpressionBinder::PairStatistic {
+ public:
+  PairStatistic(ExpressionBinder* binder, const std::vector<ExprPtr>& args, const AggregateLeaf& leaf, int position)
+      : binder_(*binder), args_(args), leaf_(leaf), position_(position) {}
+
+  /// `text`: see Formula.
+  Result<ExprPtr> ValueOf(std::string_view text) {
+    std::vector<ExprPtr> stack;
+    for (const char c : text) {
+      ExprPtr e;
+      if (c == 'p') {
+        TESSERA_ASSIGN(e, Products());
+      } else if (c == '1' || c == '2') {
+        e = MakeConstant(Value::Float(kDouble, c - '0'), position_);
+      } else if (c == 'q') {
+        TESSERA_ASSIGN(e, Call(Function::kSqrt, ExprList(std::move(stack.back()))));
+        stack.pop_back();
+      } else if (c == '+' || c == '-' || c == '*' || c == '/') {
+        ExprPtr right = std::move(stack.back());
+        stack.pop_back();
+        TESSERA_ASSIGN(e, binder_.Infix(std::string_view(&c, 1), std::move(stack.back()), std::move(right), position_));
+        stack.pop_back();
+      } else {
+        TESSERA_ASSIGN(e, Leaf(c));
+      }
+      stack.push_back(std::move(e));
+    }
+    return std::move(stack.back());
+  }
+
+  /// regr_r2 where `value` is that of its formula.
+  Result<ExprPtr> Determination(ExprPtr value) {
+    // All y are the same: a level line goes through all points, unless all x are the same, too.
+    ExprPtr zero = MakeConstant(Value::Float(kDouble, 0), position_), again = zero->Clone();
+    TESSERA_ASSIGN(ExprPtr x, ValueOf("x"));
+    TESSERA_ASSIGN(ExprPtr y, ValueOf("y"));
+    TESSERA_ASSIGN(ExprPtr differ, binder_.Comparison(Function::kNe, std::move(x), std::move(zero), position_));
+    TESSERA_ASSIGN(ExprPtr level, binder_.Comparison(Function::kEq, std::move(y), std::move(again), position_));
+    TESSERA_ASSIGN(level, binder_.Folded(MakeFunction(Function::kAnd, kBoolean, position_,
+                                                      ExprList(std::move(differ), std::move(level)))));
+    ExprPtr one = MakeConstant(Value::Float(kDouble, 1), position_);
+    return Call(Function::kCase, ExprList(std::move(level), std::move(one), std::move(value)));
+  }
+
+ private:
+  Result<ExprPtr> Call(Function f, std::vector<ExprPtr> args) {
+    return binder_.Folded(MakeFunction(f, kDouble, position_, std::move(args)));
+  }
+
+  /// p: from the sums, unless the means are so large against the differences that these would lose their digits. The sum of
+  /// both numbers keeps them then, but loses those of a number that varies much less than the other.
+  Result<ExprPtr> Products() {
+    TESSERA_ASSIGN(ExprPtr means, ValueOf("XY*n/"));
+    TESSERA_ASSIGN(means, Call(Function::kAbs, ExprList(std::move(means))));
+    TESSERA_ASSIGN(ExprPtr squares, ValueOf("xy+"));
+    TESSERA_ASSIGN(ExprPtr small, binder_.Comparison(Function::kLe, std::move(means), std::move(squares), position_));
+    TESSERA_ASSIGN(ExprPtr of_sums, ValueOf("sXY*n/-"));
+    TESSERA_ASSIGN(ExprPtr of_moments, ValueOf("mx-y-2/"));
+    return Call(Function::kCase, ExprList(std::move(small), std::move(of_sums), std::move(of_moments)));
+  }
+
+  /// What is aggregated of the pairs.
+  Result<ExprPtr> Leaf(char c) {
+    if (c == 'n') {
+      TESSERA_ASSIGN(ExprPtr x, binder_.Copy(*args_[1]));
+      TESSERA_ASSIGN(ExprPtr count, leaf_(AggregateFunction::kCount, std::move(x), SqlType::Of(TypeId::kBigint)));
+      return MakeCast(std::move(count), kDouble);
+    }
+    const bool of_x = c == 'x' || c == 'X', of_y = c == 'y' || c == 'Y';
+    TESSERA_ASSIGN(ExprPtr e, binder_.Copy(*args_[of_y ? 0 : 1]));
+    if (!of_x && !of_y) {
+      TESSERA_ASSIGN(ExprPtr y, binder_.Copy(*args_[0]));
+      TESSERA_ASSIGN(e, binder_.Infix(c == 's' ? "*" : "+", std::move(e), std::move(y), position_));
+    }
+    const bool sum = c == 'X' || c == 'Y' || c == 's';
+    return leaf_(sum ? AggregateFunction::kSum : AggregateFunction::kDeviations, std::move(e), kDouble);
+  }
+
+  ExpressionBinder& binder_;
+  const std::vector<ExprPtr>& args_;
+  const AggregateLeaf& leaf_;
+  const int position_;
+};
+
+Result<std::vector<ExprPtr>> ExpressionBinder::BindStatisticNumbers(const std::string& called, size_t wanted,
+                                                                    const ParseNode& node) {
   const int position = node.location();
-  const std::string called(name);
-  const size_t wanted = name == "geomean" || name == "geometric_mean" ? 1 : 2;
   std::vector<ExprPtr> args;
   if (const ParseNode* list = node.Get(Field::k_args)) {
     for (const ParseNode& child : *list) {
@@ -58,6 +141,14 @@ Result<ExprPtr> ExpressionBinder::BindStatistic(std::string_view name, const Par
     TESSERA_TRY(BindAggregateOrder(*keys).status());  // the order makes no difference
   }
 
+  return args;
+}
+
+Status ExpressionBinder::LeaveOutPairs(const std::string& called, const ParseNode& node,
+                                       std::vector<ExprPtr>* numbers) {
+  const int position = node.location();
+  std::vector<ExprPtr>& args = *numbers;
+  const bool pairs = args.size() > 1;
   // Rows count whose numbers all are there, and where the condition of FILTER is true.
   ExprPtr present;
   const auto require = [&](ExprPtr condition) -> Status {
@@ -77,12 +168,12 @@ Result<ExprPtr> ExpressionBinder::BindStatistic(std::string_view name, const Par
       return SqlError("function " + called + " takes numbers, not " + a->type.ToString(), a->position,
                       "You might need to add explicit type casts.");
     }
-    if (wanted > 1 && in_aggregate_ > 0 && LevelsOut({a.get()}) > 0) {
+    if (pairs && in_aggregate_ > 0 && LevelsOut({a.get()}) > 0) {
       return Unsupported(called + " of columns of an enclosing query is not supported", position,
                          "Compute it in that query.");
     }
     TESSERA_ASSIGN(a, Folded(MakeCast(std::move(a), kDouble)));
-    if (!a->nullable || wanted == 1) continue;
+    if (!a->nullable || !pairs) continue;
     TESSERA_ASSIGN(ExprPtr again, Copy(*a));
     TESSERA_ASSIGN(ExprPtr is_there,
                    Folded(MakeFunction(Function::kIsNotNull, kBoolean, position, ExprList(std::move(again)))));
@@ -96,71 +187,27 @@ Result<ExprPtr> ExpressionBinder::BindStatistic(std::string_view name, const Par
                                          ExprList(std::move(condition), std::move(a), MakeNull(kDouble, position)))));
     }
   }
+  return Status::Ok();
+}
 
+Result<ExprPtr> ExpressionBinder::BindStatistic(std::string_view name, const ParseNode& node,
+                                                const AggregateLeaf& leaf) {
+  const int position = node.location();
+  const std::string called(name);
+  const size_t wanted = name == "geomean" || name == "geometric_mean" ? 1 : 2;
+  TESSERA_ASSIGN(std::vector<ExprPtr> args, BindStatisticNumbers(called, wanted, node));
+  TESSERA_TRY(LeaveOutPairs(called, node, &args));
   if (wanted == 1) {
     TESSERA_ASSIGN(ExprPtr log, Folded(MakeFunction(Function::kLn, kDouble, position, std::move(args))));
     TESSERA_ASSIGN(ExprPtr mean, leaf(AggregateFunction::kAvg, std::move(log), kDouble));
     return Folded(MakeFunction(Function::kExp, kDouble, position, ExprList(std::move(mean))));
   }
   if (name == "regr_count") return leaf(AggregateFunction::kCount, std::move(args[1]), SqlType::Of(TypeId::kBigint));
-  const auto formula = [&](std::string_view text, const auto& self) -> Result<ExprPtr> {
-    std::vector<ExprPtr> stack;
-    for (const char c : text) {
-      ExprPtr e;
-      if (c == 'p') {
-        // From the sums, unless the means are so large against the differences that these would lose their digits.
-        // The sum of both numbers keeps them then, but loses those of a number that varies much less than the other.
-        TESSERA_ASSIGN(ExprPtr means, self("XY*n/", self));
-        TESSERA_ASSIGN(means, Folded(MakeFunction(Function::kAbs, kDouble, position, ExprList(std::move(means)))));
-        TESSERA_ASSIGN(ExprPtr squares, self("xy+", self));
-        TESSERA_ASSIGN(ExprPtr small, Comparison(Function::kLe, std::move(means), std::move(squares), position));
-        TESSERA_ASSIGN(ExprPtr of_sums, self("sXY*n/-", self));
-        TESSERA_ASSIGN(ExprPtr of_moments, self("mx-y-2/", self));
-        TESSERA_ASSIGN(e, Folded(MakeFunction(Function::kCase, kDouble, position,
-                                              ExprList(std::move(small), std::move(of_sums), std::move(of_moments)))));
-      } else if (c == '1' || c == '2') {
-        e = MakeConstant(Value::Float(kDouble, c - '0'), position);
-      } else if (c == 'q') {
-        TESSERA_ASSIGN(e, Folded(MakeFunction(Function::kSqrt, kDouble, position, ExprList(std::move(stack.back())))));
-        stack.pop_back();
-      } else if (c == '+' || c == '-' || c == '*' || c == '/') {
-        ExprPtr right = std::move(stack.back());
-        stack.pop_back();
-        TESSERA_ASSIGN(e, Infix(std::string_view(&c, 1), std::move(stack.back()), std::move(right), position));
-        stack.pop_back();
-      } else if (c == 'n') {
-        TESSERA_ASSIGN(ExprPtr x, Copy(*args[1]));
-        TESSERA_ASSIGN(e, leaf(AggregateFunction::kCount, std::move(x), SqlType::Of(TypeId::kBigint)));
-        e = MakeCast(std::move(e), kDouble);
-      } else {
-        const bool of_x = c == 'x' || c == 'X', of_y = c == 'y' || c == 'Y';
-        TESSERA_ASSIGN(e, Copy(*args[of_y ? 0 : 1]));
-        if (!of_x && !of_y) {
-          TESSERA_ASSIGN(ExprPtr y, Copy(*args[0]));
-          TESSERA_ASSIGN(e, Infix(c == 's' ? "*" : "+", std::move(e), std::move(y), position));
-        }
-        const bool sum = c == 'X' || c == 'Y' || c == 's';
-        TESSERA_ASSIGN(e, leaf(sum ? AggregateFunction::kSum : AggregateFunction::kDeviations, std::move(e), kDouble));
-      }
-      stack.push_back(std::move(e));
-    }
-    return std::move(stack.back());
-  };
+  PairStatistic statistic(this, args, leaf, position);
   for (const Formula& f : kFormulas) {
     if (f.name != name) continue;
-    TESSERA_ASSIGN(ExprPtr value, formula(f.text, formula));
-    if (name != "regr_r2") return value;
-    // All y are the same: a level line goes through all points, unless all x are the same, too.
-    ExprPtr zero = MakeConstant(Value::Float(kDouble, 0), position), again = zero->Clone();
-    TESSERA_ASSIGN(ExprPtr x, formula("x", formula));
-    TESSERA_ASSIGN(ExprPtr y, formula("y", formula));
-    TESSERA_ASSIGN(ExprPtr differ, Comparison(Function::kNe, std::move(x), std::move(zero), position));
-    TESSERA_ASSIGN(ExprPtr level, Comparison(Function::kEq, std::move(y), std::move(again), position));
-    TESSERA_ASSIGN(
-        level, Folded(MakeFunction(Function::kAnd, kBoolean, position, ExprList(std::move(differ), std::move(level)))));
-    ExprPtr one = MakeConstant(Value::Float(kDouble, 1), position);
-    return Folded(
-        MakeFunction(Function::kCase, kDouble, position, ExprList(std::move(level), std::move(one), std::move(value))));
+    TESSERA_ASSIGN(ExprPtr value, statistic.ValueOf(f.text));
+    return name == "regr_r2" ? statistic.Determination(std::move(value)) : Result<ExprPtr>(std::move(value));
   }
   return Status(ErrorCode::kInternal, "no formula of " + called);
 }

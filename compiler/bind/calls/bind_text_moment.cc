@@ -30,6 +30,142 @@ Result<ExprPtr> ExpressionBinder::BindEpoch(ExprPtr seconds, int position) {
   return AddNumber(Function::kAddMicros, MakeConstant(Value::Int(moment, 0), position), std::move(micros), position);
 }
 
+/// What a text that matches the pattern of a format becomes: one in the form that a cast reads. It is made of pieces: parts as
+/// they are, collected in as_is_, and others.
+class ExpressionBinder::MomentOfText {
+ public:
+  MomentOfText(ExpressionBinder* binder, const Expr& x, const vm::FormatPattern& pattern, std::string regex,
+               bool strptime, int position)
+      : binder_(*binder),
+        x_(x),
+        pattern_(pattern),
+        regex_(std::move(regex)),
+        strptime_(strptime),
+        position_(position) {}
+
+  Result<ExprPtr> Text(bool has_time) {
+    TESSERA_TRY(AddYear());
+    as_is_ += "-";
+    TESSERA_TRY(AddMonth());
+    as_is_ += "-" + ReferenceOr(Group::kDay, "01");
+    if (has_time) {
+      as_is_ += " ";
+      TESSERA_TRY(AddHour());
+      as_is_ += ":" + ReferenceOr(Group::kMinute, "00") + ":" + ReferenceOr(Group::kSecond, "00");
+    }
+    TESSERA_TRY(Add(nullptr));
+    ExprPtr text;
+    for (ExprPtr& piece : pieces_) {
+      if (text == nullptr) {
+        text = std::move(piece);
+      } else {
+        TESSERA_ASSIGN(text, Call(Function::kConcat, kText, ExprList(std::move(text), std::move(piece))));
+      }
+    }
+    if (!has_time) return text;
+    // A cast reads times of two digits each.
+    TESSERA_ASSIGN(text, Call(Function::kRegexReplace, kText,
+                              ExprList(std::move(text), TextConstant("\\b(\\d)\\b", position_),
+                                       TextConstant("0\\1", position_), IntegerConstant(1, position_))));
+    if (!Has(Group::kFraction)) return text;
+    TESSERA_ASSIGN(ExprPtr fraction, Replaced("." + Reference(Group::kFraction)));
+    return Call(Function::kConcat, kText, ExprList(std::move(text), std::move(fraction)));
+  }
+
+ private:
+  using Group = vm::FormatPattern::Group;
+
+  bool Has(Group g) const { return pattern_.Find(g) >= 0; }
+  std::string Reference(Group g) const { return "\\" + std::to_string(pattern_.Find(g) + 1); }
+  std::string ReferenceOr(Group g, const char* otherwise) const { return Has(g) ? Reference(g) : otherwise; }
+
+  Result<ExprPtr> Call(Function f, const SqlType& type, std::vector<ExprPtr> args) {
+    return binder_.Folded(MakeFunction(f, type, position_, std::move(args)));
+  }
+  Result<ExprPtr> Replaced(std::string with) {
+    TESSERA_ASSIGN(ExprPtr text, binder_.Copy(x_));
+    return Call(Function::kRegexReplace, kText,
+                ExprList(std::move(text), TextConstant(regex_, position_), TextConstant(std::move(with), position_),
+                         IntegerConstant(0, position_)));
+  }
+  /// The first letters of a group, in lower case.
+  Result<ExprPtr> FirstLetters(Group g, int letters) {
+    TESSERA_ASSIGN(ExprPtr text, Replaced(Reference(g)));
+    TESSERA_ASSIGN(text, Call(Function::kLeft, kText, ExprList(std::move(text), IntegerConstant(letters, position_))));
+    return Call(Function::kLower, kText, ExprList(std::move(text)));
+  }
+
+  Status Add(ExprPtr piece) {
+    if (!as_is_.empty()) {
+      TESSERA_ASSIGN(ExprPtr before, Replaced(std::exchange(as_is_, {})));
+      pieces_.push_back(std::move(before));
+    }
+    if (piece != nullptr) pieces_.push_back(std::move(piece));
+    return {};
+  }
+
+  Status AddYear() {
+    if (!Has(Group::kShortYear)) {
+      as_is_ += Reference(Group::kYear);
+      return {};
+    }
+    // As PostgreSQL and C: 70 is 1970, 69 is 2069 (in C 1969).
+    TESSERA_ASSIGN(ExprPtr year, Replaced(Reference(Group::kShortYear)));
+    ExprPtr least = TextConstant(strptime_ ? "69" : "70", position_);
+    TESSERA_ASSIGN(ExprPtr late, binder_.Comparison(Function::kLt, std::move(year), std::move(least), position_));
+    TESSERA_ASSIGN(ExprPtr century, binder_.MakeCase(ExprList(std::move(late), TextConstant("20", position_),
+                                                              TextConstant("19", position_)),
+                                                     position_));
+    TESSERA_TRY(Add(std::move(century)));
+    as_is_ += Reference(Group::kShortYear);
+    return {};
+  }
+
+  Status AddMonth() {
+    if (!Has(Group::kMonthName)) {
+      as_is_ += ReferenceOr(Group::kMonth, "01");
+      return {};
+    }
+    TESSERA_ASSIGN(ExprPtr month, FirstLetters(Group::kMonthName, 3));
+    ExprPtr months = TextConstant("jan feb mar apr may jun jul aug sep oct nov dec", position_);
+    TESSERA_ASSIGN(month, Call(Function::kPosition, kInteger, ExprList(std::move(months), std::move(month))));
+    TESSERA_ASSIGN(month, binder_.WithNumber("+", std::move(month), 3, position_));
+    TESSERA_ASSIGN(month, binder_.WithNumber("/", std::move(month), 4, position_));
+    TESSERA_ASSIGN(month, binder_.Folded(MakeCast(std::move(month), kText)));
+    return Add(std::move(month));
+  }
+
+  Status AddHour() {
+    if (!Has(Group::kHour12)) {
+      as_is_ += ReferenceOr(Group::kHour, "00");
+      return {};
+    }
+    // 12 is 0 in the morning.
+    TESSERA_ASSIGN(ExprPtr hour, Replaced(Reference(Group::kHour12)));
+    TESSERA_ASSIGN(hour, binder_.Folded(MakeCast(std::move(hour), kInteger)));
+    TESSERA_ASSIGN(hour, binder_.WithNumber("%", std::move(hour), 12, position_));
+    if (Has(Group::kNoon)) {
+      TESSERA_ASSIGN(ExprPtr noon, FirstLetters(Group::kNoon, 1));
+      TESSERA_ASSIGN(noon, binder_.Comparison(Function::kEq, std::move(noon), TextConstant("p", position_), position_));
+      TESSERA_ASSIGN(noon, binder_.MakeCase(
+                               ExprList(std::move(noon), IntegerConstant(12, position_), IntegerConstant(0, position_)),
+                               position_));
+      TESSERA_ASSIGN(hour, binder_.Infix("+", std::move(hour), std::move(noon), position_));
+    }
+    TESSERA_ASSIGN(hour, binder_.Folded(MakeCast(std::move(hour), kText)));
+    return Add(std::move(hour));
+  }
+
+  ExpressionBinder& binder_;
+  const Expr& x_;
+  const vm::FormatPattern& pattern_;
+  const std::string regex_;
+  const bool strptime_;
+  const int position_;
+  std::vector<ExprPtr> pieces_;
+  std::string as_is_;
+};
+
 Result<ExprPtr> ExpressionBinder::BindTextMoment(std::string_view name, ExprPtr x, ExprPtr format, int position) {
   const bool strptime = name.ends_with("strptime"), may_fail = name != "try_strptime";
   const SqlType type = name == "to_date"        ? SqlType::Of(TypeId::kDate)
@@ -52,103 +188,8 @@ Result<ExprPtr> ExpressionBinder::BindTextMoment(std::string_view name, ExprPtr 
   if (!pattern.error.empty()) return SqlError(pattern.error, format->position);
   // What follows the format is left out, or there is nothing: then it does not match.
   const std::string regex = "(?s)" + pattern.regex + (strptime ? "" : ".*\\z");
-
-  using Group = vm::FormatPattern::Group;
-  const auto has = [&](Group g) { return pattern.Find(g) >= 0; };
-  const auto reference = [&](Group g) { return "\\" + std::to_string(pattern.Find(g) + 1); };
-  const auto replaced = [&](std::string with) -> Result<ExprPtr> {
-    TESSERA_ASSIGN(ExprPtr text, Copy(*x));
-    return Folded(MakeFunction(Function::kRegexReplace, kText, position,
-                               ExprList(std::move(text), TextConstant(regex, position),
-                                        TextConstant(std::move(with), position), IntegerConstant(0, position))));
-  };
-  const auto call = [&](Function f, const SqlType& of, std::vector<ExprPtr> args) {
-    return Folded(MakeFunction(f, of, position, std::move(args)));
-  };
-  // The pieces of the text: parts as they are, collected in `as_is`, and others.
-  std::vector<ExprPtr> pieces;
-  std::string as_is;
-  const auto add = [&](ExprPtr piece) -> Status {
-    if (!as_is.empty()) {
-      TESSERA_ASSIGN(ExprPtr before, replaced(std::exchange(as_is, {})));
-      pieces.push_back(std::move(before));
-    }
-    if (piece != nullptr) pieces.push_back(std::move(piece));
-    return {};
-  };
-  if (has(Group::kShortYear)) {
-    // As PostgreSQL and C: 70 is 1970, 69 is 2069 (in C 1969).
-    TESSERA_ASSIGN(ExprPtr year, replaced(reference(Group::kShortYear)));
-    ExprPtr least = TextConstant(strptime ? "69" : "70", position);
-    TESSERA_ASSIGN(ExprPtr late, Comparison(Function::kLt, std::move(year), std::move(least), position));
-    TESSERA_ASSIGN(
-        ExprPtr century,
-        MakeCase(ExprList(std::move(late), TextConstant("20", position), TextConstant("19", position)), position));
-    TESSERA_TRY(add(std::move(century)));
-    as_is += reference(Group::kShortYear);
-  } else {
-    as_is += reference(Group::kYear);
-  }
-  as_is += "-";
-  if (has(Group::kMonthName)) {
-    TESSERA_ASSIGN(ExprPtr month, replaced(reference(Group::kMonthName)));
-    TESSERA_ASSIGN(month, call(Function::kLeft, kText, ExprList(std::move(month), IntegerConstant(3, position))));
-    TESSERA_ASSIGN(month, call(Function::kLower, kText, ExprList(std::move(month))));
-    ExprPtr months = TextConstant("jan feb mar apr may jun jul aug sep oct nov dec", position);
-    TESSERA_ASSIGN(month, call(Function::kPosition, kInteger, ExprList(std::move(months), std::move(month))));
-    TESSERA_ASSIGN(month, WithNumber("+", std::move(month), 3, position));
-    TESSERA_ASSIGN(month, WithNumber("/", std::move(month), 4, position));
-    TESSERA_ASSIGN(month, Folded(MakeCast(std::move(month), kText)));
-    TESSERA_TRY(add(std::move(month)));
-  } else {
-    as_is += has(Group::kMonth) ? reference(Group::kMonth) : "01";
-  }
-  as_is += "-" + (has(Group::kDay) ? reference(Group::kDay) : "01");
-  const bool has_time = type.id != TypeId::kDate;
-  if (has_time) {
-    as_is += " ";
-    if (has(Group::kHour12)) {
-      // 12 is 0 in the morning.
-      TESSERA_ASSIGN(ExprPtr hour, replaced(reference(Group::kHour12)));
-      TESSERA_ASSIGN(hour, Folded(MakeCast(std::move(hour), kInteger)));
-      TESSERA_ASSIGN(hour, WithNumber("%", std::move(hour), 12, position));
-      if (has(Group::kNoon)) {
-        TESSERA_ASSIGN(ExprPtr noon, replaced(reference(Group::kNoon)));
-        TESSERA_ASSIGN(noon, call(Function::kLeft, kText, ExprList(std::move(noon), IntegerConstant(1, position))));
-        TESSERA_ASSIGN(noon, call(Function::kLower, kText, ExprList(std::move(noon))));
-        TESSERA_ASSIGN(noon, Comparison(Function::kEq, std::move(noon), TextConstant("p", position), position));
-        TESSERA_ASSIGN(
-            noon,
-            MakeCase(ExprList(std::move(noon), IntegerConstant(12, position), IntegerConstant(0, position)), position));
-        TESSERA_ASSIGN(hour, Infix("+", std::move(hour), std::move(noon), position));
-      }
-      TESSERA_ASSIGN(hour, Folded(MakeCast(std::move(hour), kText)));
-      TESSERA_TRY(add(std::move(hour)));
-    } else {
-      as_is += has(Group::kHour) ? reference(Group::kHour) : "00";
-    }
-    as_is += ":" + (has(Group::kMinute) ? reference(Group::kMinute) : "00");
-    as_is += ":" + (has(Group::kSecond) ? reference(Group::kSecond) : "00");
-  }
-  TESSERA_TRY(add(nullptr));
-  ExprPtr text;
-  for (ExprPtr& piece : pieces) {
-    if (text == nullptr) {
-      text = std::move(piece);
-    } else {
-      TESSERA_ASSIGN(text, call(Function::kConcat, kText, ExprList(std::move(text), std::move(piece))));
-    }
-  }
-  if (has_time) {
-    // A cast reads times of two digits each.
-    TESSERA_ASSIGN(text, call(Function::kRegexReplace, kText,
-                              ExprList(std::move(text), TextConstant("\\b(\\d)\\b", position),
-                                       TextConstant("0\\1", position), IntegerConstant(1, position))));
-    if (has(Group::kFraction)) {
-      TESSERA_ASSIGN(ExprPtr fraction, replaced("." + reference(Group::kFraction)));
-      TESSERA_ASSIGN(text, call(Function::kConcat, kText, ExprList(std::move(text), std::move(fraction))));
-    }
-  }
+  MomentOfText moment(this, *x, pattern, regex, strptime, position);
+  TESSERA_ASSIGN(ExprPtr text, moment.Text(type.id != TypeId::kDate));
   // A text of another form: the cast refuses what it becomes, and says it.
   TESSERA_ASSIGN(ExprPtr again, Copy(*x));
   TESSERA_ASSIGN(ExprPtr matches, BindMatch(std::move(again), TextConstant(regex, position), position));
@@ -157,11 +198,12 @@ Result<ExprPtr> ExpressionBinder::BindTextMoment(std::string_view name, ExprPtr 
     TESSERA_ASSIGN(ExprPtr given, Copy(*x));
     TESSERA_ASSIGN(
         otherwise,
-        call(Function::kConcat, kText,
-             ExprList(std::move(given), TextConstant("\" is not in the format \"" + format->constant.text, position))));
+        Folded(MakeFunction(
+            Function::kConcat, kText, position,
+            ExprList(std::move(given), TextConstant("\" is not in the format \"" + format->constant.text, position)))));
   }
-  TESSERA_ASSIGN(text,
-                 call(Function::kCase, kText, ExprList(std::move(matches), std::move(text), std::move(otherwise))));
+  TESSERA_ASSIGN(text, Folded(MakeFunction(Function::kCase, kText, position,
+                                           ExprList(std::move(matches), std::move(text), std::move(otherwise)))));
   return may_fail ? Cast(std::move(text), type) : BindTryCast(std::move(text), type, position);
 }
 
