@@ -334,6 +334,7 @@ class ExpressionBinder {
   static ExprPtr AggregateValue(size_t index, int levels, const SqlType& type, bool nullable, int position);
   /// The keys of ORDER BY in an aggregate.
   Result<std::vector<AggregateOrder>> BindAggregateOrder(const ParseNode& list);
+  class OrderedCall;
   /// An aggregate of StateRule::kValues; `condition` is that of FILTER, or nullptr.
   Result<ExprPtr> BindOrdered(std::string_view name, const ParseNode& node, std::vector<ExprPtr> args,
                               std::vector<AggregateOrder> order, ExprPtr condition, int position);
