@@ -114,6 +114,35 @@ void SameSign(int64_t* part, int64_t size, int64_t* next) {
   }
 }
 
+/// A unit, or several of it. nullptr: it is none.
+const Unit* FindUnit(std::string_view name) {
+  const Unit* found = nullptr;
+  for (const Unit& u : kUnits) {
+    if (name == u.name || (name.size() == u.name.size() + 1 && name.back() == 's' && name.starts_with(u.name)))
+      found = &u;
+  }
+  return found;
+}
+
+/// What is read of an interval.
+struct Sum {
+  long double months = 0, days = 0, micros = 0;
+
+  /// Parts of a month become days, parts of a day hours.
+  void Add(double v, const Unit& unit) {
+    double more_days = v * static_cast<double>(unit.days);
+    if (unit.months == 1) {
+      months += std::trunc(v);
+      more_days = (v - std::trunc(v)) * kDaysAMonth;
+    } else {
+      months += std::rint(v * static_cast<double>(unit.months));
+    }
+    days += std::trunc(more_days);
+    micros += (more_days - std::trunc(more_days)) * static_cast<double>(kDay);
+    micros += static_cast<long double>(v) * static_cast<long double>(unit.micros);
+  }
+};
+
 }  // namespace
 
 Interval UnpackInterval(int128_t v) {
@@ -171,7 +200,7 @@ void AppendInterval(const Interval& v, std::string* out) {
 Result<Interval> ParseInterval(std::string_view text, std::string_view unit) {
   const Status bad = BadInterval(ErrorKind::kInvalidDatetime, "invalid input syntax for type interval", text);
   const std::string_view whole = text;
-  long double months = 0, days = 0, micros = 0;
+  Sum sum;
   bool ago = false, any = false;
   const auto word = [&] {
     text = TrimBlanks(text);
@@ -200,7 +229,7 @@ Result<Interval> ParseInterval(std::string_view text, std::string_view unit) {
     const int sign = negative ? -1 : 1;
     double year = 0, month = 0;
     if (name.starts_with('-') && ParseYearMonth(w, &year, &month)) {
-      months += sign * (year * 12 + month);
+      sum.months += sign * (year * 12 + month);
       any = true;
       w = word();
       continue;
@@ -209,7 +238,7 @@ Result<Interval> ParseInterval(std::string_view text, std::string_view unit) {
     if (number.find(':') != std::string_view::npos) {
       long double clock = 0;
       if (!name.empty() || !ParseClock(number, &clock)) return bad;
-      micros += sign * clock;
+      sum.micros += sign * clock;
       any = true;
       continue;
     }
@@ -226,30 +255,15 @@ Result<Interval> ParseInterval(std::string_view text, std::string_view unit) {
       }
     }
     if (name.empty()) name = unit.empty() ? "second" : LowerCase(unit);
-    const Unit* found = nullptr;
-    for (const Unit& u : kUnits) {
-      if (name == u.name ||
-          (name.size() == u.name.size() + 1 && name.back() == 's' && std::string_view(name).starts_with(u.name)))
-        found = &u;
-    }
+    const Unit* const found = FindUnit(name);
     if (found == nullptr) return bad;
-    // Parts of a month become days, parts of a day hours.
-    double more_days = v * static_cast<double>(found->days);
-    if (found->months == 1) {
-      months += std::trunc(v);
-      more_days = (v - std::trunc(v)) * kDaysAMonth;
-    } else {
-      months += std::rint(v * static_cast<double>(found->months));
-    }
-    days += std::trunc(more_days);
-    micros += (more_days - std::trunc(more_days)) * static_cast<double>(kDay);
-    micros += static_cast<long double>(v) * static_cast<long double>(found->micros);
+    sum.Add(v, *found);
     any = true;
   }
   if (!any) return bad;
   const int direction = ago ? -1 : 1;
   Interval out;
-  if (!Take(direction * months, direction * days, direction * std::rint(micros), &out))
+  if (!Take(direction * sum.months, direction * sum.days, direction * std::rint(sum.micros), &out))
     return BadInterval(ErrorKind::kDatetimeOverflow, "interval out of range", whole);
   return out;
 }
