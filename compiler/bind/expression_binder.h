@@ -528,6 +528,9 @@ class ExpressionBinder {
   // bind_try_cast.cc
   /// REQUIRES: x has a type, and there is a cast from it.
   Result<ExprPtr> BindTryCast(ExprPtr x, const SqlType& type, int position);
+  /// CASE WHEN the text is one of the type THEN CAST(x) END, for BYTEA and enums.
+  Result<ExprPtr> TryTextAs(ExprPtr x, const SqlType& type, int position);
+  class CastCondition;
 
   // bind_interval.cc
   Result<ExprPtr> BindInterval(const ParseNode& type_name, ExprPtr text);
