@@ -17,6 +17,29 @@ namespace {
 
 bool IsComparison(const Expr& e) { return e.kind == Expr::Kind::kFunction && IsComparison(e.function); }
 
+/// The second bound of a BETWEEN is merged with the first, which may be any of the filters directly before: one range test
+/// instead of two (bench/HISTORY.md has the measurements). False: there is none that it can be merged with.
+bool MergeBound(const Predicate& p, SectionBuilder* b) {
+  const bool one_bound = p.kind == Predicate::Kind::kRange && !p.negated && (p.low < 0) != (p.high < 0);
+  for (size_t i = b->section.code.size(); one_bound && i-- > 0 && b->section.code[i].op == Opcode::Filter;) {
+    Predicate& other = b->section.predicates[b->section.code[i].p1];
+    const bool only_use = b->FilterUses(b->section.code[i].p1) == 1;
+    if (!only_use || other.kind != Predicate::Kind::kRange || other.negated || other.slot != p.slot ||
+        (other.low < 0) == (other.high < 0) || (other.low < 0) == (p.low < 0)) {
+      continue;
+    }
+    if (p.low >= 0) {
+      other.low = p.low;
+      other.low_inclusive = p.low_inclusive;
+    } else {
+      other.high = p.high;
+      other.high_inclusive = p.high_inclusive;
+    }
+    return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 bool ConditionGenerator::KeepByPredicate(const Expr& e, bool truth) {
@@ -83,25 +106,7 @@ bool ConditionGenerator::KeepByPredicate(const Expr& e, bool truth) {
   }
   p.slot = b_->scope()->TableSlot(column, b_);
   if (p.slot < 0) return false;
-  // The second bound of a BETWEEN is merged with the first, which may be any of the filters directly before: one range
-  // test instead of two (bench/HISTORY.md has the measurements).
-  const bool one_bound = p.kind == Predicate::Kind::kRange && !p.negated && (p.low < 0) != (p.high < 0);
-  for (size_t i = b_->section.code.size(); one_bound && i-- > 0 && b_->section.code[i].op == Opcode::Filter;) {
-    Predicate& other = b_->section.predicates[b_->section.code[i].p1];
-    const bool only_use = b_->FilterUses(b_->section.code[i].p1) == 1;
-    if (!only_use || other.kind != Predicate::Kind::kRange || other.negated || other.slot != p.slot ||
-        (other.low < 0) == (other.high < 0) || (other.low < 0) == (p.low < 0)) {
-      continue;
-    }
-    if (p.low >= 0) {
-      other.low = p.low;
-      other.low_inclusive = p.low_inclusive;
-    } else {
-      other.high = p.high;
-      other.high_inclusive = p.high_inclusive;
-    }
-    return true;
-  }
+  if (MergeBound(p, b_)) return true;
   b_->Emit(Opcode::Filter, b_->AddPredicate(p));
   return true;
 }

@@ -523,6 +523,32 @@ void HandOnEntries(const Chunk& chunk, int64_t first, bool on_host, SlotEncoding
   if (plain) b->width = 4;
 }
 
+/// How codes of what is no text become values.
+void DecodeNumbers(const Chunk& chunk, bool leave_packed, SlotEncoding* b) {
+  const bool single = chunk.type.id == TypeId::kReal, floats = chunk.type.IsFloat();
+  if (chunk.width == 0) {
+    b->decode = Decode::kConstant;
+    if (floats) {
+      b->base = std::bit_cast<uint64_t>(single ? static_cast<double>(FromOrderedFloat32(static_cast<uint32_t>(b->base)))
+                                               : FromOrderedFloat(b->base));
+    }
+  } else {
+    b->decode = single ? Decode::kReal : floats ? Decode::kFloat : Decode::kFrame;
+    // (Of no slot that a host reads: it has the codes in memory.)
+    b->row_codes = chunk.codes_are_rows && leave_packed;
+  }
+}
+
+/// A slot with one value needs no map.
+void TakeOnlyEntry(SlotEncoding* b) {
+  b->base = static_cast<uint64_t>(b->map[0]);
+  b->base_high = 0;
+  b->all_null = b->map_null != nullptr && b->map_null[0] != 0;
+  b->map = nullptr;
+  b->map_null = nullptr;
+  b->map_entries = 0;
+}
+
 }  // namespace
 
 Status SectionEncoder::EncodeSlot(size_t number, const TabletEncoding* like, const LoopRunner& loop,
@@ -543,19 +569,7 @@ Status SectionEncoder::EncodeSlot(size_t number, const TabletEncoding* like, con
     b->null_code_high = chunk.width == 16 ? High64(chunk.null_code_wide) : 0;
   }
   if (chunk.type.storage() != StorageClass::kText) {
-    const bool single = chunk.type.id == TypeId::kReal, floats = chunk.type.IsFloat();
-    if (chunk.width == 0) {
-      b->decode = Decode::kConstant;
-      if (floats) {
-        b->base =
-            std::bit_cast<uint64_t>(single ? static_cast<double>(FromOrderedFloat32(static_cast<uint32_t>(b->base)))
-                                           : FromOrderedFloat(b->base));
-      }
-    } else {
-      b->decode = single ? Decode::kReal : floats ? Decode::kFloat : Decode::kFrame;
-      // (Of no slot that a host reads: it has the codes in memory.)
-      b->row_codes = chunk.codes_are_rows && leave_packed_;
-    }
+    DecodeNumbers(chunk, leave_packed_, b);
     return Status::Ok();
   }
   b->decode = chunk.encoding == Encoding::kConstant ? Decode::kConstant
@@ -607,14 +621,7 @@ Status SectionEncoder::EncodeSlot(size_t number, const TabletEncoding* like, con
   } else {
     TESSERA_ASSIGN(b->map, InternDictionary(chunk, loop, strings_, out));
   }
-  if (b->decode == Decode::kConstant) {
-    b->base = static_cast<uint64_t>(b->map[0]);
-    b->base_high = 0;
-    b->all_null = b->map_null != nullptr && b->map_null[0] != 0;
-    b->map = nullptr;
-    b->map_null = nullptr;
-    b->map_entries = 0;
-  }
+  if (b->decode == Decode::kConstant) TakeOnlyEntry(b);
   return Status::Ok();
 }
 

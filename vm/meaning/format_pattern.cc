@@ -18,6 +18,22 @@ bool IsLetterOrDigit(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c & 0x80) != 0;
 }
 
+/// The regular expression of a text between the parts of a format. `exact`: separators stand for themselves.
+void AppendTextPattern(std::string_view text, bool exact, std::string* regex) {
+  for (const char c : text) {
+    if (c == ' ') {
+      *regex += "\\s*";
+    } else if (!exact && !IsLetterOrDigit(c)) {
+      *regex += "[^\\pL\\pN]*";  // any separator stands for any other
+    } else if (IsLetterOrDigit(c)) {
+      regex->push_back(c);
+    } else {
+      regex->push_back('\\');
+      regex->push_back(c);
+    }
+  }
+}
+
 }  // namespace
 
 FormatPattern Format::Pattern(Language language) const {
@@ -30,18 +46,7 @@ FormatPattern Format::Pattern(Language language) const {
   for (size_t i = 0; i < pieces_.size(); ++i) {
     const Piece& p = pieces_[i];
     if (p.kind == Piece::Kind::kText) {
-      for (const char c : p.text) {
-        if (c == ' ') {
-          out.regex += "\\s*";
-        } else if (!exact && !IsLetterOrDigit(c)) {
-          out.regex += "[^\\pL\\pN]*";  // any separator stands for any other
-        } else if (IsLetterOrDigit(c)) {
-          out.regex.push_back(c);
-        } else {
-          out.regex.push_back('\\');
-          out.regex.push_back(c);
-        }
-      }
+      AppendTextPattern(p.text, exact, &out.regex);
       continue;
     }
     // Digits that no text parts from the next ones are as many as the format has.
