@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The house rules that a compiler does not check: what may include what, cycles, lengths, defaults over enums, headers
+"""The house rules that a compiler does not check: what may include what, cycles, lengths, widths, defaults over enums, headers
 that name what is there, declarations that are used.
 
 Exceptions are in tests/house_exceptions.txt, in groups with the reason. The list only shrinks: one that is not needed any more
@@ -15,6 +15,7 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 MOST_LINES = 900
 MOST_LINES_OF_FUNCTION = 80
+MOST_FIELDS = 25
 
 # What may include what: a folder includes those before it.
 FOLDERS = ["base", "tablet", "columnar", "vm", "compiler", "kernels", "mpi", "session", "server", "shell", "capi"]
@@ -171,6 +172,54 @@ def long_functions():
                 yield f"{name}: {function} is longer than {MOST_LINES_OF_FUNCTION} lines: {lines}"
 
 
+def without(pattern, text):
+    """Removes what matches, from the inside out."""
+    while True:
+        shorter = re.sub(pattern, "", text)
+        if shorter == text:
+            return text
+        text = shorter
+
+
+def field_count(declaration):
+    """How many fields a declaration in a struct has: `int a, b = f(1, 2)` has two, a function has none."""
+    text = re.sub(r"\b(public|private|protected)\s*:", "", declaration).strip()
+    if re.match(r"(using|typedef|friend|static|enum|struct|class|template|union|explicit|virtual|constexpr)\b", text):
+        return 0
+    head = without(r"<[^<>]*>", text.split("=")[0])
+    if "(" in head or not re.search(r"\w[\s&*]+\w+", head):
+        return 0
+    return 1 + without(r"<[^<>]*>|\([^()]*\)", text).count(",")
+
+
+def wide_structs():
+    """Structs and classes with more fields than a reader keeps in mind: they become parts with names."""
+    start = re.compile(r"\b(enum\s+)?(?:struct|class)\s+(\w+)[^;{}()]*\{")
+    for name, text in FILES.items():
+        text = re.sub(r"//[^\n]*|^[ ]*#(?:[^\n]*\\\n)*[^\n]*$", "", text, flags=re.M)
+        text = re.sub(r'"(?:\\.|[^"\\\n])*"|(?<!\d)\'(?:\\.|[^\'\\\n])+\'', "0", text)
+        for found in start.finditer(text):
+            if found.group(1):
+                continue
+            depth, at, declaration, fields = 1, found.end(), "", 0
+            while depth > 0 and at < len(text):
+                c = text[at]
+                at += 1
+                depth += (c == "{") - (c == "}")
+                if depth != 1:
+                    continue
+                if c == ";":
+                    fields += field_count(declaration)
+                    declaration = ""
+                elif c != "}":
+                    declaration += c
+                elif re.search(r"\)\s*(const|noexcept|override|final|\s)*(:\s.*)?$", declaration, re.S) \
+                        and "=" not in declaration.split("(")[0]:
+                    declaration = ""  # a function's body
+            if fields > MOST_FIELDS:
+                yield f"{name}: {found.group(2)} has more than {MOST_FIELDS} fields: {fields}"
+
+
 def silent_defaults():
     """`default:` in a switch whose cases are enumerators: a new one falls through in silence."""
     for name, text in FILES.items():
@@ -224,7 +273,7 @@ def lost_starts():
 
 NUMBER = re.compile(r" (\d+)$")
 
-RULES = [upward_includes, cycles, long_files, long_functions, silent_defaults, dead_declarations, lost_starts]
+RULES = [upward_includes, cycles, long_files, long_functions, wide_structs, silent_defaults, dead_declarations, lost_starts]
 
 
 def main():
