@@ -274,7 +274,8 @@ class GpuBackend final : public Gpu {
   GpuBackend(int ordinal, const GpuOptions& options, GpuInfo info, const DeviceLimits& limits)
       : gpu_(ordinal, options, std::move(info), limits,
              {VmKernelFor(Variant::kLean), VmKernelFor(Variant::kStar), VmKernelFor(Variant::kPairs),
-              VmKernelFor(Variant::kFull), VmKernelFor(Variant::kQueue), VmKernelFor(Variant::kSelect)}) {}
+              VmKernelFor(Variant::kFull), VmKernelFor(Variant::kQueue), VmKernelFor(Variant::kSelect),
+              VmKernelFor(Variant::kSelectFull)}) {}
 
   const GpuInfo& info() const override { return gpu_.info; }
   GpuMemory memory() const override {

@@ -196,7 +196,7 @@ struct NumberKey {
 /// Whether code for this aggregate's state would only be ballast: a state of several words is in the full kernels and the
 /// queue kernel alone, and the others have no registers to spare.
 template <class State, Variant kVariant>
-inline constexpr bool kIsForeignState = std::is_class_v<State> && !HasAll(kVariant) && kVariant != Variant::kQueue;
+inline constexpr bool kIsForeignState = std::is_class_v<State> && !HasAll(kVariant) && !HasAllQueued(kVariant);
 
 /// Adds the block's aggregates to those in device memory. Called by all interpreting threads, after the last of them
 /// has finished its tiles.

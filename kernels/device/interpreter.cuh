@@ -33,7 +33,7 @@ __device__ __forceinline__ void Machine<kVariant, R>::Run() {
     reserve = pass == 0;
     AllRowsLive();
     null = null_w = 0;
-    if constexpr (kVariant == Variant::kSelect) {
+    if constexpr (Selects(kVariant)) {
       RunSelection();
     } else {
       RunFrom(0);
@@ -130,7 +130,7 @@ __device__ __forceinline__ void Machine<kVariant, R>::RunFrom(uint32_t start) {
   }
 }
 
-/// Runs a program of kSelect up to where its rows wait. No operand becomes a value of 64 bits, so this takes few registers
+/// Runs a program that selects up to where its rows wait. No operand becomes a value of 64 bits, so this takes few registers
 /// and little code: more warps, which is what hides how long each of these steps waits for the one before it.
 template <Variant kVariant, uint32_t R>
 __device__ __forceinline__ void Machine<kVariant, R>::RunSelection() {

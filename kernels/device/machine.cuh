@@ -20,18 +20,18 @@ namespace tessera::kernels {
 
 /// The machine of one thread: R rows of a tile. kFull: everything but queues. Otherwise the opcodes of IsIn, no sink
 /// that can run full (no keys, or direct ones), and program, record and registers in shared memory. With kQueuedRows
-/// rows it works on a batch from a queue, whose rows lie anywhere in a tablet; of kQueue it is full then (IsBehindQueue).
+/// rows it works on a batch from a queue, whose rows lie anywhere in a tablet; of HasAllQueued it is full then (IsBehindQueue).
 template <Variant kVariant, uint32_t R = kRows>
 struct Machine {
   static constexpr bool kQueued = R != kRows;
-  static constexpr bool kFull = HasAll(kVariant) || (kVariant == Variant::kQueue && kQueued);
+  static constexpr bool kFull = HasAll(kVariant) || (HasAllQueued(kVariant) && kQueued);
   static constexpr bool kNestedLoops = HasNestedLoops(kVariant);
   static constexpr bool kJoins = kVariant != Variant::kLean;
   static constexpr bool kHasShortCursors = HasQueues(kVariant);
   /// Whether it has an opcode.
   static constexpr bool Has(Op op) {
-    if (kVariant == Variant::kSelect && !kQueued) return IsOfSelection(op);
-    return kVariant == Variant::kQueue && kQueued ? IsBehindQueue(op) : IsIn(kVariant, op);
+    if (Selects(kVariant) && !kQueued) return IsOfSelection(op);
+    return HasAllQueued(kVariant) && kQueued ? IsBehindQueue(op) : IsIn(kVariant, op);
   }
   /// Groups, if there are any, are all in shared memory.
   static constexpr bool kPrivateGroups = kVariant == Variant::kLean || IsPairs(kVariant);
@@ -66,7 +66,7 @@ struct Machine {
 
   // The sink.
   bool reserve;  ///< first of two passes: groups are made and rows counted, nothing is applied
-  bool full;     ///< the sink has no room for this slice; kQueue: it always has
+  bool full;     ///< the sink has no room for this slice; HasAllQueued: it always has
 
   // ---- Where things lie ---------------------------------------------------------------------------------------------
 
@@ -322,8 +322,8 @@ struct Machine {
 
   // ---- Queues: machine_queues.cuh -----------------------------------------------------------------------------------
 
-  __device__ void RunQueues(bool end, uint32_t tablet, uint32_t first);
-  __device__ void AddSlice(uint32_t first);
+  __device__ void RunQueues();
+  __device__ void AddSlice();
   __device__ void AddBatch(const Machine<kVariant, kQueuedRows>& few);
 
   // ---- Groups: machine_groups.cuh -----------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ __device__ __forceinline__ bool Machine<kVariant, R>::FilterAtOnce(const Predica
     live = 0;
     return true;
   }
-  if constexpr (kVariant == Variant::kSelect && !kQueued) {
+  if constexpr (Selects(kVariant) && !kQueued) {
     if (head.kind == PredicateKind::kSet) {
       uint32_t at[R];
       LoadNarrow(stage + head.stage, head.width, thread, 0, at);

@@ -16,14 +16,13 @@ namespace tessera::kernels {
 /// A few rows cost nearly as much as 512. So where filters leave few, the warp collects the rows of many slices in a
 /// queue and runs the rest of the program over batches of 128.
 ///
-/// Adds the live rows of a slice that paused (`first`: the first row of its tile, in the tablet), then runs full
-/// batches. Before rows of another tablet, and at the end, it also runs the last, shorter batch. Batches come from the
-/// ends of the queues. REQUIRES: of what the program has set before it pauses, only cursors are read later.
+/// Adds the live rows of a slice that paused (WarpState says where it lies), then runs full batches. Before rows of another
+/// tablet, and at the end, it also runs the last, shorter batch. Batches come from the ends of the queues. REQUIRES: of
+/// what the program has set before it pauses, only cursors are read later.
 template <Variant kVariant, uint32_t R>
-__device__ __forceinline__ void Machine<kVariant, R>::RunQueues(bool end, uint32_t tablet, uint32_t first) {
+__device__ __forceinline__ void Machine<kVariant, R>::RunQueues() {
   WarpState* warp = Warp();
-  bool flush = end || (warp->tablet != tablet && (queued0 | queued1) != 0);
-  if (end || !paused) live = 0;
+  if (warp->slice_rows == 0 || !paused) live = 0;
   Machine<kVariant, kQueuedRows> few{launch, shared, thread};
   few.tile = tile;
   few.full = few.reserve = false;
@@ -33,7 +32,7 @@ __device__ __forceinline__ void Machine<kVariant, R>::RunQueues(bool end, uint32
 #pragma unroll 1
   for (;;) {
     uint32_t count, resume;
-    bool is_first = false;
+    const bool flush = warp->slice_rows == 0 || warp->tablet != warp->slice_tablet;
     if (queued1 >= kBatchRows || (flush && queued0 == 0 && queued1 != 0)) {
       count = min(queued1, kBatchRows);
       queued1 -= count;
@@ -44,13 +43,12 @@ __device__ __forceinline__ void Machine<kVariant, R>::RunQueues(bool end, uint32
       queued0 -= count;
       few.entry = queued0;
       resume = launch.queues.resume[0];
-      is_first = true;
     } else {
       if (!__any_sync(kAllLanes, live != 0)) return;
       __syncwarp();
-      if (Lane32() == 0) warp->tablet = tablet;
-      AddSlice(first);
-      flush = false;
+      if (Lane32() == 0) warp->tablet = warp->slice_tablet;
+      __syncwarp();
+      AddSlice();
       continue;
     }
     few.entry += Lane32();
@@ -58,14 +56,14 @@ __device__ __forceinline__ void Machine<kVariant, R>::RunQueues(bool end, uint32
     few.live = (1u << mine) - 1;
     few.record = launch.input.records + static_cast<uint64_t>(warp->tablet) * launch.input.record_bytes;
     few.RunFrom(resume);
-    if (is_first && few.paused) AddBatch(few);
+    if (few.entry < kQueueRows && few.paused) AddBatch(few);
   }
 }
 
 /// Moves the live rows of a slice, with their cursors, to the first queue: all of them, or those of a quarter if all are too
 /// many. They are no longer live. REQUIRES: less than a batch waits there.
 template <Variant kVariant, uint32_t R>
-__device__ __forceinline__ void Machine<kVariant, R>::AddSlice(uint32_t first) {
+__device__ __forceinline__ void Machine<kVariant, R>::AddSlice() {
   constexpr uint32_t kQuarter = (1u << R / 4) - 1, kLast = 1u << (R - 1);
   uint32_t adding = live;
   if (queued0 + __reduce_add_sync(kAllLanes, static_cast<uint32_t>(__popc(adding))) > kQueueRows)
@@ -78,7 +76,7 @@ __device__ __forceinline__ void Machine<kVariant, R>::AddSlice(uint32_t first) {
     const uint32_t before = __shfl_up_sync(kAllLanes, through, d);
     if (Lane32() >= d) through += before;
   }
-  const uint32_t position = queued0 + through - mine;
+  const uint32_t position = queued0 + through - mine, first = Warp()->slice_first;
   uint32_t* to = QueuedRows() + position;
   // Two rows at a time, so that the second one need not wait for the first one.
 #pragma unroll 1

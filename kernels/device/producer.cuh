@@ -53,7 +53,7 @@ class Producer {
     if (lane_ < launch_.input.staged_count) my_slot_ = launch_.input.staged[lane_];
     FoundColumns now = FindColumns(0);
     for (uint32_t count = 0, stage = 0, parity = 1;; ++count) {
-      if constexpr (kVariant == Variant::kQueue) StopIfFull();
+      if constexpr (HasAllQueued(kVariant)) StopIfFull();
       const uint32_t stop = LoadRelaxed(&launch_.state.control->stop);
       const FoundColumns next = FindColumns(count + 1);
       BarrierWait(emptied + stage, parity);

@@ -1,6 +1,5 @@
 // The VM kernel: a producer warp feeds tiles into the ring, interpreter warps run the program over their slices of each
-// tile. kernels/README.md describes the machine. Instantiated in vm_kernel.cu, vm_kernel_lean.cu, vm_kernel_star.cu,
-// vm_kernel_pairs.cu, vm_kernel_queue.cu and dp_kernel.cu.
+// tile. kernels/README.md describes the machine. Instantiated in the vm_kernel*.cu beside this and in dp_kernel.cu.
 //
 // Start at: VmKernel.
 #pragma once
@@ -23,6 +22,13 @@ inline constexpr uint32_t kBlocks =
 #else
     BlocksOf(kVariant);
 #endif
+
+/// Of a tile whose place in the ring is about to be filled again.
+__device__ __forceinline__ void NoteSlice(const TileHeader& tile, WarpState* warp) {
+  warp->slice_rows = tile.rows;
+  warp->slice_tablet = tile.tablet;
+  warp->slice_first = tile.first;
+}
 
 /// Launched with blocks of kThreads + 32 threads, as many as fit on the device at once. At the end each warp's cursor
 /// is the first of its block's tiles that the warp has not applied.
@@ -86,17 +92,19 @@ __global__ void __launch_bounds__(kThreads + 32, kBlocks<kVariant>) VmKernel(con
     }
     if constexpr (HasQueues(kVariant)) {
       // Queued rows need nothing of the stage, which can be filled again while they run.
-      const TileHeader tile = *machine.tile;
       __syncwarp();
-      if (tile.rows != 0 && (threadIdx.x & 31) == 0) BarrierArrive(emptied + ring.stage());
-      if (layout.queues != kNowhere && (applies || tile.rows == 0))
-        machine.RunQueues(tile.rows == 0, tile.tablet, tile.first);
-      if constexpr (kVariant == Variant::kQueue || kVariant == Variant::kSelect) {
+      if ((threadIdx.x & 31) == 0) {
+        NoteSlice(*machine.tile, warp);
+        if (warp->slice_rows != 0) BarrierArrive(emptied + ring.stage());
+      }
+      __syncwarp();
+      if (layout.queues != kNowhere && (applies || warp->slice_rows == 0)) machine.RunQueues();
+      if constexpr (HasAllQueued(kVariant) || Selects(kVariant)) {
         // All of its rows wait in queues, so nothing reads A. Said here, it takes no registers beside those of a batch.
 #pragma unroll
         for (uint32_t i = 0; i < kRows; ++i) machine.a[i] = 0;
       }
-      if (tile.rows == 0) break;
+      if (warp->slice_rows == 0) break;
     } else {
       __syncwarp();
       if ((threadIdx.x & 31) == 0) BarrierArrive(emptied + ring.stage());

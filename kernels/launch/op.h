@@ -22,12 +22,17 @@ enum class Variant : uint8_t {
   kDp,       ///< kFull, launched from the device
   kQueue,    ///< kStar up to where rows wait in a queue, nearly all opcodes for the rows that come from it
   kSelect,   ///< filters and probes of narrow codes up to where rows wait, kStar for the rows that come from the queue
+  kSelectFull,  ///< the same, but what kQueue has for the rows that come from the queue
 };
 /// Whether an instantiation has everything but queues; whether it is one for nested-loop joins; whether it has queues.
 constexpr bool HasAll(Variant variant) { return variant == Variant::kFull || variant == Variant::kDp; }
 constexpr bool IsPairs(Variant variant) { return variant == Variant::kPairs || variant == Variant::kDpPairs; }
+/// Whether it has nothing but filters and probes of narrow codes before rows wait.
+constexpr bool Selects(Variant variant) { return variant == Variant::kSelect || variant == Variant::kSelectFull; }
+/// Whether it has nearly all opcodes for rows from a queue.
+constexpr bool HasAllQueued(Variant variant) { return variant == Variant::kQueue || variant == Variant::kSelectFull; }
 constexpr bool HasQueues(Variant variant) {
-  return variant == Variant::kStar || variant == Variant::kQueue || variant == Variant::kSelect;
+  return variant == Variant::kStar || HasAllQueued(variant) || Selects(variant);
 }
 /// Whether rows of its queues read codes that are packed in bits. (The other one with queues takes 3 to 8 % longer if it can.)
 constexpr bool HasBits(Variant variant) { return variant == Variant::kStar || variant == Variant::kSelect; }
@@ -39,31 +44,25 @@ constexpr bool HasNestedLoops(Variant variant) { return HasAll(variant) || IsPai
 /// and 96 registers. (A kernel that can be launched from the device is linked separately, and the same source needs
 /// more registers there: with 128 it would spill.)
 constexpr uint32_t BlocksOf(Variant variant) {
-  switch (variant) {
-    case Variant::kSelect:
-      return 5;
-    case Variant::kLean:
-      return 4;
-    case Variant::kDp:
-      return 2;
-    default:
-      return 3;
-  }
+  return variant == Variant::kSelect                                    ? 5
+         : variant == Variant::kSelectFull || variant == Variant::kLean ? 4
+         : variant == Variant::kDp                                      ? 2
+                                                                        : 3;
 }
 /// The tier whose opcodes an instantiation has.
 constexpr vm::Tier TierOf(Variant variant) {
-  return HasAll(variant)              ? vm::Tier::Full
-         : IsPairs(variant)           ? vm::Tier::Pairs
-         : variant == Variant::kQueue || variant == Variant::kSelect ? vm::Tier::Star
-                                      : static_cast<vm::Tier>(variant);
+  return HasAll(variant)                             ? vm::Tier::Full
+         : IsPairs(variant)                          ? vm::Tier::Pairs
+         : HasAllQueued(variant) || Selects(variant) ? vm::Tier::Star
+                                                     : static_cast<vm::Tier>(variant);
 }
 /// Whether an instantiation has an opcode.
 constexpr bool IsIn(Variant variant, Op op) { return vm::Info(op).tier <= TierOf(variant); }
-/// Whether kSelect has an opcode before rows wait.
+/// Whether one that selects has an opcode before rows wait.
 constexpr bool IsOfSelection(Op op) {
   return op == Op::Filter || op == Op::Probe || op == Op::SkipIfNone || op == Op::End;
 }
-/// Whether kQueue has an opcode for rows that come from a queue: it does not go on to a row's next match.
+/// Whether kQueue and kSelectFull have an opcode for rows that come from a queue: they do not go on to a row's next match.
 constexpr bool IsBehindQueue(Op op) {
   const vm::Shape shape = vm::Info(op).shape;
   return shape != vm::Shape::Next && shape != vm::Shape::NextOuter && vm::Info(op).tier <= vm::Tier::Full;

@@ -93,14 +93,14 @@ inline constexpr uint32_t kAllPairs = 1u << 31;
 
 /// What a warp keeps in shared memory instead of registers, because it needs it at most once a tile.
 struct alignas(16) WarpState {
-  unsigned long long rows_at = 0;       ///< second pass: where the next rows go
-  unsigned long long rows_counted = 0;  ///< first pass: rows that are going to be emitted
-  uint32_t next = 0;                    ///< the first tile that the warp has not applied
-  uint32_t tablet = 0;                  ///< whose rows are queued
-  uint32_t fed = 0;                     ///< rows that went to groups in this slice
-  uint32_t unused = 0;
-  unsigned long long marked_at = 0;  ///< the clock at its latest mark
-  unsigned long long unused_too = 0;
+  unsigned long long rows_at = 0;              ///< second pass: where the next rows go
+  unsigned long long rows_counted = 0;         ///< first pass: rows that are going to be emitted
+  uint32_t next = 0;                           ///< the first tile that the warp has not applied
+  uint32_t tablet = 0;                         ///< whose rows are queued
+  uint32_t fed = 0;                            ///< rows that went to groups in this slice
+  uint32_t slice_rows = 0;                     ///< of the tile whose slice is queued; 0: at the end
+  unsigned long long marked_at = 0;            ///< the clock at its latest mark
+  uint32_t slice_tablet = 0, slice_first = 0;  ///< ... as in its TileHeader
 };
 /// A point of a program that is measured: the rows that came there, and the cycles since the mark before it.
 struct alignas(16) Mark {

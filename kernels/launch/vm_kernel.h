@@ -22,6 +22,7 @@ const void* StarVmKernel();
 const void* PairsVmKernel();
 const void* QueueVmKernel();
 const void* SelectVmKernel();
+const void* SelectFullVmKernel();
 
 inline const void* VmKernelFor(Variant variant) {
   switch (variant) {
@@ -35,6 +36,8 @@ inline const void* VmKernelFor(Variant variant) {
       return QueueVmKernel();
     case Variant::kSelect:
       return SelectVmKernel();
+    case Variant::kSelectFull:
+      return SelectFullVmKernel();
     case Variant::kDpPairs:
     case Variant::kDp:
       return DpVmKernel(variant);

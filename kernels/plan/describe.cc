@@ -12,7 +12,8 @@ std::string Describe(const LaunchPlan& plan) {
                                               "kernel for nested-loop joins launched from the device",
                                               "full kernel launched from the device",
                                               "queue kernel",
-                                              "selection kernel"};
+                                              "selection kernel",
+                                              "selection and full kernel"};
   std::string out = kVariants[static_cast<size_t>(plan.variant)];
   std::string columns;
   for (const StagedSlot& s : plan.columns.staged) columns += " c" + std::to_string(s.slot);

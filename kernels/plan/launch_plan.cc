@@ -166,9 +166,8 @@ class LaunchPlanner {
   bool HasShortCursors(size_t join) const {
     const JoinRecord& r = plan_.joins[join];
     return r.probe == ProbeKind::kDirect && r.width <= 2 &&
-           std::none_of(plan_.code.begin(), plan_.code.end(), [&](const DeviceInstruction& d) {
-             return d.head.op == Op::ProbeOuter && d.head.p1 == join;
-           });
+           std::none_of(plan_.code.begin(), plan_.code.end(),
+                        [&](const DeviceInstruction& d) { return d.head.op == Op::ProbeOuter && d.head.p1 == join; });
   }
 
   /// The records of a tablet.
@@ -276,7 +275,7 @@ class LaunchPlanner {
                })) {
       plan_.variant = IsSelection() ? Variant::kSelect : Variant::kStar;
     } else if (layout_.queues != kNowhere) {
-      if (!by_row && MayQueue()) plan_.variant = Variant::kQueue;
+      if (!by_row && MayQueue()) plan_.variant = IsSelection() ? Variant::kSelectFull : Variant::kQueue;
     } else if (simple && !far_groups && lowered_.joins.grid >= 0 &&
                std::all_of(plan_.code.begin(), plan_.code.end(),
                            [&](const DeviceInstruction& d) { return IsOfProduct(d, plan_.joins); })) {
@@ -324,7 +323,7 @@ class LaunchPlanner {
         std::all_of(queue, plan_.code.end(), [](const DeviceInstruction& d) { return IsBehindQueue(d.head.op); });
     const bool groups = section_.sink == Section::Sink::kGroups;
     if (!can || (groups && (keys_ == 0 || plan_.groups.direct))) return can;
-    const uint64_t warps = uint64_t{limits_.multiprocessors} * BlocksOf(Variant::kQueue) * kWarps;
+    const uint64_t warps = uint64_t{limits_.multiprocessors} * BlocksOf(Variant::kSelectFull) * kWarps;
     uint64_t rows = 0;
     for (const vm::TabletEncoding* t : tablets_) rows += t->rows;
     plan_.queues.spare = static_cast<uint32_t>(std::min(rows, warps * RowsUnderWay(kMaxStages)));
