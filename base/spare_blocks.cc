@@ -66,8 +66,9 @@ bool KeepSpare(void* block, size_t bytes, uint64_t most) noexcept {
 
 void* TakeSpare(size_t bytes, size_t alignment) noexcept {
   if (SpareBytes() < bytes || bytes < kLeastSpare) return nullptr;
-  const size_t first = ListOf(bytes);
-  for (size_t i = first; i < std::min(first + 2, kLists); ++i) {
+  // One that was made at such a multiple has up to that much more than was asked for.
+  const size_t first = ListOf(bytes), last = std::max(first, ListOf(bytes + alignment)) + 1;
+  for (size_t i = first; i <= std::min(last, kLists - 1); ++i) {
     Spare* const spare = TakeFrom(&lists[i], bytes, alignment);
     if (spare == nullptr) continue;
     kept.fetch_sub(spare->bytes, std::memory_order_relaxed);
