@@ -1,6 +1,7 @@
 #include "compiler/plan/join_graph.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "compiler/query/expr_builder.h"
@@ -147,6 +148,7 @@ JoinStep JoinGraph::Step(RelationSet joined, int probing, RelationSet side, int 
   const bool inner = step.kind == JoinKind::kInner;
   bool lost_key = false;  // an equality became a condition, so that more than one row may be found
   *fraction = 1;
+  Meeting meeting;
   const auto add_key = [&](const Expr& e) {
     const Expr *probe = nullptr, *build = nullptr;
     if (!IsKey(e, joined, side, &probe, &build)) return false;
@@ -163,6 +165,7 @@ JoinStep JoinGraph::Step(RelationSet joined, int probing, RelationSet side, int 
     }
     step.build_keys.push_back(build);
     step.probe_keys.push_back(probe);
+    Meet({probe, build}, joined, side, &meeting);
     return true;
   };
   for (const auto& members : classes_) {
@@ -171,6 +174,7 @@ JoinStep JoinGraph::Step(RelationSet joined, int probing, RelationSet side, int 
     if (probe == nullptr || build == nullptr) continue;
     step.probe_keys.push_back(probe);
     step.build_keys.push_back(build);
+    Meet(members, joined, side, &meeting);
   }
   if (!inner) {
     for (const ExprPtr& e : relation.on) {
@@ -187,12 +191,16 @@ JoinStep JoinGraph::Step(RelationSet joined, int probing, RelationSet side, int 
     if (inner) *fraction *= Selectivity(q_, *p.expr);
   }
   // With several keys neither side has more different ones than rows.
-  const double build_keys = std::min(DistinctKeys(step.build_keys), std::max(1.0, size_[static_cast<size_t>(driver)]));
+  const double build_keys = std::min(meeting.side_values, std::max(1.0, size_[static_cast<size_t>(driver)]));
   double largest = 1;
   for (size_t r = 0; r < n_; ++r) {
     if ((joined & SetOf(r)) != 0) largest = std::max(largest, size_[r]);
   }
-  *fraction /= std::max(build_keys, std::min(DistinctKeys(step.probe_keys), largest));
+  // What filters choose is taken to be there on the other side, as far as there is room for it.
+  *fraction *=
+      std::min(1.0, meeting.side_part / meeting.side_kept) * std::min(1.0, meeting.joined_part / meeting.joined_kept);
+  *fraction /= std::max(build_keys, std::min(meeting.joined_values, largest));
+  step.reached = meeting.side_part;
   step.unique = (relation.unique && !lost_key) || IsUnique(driver, step.build_keys);
   step.filtered = relation.table == nullptr;
   for (size_t r = 0; r < n_; ++r) step.filtered |= (side & SetOf(r)) != 0 && filtered_[r];
@@ -201,7 +209,8 @@ JoinStep JoinGraph::Step(RelationSet joined, int probing, RelationSet side, int 
 
 double JoinGraph::RowsAfter(const JoinStep& step, double rows, double fraction) const {
   const auto r = static_cast<size_t>(step.relation);
-  const double found = step.unique ? rows * selectivity_[r] : rows * filtered_rows(r) * fraction;
+  const double found =
+      step.unique ? rows * std::min(1.0, selectivity_[r] / step.reached) : rows * filtered_rows(r) * fraction;
   switch (step.kind) {
     case JoinKind::kInner:
       return found;
@@ -271,6 +280,45 @@ bool JoinGraph::IsUnique(int r, const std::vector<const Expr*>& keys) const {
     });
   };
   return HasUniqueKey(relation, is_key);
+}
+
+/// A calendar has the days of two centuries, of which sales have those of five years. So one of a hundred days that a filter
+/// leaves is not one of a hundred sales: of two ranges of different values the part counts that both have.
+void JoinGraph::Meet(const std::vector<const Expr*>& equal, RelationSet joined, RelationSet side, Meeting* m) const {
+  struct Values {
+    double different = std::numeric_limits<double>::infinity(), kept = 1;
+    int128_t low = kInt128Min, high = kInt128Max;
+    double width() const { return static_cast<double>(high) - static_cast<double>(low) + 1; }
+  };
+  Values of[2];
+  bool known = true;
+  for (const Expr* e : equal) {
+    const RelationSet set = RelationsOf(*e);
+    for (size_t s = 0; s < 2; ++s) {
+      if (!IsSubset(set, s == 0 ? joined : side)) continue;
+      of[s].different = std::min(of[s].different, DistinctOf(q_, *e));
+      for (size_t r = 0; r < n_; ++r) {
+        if ((set & SetOf(r)) != 0) of[s].kept = std::min(of[s].kept, std::max(selectivity_[r], 1e-9));
+      }
+      ValueRange range;
+      known = known && StoredRange(q_, *e, &range);
+      of[s].low = std::max(of[s].low, range.low);
+      of[s].high = std::min(of[s].high, range.high);
+    }
+  }
+  const int128_t low = std::max(of[0].low, of[1].low), high = std::min(of[0].high, of[1].high);
+  double part[2] = {1, 1};
+  for (size_t s = 0; s < 2 && known && low <= high; ++s) {
+    // (Values may lie closer in the part that both have: there are at least as many as the other set has.)
+    const double width = static_cast<double>(high) - static_cast<double>(low) + 1;
+    part[s] = std::min(1.0, std::max(width / of[s].width(), of[1 - s].different / of[s].different));
+  }
+  m->joined_values *= std::max(1.0, of[0].different * part[0]);
+  m->side_values *= std::max(1.0, of[1].different * part[1]);
+  m->joined_part *= part[0];
+  m->side_part *= part[1];
+  m->joined_kept = std::min(m->joined_kept, of[0].kept);
+  m->side_kept = std::min(m->side_kept, of[1].kept);
 }
 
 double JoinGraph::DistinctKeys(const std::vector<const Expr*>& keys) const {

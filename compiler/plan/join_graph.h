@@ -76,6 +76,14 @@ class JoinGraph {
   /// Whether at most one row of relation `r` has given values of `keys`.
   bool IsUnique(int r, const std::vector<const Expr*>& keys) const;
   double DistinctKeys(const std::vector<const Expr*>& keys) const;
+  /// What the values of equal columns say of a join of two sets of relations.
+  struct Meeting {
+    double joined_values = 1, side_values = 1;  ///< different ones of each set that the other may have, too
+    double joined_part = 1, side_part = 1;      ///< of the different values of each set: those
+    double joined_kept = 1, side_kept = 1;      ///< least selectivity of the columns' relations
+  };
+  /// Adds the columns of `equal` that are in the sets to what is known of other keys of the join.
+  void Meet(const std::vector<const Expr*>& equal, RelationSet joined, RelationSet side, Meeting* m) const;
 
   const Query& q_;
   const bool keys_are_conditions_;

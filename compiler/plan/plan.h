@@ -37,6 +37,7 @@ struct JoinStep {
   bool of_stored = false;
   bool selective = false;  ///< most rows that look into the side are expected to find nothing
   bool filtered = false;   ///< the build side is filtered, so that its keys may span less than the probing column
+  double reached = 1;      ///< estimate of the part of the side's keys, before its filters, that probing rows can have
   double side_rows = 0;    ///< estimate of the rows of the join table
   double rows = 0;         ///< estimate after this join
 };

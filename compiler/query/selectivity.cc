@@ -65,6 +65,18 @@ double DistinctOf(const Query& q, const Expr& e) {
   return DistinctOf(*r.query, *r.query->outputs[static_cast<size_t>(e.column)].expr);
 }
 
+bool StoredRange(const Query& q, const Expr& e, ValueRange* range) {
+  if (e.kind == Expr::Kind::kGroup) return StoredRange(q, *q.group_by[static_cast<size_t>(e.index)], range);
+  if (e.kind != Expr::Kind::kColumn || e.column == kMarkColumn || e.type.storage() != StorageClass::kInt) return false;
+  if (const ColumnStatistics* s = StatisticsOf(q, e)) {
+    *range = {s->min, s->max};
+    return s->has_range;
+  }
+  const Relation& r = q.relations[static_cast<size_t>(e.relation)];
+  if (r.query == nullptr || !r.query->union_all.empty()) return false;
+  return StoredRange(*r.query, *r.query->outputs[static_cast<size_t>(e.column)].expr, range);
+}
+
 double Selectivity(const Query& q, const Expr& e) {
   constexpr double kUnknown = 1.0 / 3, kRange = 1.0 / 4, kColumns = 1.0 / 2, kLike = 1.0 / 10, kGroups = 1.0 / 20;
   if (e.kind == Expr::Kind::kConstant) return !e.constant.null && e.constant.i64 != 0 ? 1 : 0;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "compiler/query/bound_query.h"
+#include "compiler/query/value_range.h"
 
 namespace tessera {
 
@@ -19,6 +20,9 @@ double SelectivityOfAll(const Query& q, const std::vector<const Expr*>& conditio
 
 /// Distinct values of `e`, at least 1; 100 if it is not a column of a stored table.
 double DistinctOf(const Query& q, const Expr& e);
+
+/// The values of a column of integers, of a stored table or of a derived one that has it from there. False: not known.
+bool StoredRange(const Query& q, const Expr& e, ValueRange* range);
 
 /// Rows or groups that the block makes from `joined` rows after its joins, before LIMIT and UNION ALL.
 double EstimateMade(const Query& q, double joined);

@@ -245,6 +245,28 @@ TEST_F(PlanTest, BuildSidesJoinFirst) {
   EXPECT_EQ(Answer("SELECT count(*) FROM " + from + " WHERE " + where + " AND o7.day = 4"), "count(*)\n1000\n");
 }
 
+TEST_F(PlanTest, FiltersChooseKeysThatTheOtherSideHas) {
+  // 200 years, of which five have sales: those of one year are a fifth of all sales, not one of two hundred.
+  Answer("CREATE TABLE calendar AS SELECT g AS day, g / 100 AS year FROM generate_series(0, 19999) s(g)");
+  Answer("CREATE TABLE sale AS SELECT 10000 + g % 500 AS day, g % 10000 AS orders FROM generate_series(0, 49999) s(g)");
+  const std::vector<std::string> orders_are_looked_up = {
+      "on sale.orders = orders.id", "on sale.day = calendar.day", "Scan sale",
+      "Build: Scan calendar where calendar.year = 102", "Build: Scan orders"};
+  const std::string query = "SELECT sum(price) FROM sale, calendar, orders WHERE sale.day = calendar.day AND ";
+  EXPECT_TRUE(Has(query + "sale.orders = orders.id AND year = 102", orders_are_looked_up));
+  // Of a primary key, too.
+  Answer("CREATE TABLE keyed (day INTEGER PRIMARY KEY, year INTEGER)");
+  Answer("INSERT INTO keyed SELECT day, year FROM calendar");
+  Answer("DROP TABLE calendar");
+  Answer("ALTER TABLE keyed RENAME TO calendar");
+  EXPECT_TRUE(Has(query + "sale.orders = orders.id AND year = 102", orders_are_looked_up));
+  // Where sales are of all years, one year has few of them.
+  Answer("DROP TABLE sale");
+  Answer("CREATE TABLE sale AS SELECT g % 20000 AS day, g % 10000 AS orders FROM generate_series(0, 49999) s(g)");
+  EXPECT_TRUE(Has(query + "sale.orders = orders.id AND year = 102",
+                  {"Hash join on orders.id = sale.orders", "Scan orders", "Build: ", "Scan sale"}));
+}
+
 TEST_F(PlanTest, FiltersPassGroupByAndDistinct) {
   EXPECT_TRUE(
       Has("SELECT * FROM (SELECT customer, count(*) AS n FROM orders GROUP BY customer) t WHERE customer = 7 AND n > 2",
