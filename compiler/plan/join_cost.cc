@@ -22,6 +22,7 @@ double CostOfLooks(const JoinSides& sides) {
   const TableCost& c = CostOfTable(sides.side);
   double build = c.build * sides.side;
   if (sides.is_joined) build = kJoinedCost * build + kPipelineCost;
+  build += sides.texts * sides.side;
   return sides.cost + build + (sides.tests_pairs ? kTestCost * sides.side : c.probe) * sides.probing;
 }
 

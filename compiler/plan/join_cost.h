@@ -28,6 +28,10 @@ inline constexpr TableCost kTableCosts[] = {
 /// A table of keys alone, which most often are numbers, is a set of bits. It costs this part of a table with rows.
 inline constexpr double kBitsCost = 0.5;
 
+/// To make a row's identifier of a text: of one that many rows have it is found once for a tablet; one that few have is looked
+/// for among all, which costs more for each of its bytes.
+inline constexpr double kTextCost = 2, kRareTextCost = 15, kTextByteCost = 1.5;
+
 /// For a join table of so many rows.
 inline const TableCost& CostOfTable(double rows) {
   const TableCost* c = kTableCosts;
@@ -41,6 +45,7 @@ struct JoinSides {
   double side = 0;           ///< rows of the join table
   double made = 0;           ///< rows that leave the join
   double cost = 0;           ///< of both sides together
+  double texts = 0;          ///< to make the texts of a row of the table
   bool is_joined = false;    ///< the rows of the table come from joins
   bool tests_pairs = false;  ///< there are conditions, but no keys
   /// How many rows of the table have the same key, and how many pairs have equal keys. 0: nothing is known, or the join

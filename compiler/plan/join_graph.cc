@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 #include <utility>
 
+#include "compiler/query/equal_columns.h"
 #include "compiler/query/expr_builder.h"
 #include "compiler/query/functions.h"
 #include "compiler/query/query_walk.h"
@@ -48,6 +50,7 @@ JoinGraph::JoinGraph(const Query& q, const PlanOptions& options, const DerivedPl
       filtered_(n_),
       size_(n_),
       selectivity_(n_, 1.0),
+      texts_(n_),
       needed_(n_) {
   for (const ExprPtr& c : q.conjuncts) AddConjunct(*c);
   for (const auto& members : classes_) key_sides_.emplace_back(RelationsOf(members), RelationsOf(members));
@@ -67,6 +70,7 @@ JoinGraph::JoinGraph(const Query& q, const PlanOptions& options, const DerivedPl
     size_[r] = relation.table != nullptr ? static_cast<double>(relation.table->rows) : derived[r]->result_rows;
     EstimateScan(r);
   }
+  FindTexts();
 }
 
 void JoinGraph::AddConjunct(const Expr& e) {
@@ -123,6 +127,34 @@ void JoinGraph::EstimateScan(size_t r) {
   });
   filtered_[r] = !filters_[r].empty();
   selectivity_[r] = SelectivityOfAll(q_, filters_[r]);
+}
+
+void JoinGraph::FindTexts() {
+  std::set<ColumnNumber> texts;
+  const auto note = [&](const Expr& e) {
+    ForEachColumn(e, [&](const Expr& c) {
+      if (c.column == kMarkColumn || c.type.storage() != StorageClass::kText || !texts.insert(NumberOf(c)).second)
+        return;
+      const auto r = static_cast<size_t>(c.relation);
+      const TableInfo* const table = q_.relations[r].table.get();
+      if (table == nullptr || static_cast<size_t>(c.column) >= table->statistics.size()) return;
+      const ColumnStatistics& s = table->statistics[static_cast<size_t>(c.column)];
+      const auto rows = static_cast<double>(std::max<uint64_t>(table->stored_rows, 1));
+      const double rare = std::min(1.0, static_cast<double>(s.distinct) / rows);
+      texts_[r] += kTextCost + rare * (kRareTextCost + kTextByteCost * static_cast<double>(s.encoded_bytes) / rows);
+    });
+  };
+  for (const ExprPtr& e : q_.group_by) note(*e);
+  for (const Aggregate& a : q_.aggregates) {
+    if (a.argument != nullptr) note(*a.argument);
+  }
+  if (!q_.grouped) {
+    for (const Output& o : q_.outputs) note(*o.expr);
+  }
+  for (const Predicate& p : predicates_) note(*p.expr);
+  for (const auto& members : classes_) {
+    for (const Expr* e : members) note(*e);
+  }
 }
 
 void JoinGraph::TakeFilters(Plan* plan) {

@@ -39,6 +39,8 @@ class JoinGraph {
   /// Rows of the relation before its filters, and after them.
   double size(size_t r) const { return size_[r]; }
   double filtered_rows(size_t r) const { return size_[r] * selectivity_[r]; }
+  /// What it costs to make the texts of a row of the relation that are read after its filters.
+  double texts(size_t r) const { return texts_[r]; }
   /// Not kInner: the other relations in its condition, which must be joined before it.
   RelationSet needed(size_t r) const { return needed_[r]; }
   /// Whether an equality relates the two sets.
@@ -71,6 +73,7 @@ class JoinGraph {
   /// Puts the two columns into one class if `e` equates bare columns of two inner relations.
   bool AddToClasses(const Expr& e);
   void EstimateScan(size_t r);
+  void FindTexts();
   /// Whether `e` equates something of `joined`, `*probe`, and something of `side`, `*build`.
   bool IsKey(const Expr& e, RelationSet joined, RelationSet side, const Expr** probe, const Expr** build) const;
   /// Whether at most one row of relation `r` has given values of `keys`.
@@ -96,7 +99,7 @@ class JoinGraph {
   std::vector<std::vector<const Expr*>> classes_;  ///< kColumn
   /// The relations of the two sides of each equality that can be a key; of a class both times those of its members.
   std::vector<std::pair<RelationSet, RelationSet>> key_sides_;
-  std::vector<double> size_, selectivity_;
+  std::vector<double> size_, selectivity_, texts_;
   std::vector<RelationSet> needed_;
 };
 

@@ -1,6 +1,7 @@
 #include "compiler/plan/join_search.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -15,9 +16,10 @@ constexpr size_t kMostRelations = 10;
 /// The cheapest pipeline for a set of relations.
 struct Pipeline {
   RelationSet relations = 0;
-  double cost = -1;                                     ///< -1: there is none
-  double rows = 0;                                      ///< that leave it
-  RelationSet side = 0;                                 ///< of its last join; 0: it only scans a relation
+  double cost = -1;      ///< -1: there is none
+  double rows = 0;       ///< that leave it
+  RelationSet side = 0;  ///< of its last join; 0: it only scans a relation
+  size_t driver = 0;
   vm::JoinStrategy strategy = vm::JoinStrategy::kHash;  ///< of its last join
 };
 
@@ -54,10 +56,12 @@ class JoinSearch {
         if (!CanJoin(probing, table_[side])) continue;
         if (p.cost < 0) p.rows = RowsOf(s);
         vm::JoinStrategy strategy;
-        const double cost = CostOfJoin(probing, table_[side], p.rows, &strategy);
+        double cost = CostOfJoin(probing, table_[side], p.rows, &strategy);
+        if (s == all) cost += Matched(probing.driver, p.rows) * graph_.texts(probing.driver);
         if (p.cost >= 0 && cost >= p.cost) continue;
         p.cost = cost;
         p.side = side;
+        p.driver = probing.driver;
         p.strategy = strategy;
       }
     }
@@ -81,6 +85,12 @@ class JoinSearch {
     return std::max(best, 0.0);
   }
 
+  /// How many rows of a relation are in `rows` rows of its joins.
+  double Matched(size_t r, double rows) const {
+    const double all = std::max(graph_.filtered_rows(r), 1.0);
+    return all * (1 - std::exp(-rows / all));
+  }
+
   // ---- The join that leaves the fewest rows
   bool Greedily(RelationSet all) {
     std::vector<RelationSet> parts;
@@ -100,6 +110,7 @@ class JoinSearch {
           Pipeline p;
           p.relations = a | b;
           p.side = b;
+          p.driver = probing.driver;
           p.rows = RowsOfJoin(probing, side);
           p.cost = CostOfJoin(probing, side, p.rows, &p.strategy);
           if (best.cost >= 0 && (best.rows < p.rows || (best.rows == p.rows && best.cost <= p.cost))) continue;
@@ -127,6 +138,7 @@ class JoinSearch {
 
   void Scan(Pipeline* p) const {
     const size_t r = First(p->relations);
+    p->driver = r;
     p->cost = 0;  // every relation is scanned once, whatever the order
     p->rows = graph_.filtered_rows(r);
   }
@@ -146,6 +158,7 @@ class JoinSearch {
                     .side = side.rows,
                     .made = rows,
                     .cost = probing.cost + side.cost,
+                    .texts = graph_.texts(side.driver),
                     .is_joined = side.side != 0};
     if (!IsPipeline(side.relations)) {
       const auto r = First(side.relations);

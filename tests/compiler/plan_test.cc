@@ -267,6 +267,15 @@ TEST_F(PlanTest, FiltersChooseKeysThatTheOtherSideHas) {
                   {"Hash join on orders.id = sale.orders", "Scan orders", "Build: ", "Scan sale"}));
 }
 
+TEST_F(PlanTest, RareTextsAreMadeOfFewRows) {
+  Answer(
+      "CREATE TABLE product AS SELECT g AS id, g || repeat(' ' || g * 7919, 12) AS text, g % 10 AS kind FROM "
+      "generate_series(0, 4999) s(g)");
+  const std::string query = " FROM orders, product WHERE orders.customer = product.id AND day < 90 GROUP BY ";
+  EXPECT_TRUE(Has("SELECT kind, count(*)" + query + "kind", {"Scan orders", "Build: Scan product"}));
+  EXPECT_TRUE(Has("SELECT text, count(*)" + query + "text", {"Scan product", "Build: Scan orders"}));
+}
+
 TEST_F(PlanTest, FiltersPassGroupByAndDistinct) {
   EXPECT_TRUE(
       Has("SELECT * FROM (SELECT customer, count(*) AS n FROM orders GROUP BY customer) t WHERE customer = 7 AND n > 2",
