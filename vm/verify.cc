@@ -203,8 +203,8 @@ class Verifier {
         if (slot.type.storage() != StorageClass::kInt || !InRange(pred.join, p_.joins) || pred.negated)
           return Fail("a key range");
         TESSERA_TRY(CheckJoin(pred.join));
-        if (p_.sections[static_cast<size_t>(p_.joins[static_cast<size_t>(pred.join)].section)].keys != 1)
-          return Fail("a key range of several keys");
+        if (p_.sections[static_cast<size_t>(p_.joins[static_cast<size_t>(pred.join)].section)].keys < 1)
+          return Fail("a key range of no key");
         break;
       default:
         break;

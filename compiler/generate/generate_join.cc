@@ -311,7 +311,7 @@ void BlockGenerator::FilterByKeyRanges(Steps joins, SectionBuilder* b, PipelineS
   if (!assembly_.key_ranges) return;
   Section& s = b->section;
   for (const JoinStep& j : joins) {
-    if (!j.filtered || j.probe_keys.size() != 1) continue;
+    if (!j.filtered || j.probe_keys.empty()) continue;  // (of several keys the range of the first is known)
     if (j.kind != JoinKind::kInner && j.kind != JoinKind::kSemi) continue;
     const Expr& key = *j.probe_keys[0];
     if (key.kind != Expr::Kind::kColumn || key.type.storage() != StorageClass::kInt) continue;

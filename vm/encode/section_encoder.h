@@ -53,7 +53,7 @@ struct TabletEncoding {
   void Clear();
 };
 
-/// The least and greatest key of a join table that has been built, for Predicate::Kind::kKeyRange.
+/// The least and greatest first key of a join table that has been built, for Predicate::Kind::kKeyRange.
 struct KeyRange {
   bool known = false;
   int64_t low = 0, high = -1;  ///< low > high: the table is empty

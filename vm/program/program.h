@@ -99,8 +99,8 @@ struct Predicate {
     kIsNull,
     kIsNotNull,
     kMapped,    ///< TEXT: the dictionary section `map` keeps the entry
-    kKeyRange,  ///< value lies between the least and the greatest key of join table `join`: leaves out tablets and
-                ///< tiles that cannot match
+    kKeyRange,  ///< value lies between the least and the greatest first key of join table `join`: leaves out tablets
+                ///< and tiles that cannot match
   };
   Kind kind = Kind::kRange;
   bool negated = false;  ///< kRange, kIn, kMapped: passes where the plain form does not, and the value is not NULL

@@ -217,7 +217,7 @@ Status JoinIndex::CheckRows(const RowSet& rows) {
 }
 
 KeyRange JoinIndex::RangeOf(const RowSet& rows, int keys) {
-  const StorageClass storage = keys == 1 ? rows.columns[0].type.storage() : StorageClass::kWide;
+  const StorageClass storage = keys > 0 ? rows.columns[0].type.storage() : StorageClass::kWide;
   KeyRange range{storage == StorageClass::kInt, 0, -1};
   if (rows.rows == 0 || (storage != StorageClass::kInt && storage != StorageClass::kText)) return range;
   const auto [least, greatest] = std::minmax_element(rows.columns[0].low.begin(), rows.columns[0].low.end());
@@ -245,8 +245,8 @@ Status JoinIndex::Finish(RowSet rows, int keys, bool only_keys, bool selective, 
   }
   const StorageClass storage = keys == 1 ? rows_.columns[0].type.storage() : StorageClass::kWide;
   Filling filling(this, only_keys, pool);
+  range_ = RangeOf(rows_, keys);
   if (storage == StorageClass::kInt || storage == StorageClass::kText) {
-    range_ = RangeOf(rows_, keys);
     if (n == 0) {
       direct_ = true;
       return Status::Ok();
