@@ -164,6 +164,20 @@ void JoinGraph::TakeFilters(Plan* plan) {
   plan->constants = std::move(constants_);
 }
 
+RelationSet JoinGraph::Neighbours(size_t r) const {
+  // One that asks nothing of others, a scalar subquery, can be joined to any.
+  const auto joins_any = [&](size_t other) { return !IsInner(other) && needed_[other] == 0; };
+  if (joins_any(r)) return ~RelationSet{0};
+  RelationSet found = SetOf(r) | needed_[r];
+  for (const auto& [left, right] : key_sides_) {
+    if (((left | right) & SetOf(r)) != 0) found |= left | right;
+  }
+  for (size_t other = 0; other < n_; ++other) {
+    if ((needed_[other] & SetOf(r)) != 0 || joins_any(other)) found |= SetOf(other);
+  }
+  return found;
+}
+
 bool JoinGraph::HasKey(RelationSet a, RelationSet b) const {
   return std::any_of(key_sides_.begin(), key_sides_.end(), [&](const auto& sides) {
     const auto& [left, right] = sides;

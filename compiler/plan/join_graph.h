@@ -43,6 +43,8 @@ class JoinGraph {
   double texts(size_t r) const { return texts_[r]; }
   /// Not kInner: the other relations in its condition, which must be joined before it.
   RelationSet needed(size_t r) const { return needed_[r]; }
+  /// The relations that an equality or a condition of its join relates to relation `r`, and `r`.
+  RelationSet Neighbours(size_t r) const;
   /// Whether an equality relates the two sets.
   bool HasKey(RelationSet a, RelationSet b) const;
 

@@ -234,6 +234,11 @@ TEST_F(PlanTest, BuildSidesJoinFirst) {
           "customer.id AND customer.nation = nation.id AND nation.name = 'nation 3'",
           {"Scan item", "Build: Hash join (unique key) on orders.customer = customer.id", "Scan orders",
            "Build: Hash join (unique key) on customer.nation = nation.id", "Scan customer", "Build: Scan nation"}));
+  // With a value that is asked of rows of no relation, too.
+  EXPECT_TRUE(Has(
+      "SELECT count(*) FROM item, orders, customer WHERE item.orders = orders.id AND orders.customer = customer.id AND "
+      "customer.nation = 3 AND orders.day > (SELECT min(id) FROM nation)",
+      {"Scan item", "Build: ", "orders.customer = customer.id", "Scan orders", "Build: Scan customer"}));
   // With more relations than are searched through, too.
   std::string from = "item", where = "item.part >= 0";
   for (int i = 0; i < 12; ++i) {
