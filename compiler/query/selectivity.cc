@@ -6,6 +6,7 @@
 
 #include "compiler/query/equal_columns.h"
 #include "compiler/query/expr_builder.h"
+#include "compiler/query/query_walk.h"
 #include "tablet/values/ordered_float.h"
 
 namespace tessera {
@@ -49,6 +50,29 @@ const Expr* BoundedColumn(const Query& q, const Expr& e, bool* upper) {
   if (!IsConstant(bound) || bound.constant.null || s == nullptr || !s->has_range) return nullptr;
   *upper = (e.function == Function::kLt || e.function == Function::kLe) != flipped;
   return &column;
+}
+
+/// How often one of two values that lie anywhere in their ranges is less than the other. False: ranges are not known.
+bool OddsOfLess(const Query& q, const Expr& a, const Expr& b, double* odds) {
+  const auto is_number = [](const Expr& e) {
+    return e.type.storage() == StorageClass::kInt || e.type.storage() == StorageClass::kWide;
+  };
+  if (!is_number(a) || !is_number(b)) return false;
+  const StatisticsRanges statistics(q);
+  const ExprRanges ranges(statistics);
+  const ValueRange x = ranges.Range(a), y = ranges.Range(b);
+  const ValueRange of_x = RangeOfType(a.type), of_y = RangeOfType(b.type);
+  if ((x.low == of_x.low && x.high == of_x.high) || (y.low == of_y.low && y.high == of_y.high)) return false;
+  const auto low_x = static_cast<double>(x.low), low_y = static_cast<double>(y.low);
+  const double width_x = static_cast<double>(x.high) - low_x + 1, width_y = static_cast<double>(y.high) - low_y + 1;
+  if (!(width_x > 0) || !(width_y > 0)) return false;
+  // The mean over y of the part of x's range that is less, which rises from 0 at low_x to 1 at low_x + width_x.
+  const auto sum_up_to = [&](double v) {
+    const double inside = std::clamp(v - low_x, 0.0, width_x);
+    return inside * inside / (2 * width_x) + std::max(0.0, v - low_x - width_x);
+  };
+  *odds = std::clamp((sum_up_to(low_y + width_y) - sum_up_to(low_y)) / width_y, 0.0, 1.0);
+  return true;
 }
 
 }  // namespace
@@ -108,8 +132,14 @@ double Selectivity(const Query& q, const Expr& e) {
     case Function::kLe:
     case Function::kGt:
     case Function::kGe: {
-      const auto is_column = [](const ExprPtr& a) { return a->kind == Expr::Kind::kColumn; };
-      if (std::all_of(e.args.begin(), e.args.end(), is_column)) return kColumns;
+      const bool less = e.function == Function::kLt || e.function == Function::kLe;
+      const auto has_columns = [](const ExprPtr& a) { return RelationsOf(*a) != 0; };
+      if (std::ranges::all_of(e.args, has_columns)) {
+        double below = kColumns;
+        if (OddsOfLess(q, *e.args[less ? 0 : 1], *e.args[less ? 1 : 0], &below)) return below;
+        const auto is_column = [](const ExprPtr& a) { return a->kind == Expr::Kind::kColumn; };
+        if (std::ranges::all_of(e.args, is_column)) return kColumns;
+      }
       // HAVING is asked for the few groups that stand out.
       const auto is_aggregate = [](const ExprPtr& a) { return a->kind == Expr::Kind::kAggregate; };
       if (std::any_of(e.args.begin(), e.args.end(), is_aggregate)) return kGroups;
@@ -124,8 +154,7 @@ double Selectivity(const Query& q, const Expr& e) {
       const double position = (NumberOf(bound.constant) - low + step / 2) / width;
       if (!(width > 0) || !std::isfinite(width) || !std::isfinite(position)) return kRange;
       const double below = std::clamp(position, 0.0, 1.0);
-      const bool less = (e.function == Function::kLt || e.function == Function::kLe) != flipped;
-      return less ? below : 1 - below;
+      return less != flipped ? below : 1 - below;
     }
     default:
       return kUnknown;

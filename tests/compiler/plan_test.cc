@@ -254,9 +254,9 @@ TEST_F(PlanTest, FiltersChooseKeysThatTheOtherSideHas) {
   // 200 years, of which five have sales: those of one year are a fifth of all sales, not one of two hundred.
   Answer("CREATE TABLE calendar AS SELECT g AS day, g / 100 AS year FROM generate_series(0, 19999) s(g)");
   Answer("CREATE TABLE sale AS SELECT 10000 + g % 500 AS day, g % 10000 AS orders FROM generate_series(0, 49999) s(g)");
-  const std::vector<std::string> orders_are_looked_up = {
-      "on sale.orders = orders.id", "on sale.day = calendar.day", "Scan sale",
-      "Build: Scan calendar where calendar.year = 102", "Build: Scan orders"};
+  const std::vector<std::string> orders_are_looked_up = {"on sale.orders = orders.id", "on sale.day = calendar.day",
+                                                         "Scan sale", "Build: Scan calendar where calendar.year = 102",
+                                                         "Build: Scan orders"};
   const std::string query = "SELECT sum(price) FROM sale, calendar, orders WHERE sale.day = calendar.day AND ";
   EXPECT_TRUE(Has(query + "sale.orders = orders.id AND year = 102", orders_are_looked_up));
   // Of a primary key, too.
@@ -270,6 +270,44 @@ TEST_F(PlanTest, FiltersChooseKeysThatTheOtherSideHas) {
   Answer("CREATE TABLE sale AS SELECT g % 20000 AS day, g % 10000 AS orders FROM generate_series(0, 49999) s(g)");
   EXPECT_TRUE(Has(query + "sale.orders = orders.id AND year = 102",
                   {"Hash join on orders.id = sale.orders", "Scan orders", "Build: ", "Scan sale"}));
+}
+
+TEST_F(PlanTest, ElevenRelationsAreSearchedThrough) {
+  // Nations alone make the fewest rows, but their tables are made of nothing for that.
+  std::string from = "orders", where = "orders.price > 1 AND n0.name = 'nation 3'";
+  for (int i = 0; i < 10; ++i) {
+    const std::string n = "n" + std::to_string(i);
+    from += ", nation " + n;
+    where += " AND orders.day = " + n + ".id";
+  }
+  const std::string plan = PlanOf("SELECT count(*) FROM " + from + " WHERE " + where);
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_NE(plan.find(" on orders.day = n" + std::to_string(i) + ".id"), std::string::npos) << plan;
+  }
+}
+
+TEST_F(PlanTest, RangesSayHowOftenOneColumnIsLess) {
+  Answer("CREATE TABLE level AS SELECT g % 100 AS low, g % 1000 AS high FROM generate_series(0, 9999) s(g)");
+  const auto expected = [&](const std::string& condition) {
+    return Answer("EXPLAIN SELECT * FROM level WHERE " + condition);
+  };
+  EXPECT_NE(expected("high < low").find("(~500 rows)"), std::string::npos) << expected("high < low");
+  EXPECT_NE(expected("low >= high").find("(~500 rows)"), std::string::npos) << expected("low >= high");
+  EXPECT_NE(expected("low < high").find("(~9500 rows)"), std::string::npos) << expected("low < high");
+  EXPECT_NE(expected("high < low + 900").find("(~9500 rows)"), std::string::npos) << expected("high < low + 900");
+  EXPECT_NE(expected("high < low - 100").find("(~0 rows)"), std::string::npos) << expected("high < low - 100");
+}
+
+TEST_F(PlanTest, FirstKeysOfAFilteredSideBoundTheScan) {
+  const auto bounds = [&](const std::string& query) {
+    return Answer("EXPLAIN (PROGRAM) " + query).find("within the keys of t0") != std::string::npos;
+  };
+  const std::string query =
+      "SELECT count(*) FROM item, orders WHERE item.orders = orders.id AND item.part = orders.day";
+  EXPECT_TRUE(bounds(query + " AND orders.price > 3"));
+  EXPECT_FALSE(bounds(query));
+  Answer("SET invisible_join = off");
+  EXPECT_FALSE(bounds(query + " AND orders.price > 3"));
 }
 
 TEST_F(PlanTest, RareTextsAreMadeOfFewRows) {
@@ -504,8 +542,10 @@ TEST_F(PlanTest, ConditionsOnSeveralColumnsComeBehindAJoinThatLeavesFewRows) {
     return probe < compare ? "probe, compare" : "compare, probe";
   };
   EXPECT_STREQ(order("day = 3 AND part > n"), "probe, compare");
-  // Most rows find their order, so that it is better to compare first.
-  EXPECT_STREQ(order("day < 90 AND part > n"), "compare, probe");
+  EXPECT_STREQ(order("day = 3 AND line > n"), "probe, compare");
+  // Most rows find their order, so that it is better to compare first, if that leaves fewer of them.
+  EXPECT_STREQ(order("day < 90 AND line > n"), "compare, probe");
+  EXPECT_STREQ(order("day < 90 AND part > n"), "probe, compare");
   EXPECT_EQ(Answer("SELECT sum(n) AS s FROM item, orders WHERE orders = id AND day = 3 AND part > n"),
             Answer("SELECT sum(CASE WHEN part > n THEN n END) AS s FROM item, orders WHERE orders = id AND day = 3"));
 }
