@@ -280,8 +280,8 @@ double JoinGraph::RowsWith(RelationSet joined, double rows, size_t r, bool* uniq
   const JoinStep step = Step(joined, -1, SetOf(r), static_cast<int>(r), &fraction);
   const double after = RowsAfter(step, rows, fraction);
   *unique = step.unique;
-  if (!step.unique || step.kind != JoinKind::kInner) return after;
-  double residual = 1;  // the fraction of a unique key is that of its filters
+  if (!step.unique && step.kind == JoinKind::kInner) return after;
+  double residual = 1;  // (the fraction of a unique key is that of its filters)
   for (const Expr* e : step.residuals) residual *= Selectivity(q_, *e);
   return after * residual;
 }
