@@ -52,6 +52,22 @@ const Expr* BoundedColumn(const Query& q, const Expr& e, bool* upper) {
   return &column;
 }
 
+/// The column of which `e` lets some values pass, which it lists: x = 1, x IN (1, 2), or an OR of such; nullptr if it is none.
+const Expr* ListedColumn(const Expr& e) {
+  if (IsFunction(e, Function::kOr)) {
+    const Expr* column = nullptr;
+    for (const ExprPtr& a : e.args) {
+      const Expr* const of_arm = ListedColumn(*a);
+      if (of_arm == nullptr || (column != nullptr && !column->SameAs(*of_arm))) return nullptr;
+      column = of_arm;
+    }
+    return column;
+  }
+  if (!IsFunction(e, Function::kEq) && !IsFunction(e, Function::kIn)) return nullptr;
+  const bool lists = std::all_of(e.args.begin() + 1, e.args.end(), [](const ExprPtr& a) { return IsConstant(*a); });
+  return lists && e.args[0]->kind == Expr::Kind::kColumn ? e.args[0].get() : nullptr;
+}
+
 /// How often one of two values that lie anywhere in their ranges is less than the other. False: ranges are not known.
 bool OddsOfLess(const Query& q, const Expr& a, const Expr& b, double* odds) {
   const auto is_number = [](const Expr& e) {
@@ -87,6 +103,30 @@ double DistinctOf(const Query& q, const Expr& e) {
   const Relation& r = q.relations[static_cast<size_t>(e.relation)];
   if (r.query == nullptr || !r.query->union_all.empty()) return kUnknown;
   return DistinctOf(*r.query, *r.query->outputs[static_cast<size_t>(e.column)].expr);
+}
+
+double DistinctLeft(const Query& q, const Expr& e) {
+  const double all = DistinctOf(q, e);
+  if (StatisticsOf(q, e) == nullptr) return all;
+  const auto r = static_cast<size_t>(e.relation);
+  const std::vector<const Expr*> filters = FiltersOf(q, r);
+  std::vector<const Expr*> own;  // on this column alone
+  for (const Expr* filter : filters) {
+    bool is_own = true;
+    ForEachColumn(*filter, [&](const Expr& c) { is_own = is_own && c.column == e.column; });
+    if (is_own) own.push_back(filter);
+  }
+  const double rows = static_cast<double>(q.relations[r].table->rows) * SelectivityOfAll(q, filters);
+  return std::max(1.0, std::min(all * SelectivityOfAll(q, own), rows));
+}
+
+double PartWithin(const Query& q, const Expr& of, const Expr& other) {
+  ValueRange a, b;
+  if (!StoredRange(q, of, &a) || !StoredRange(q, other, &b) || a.low > b.high || b.low > a.high) return 1;
+  const double width = static_cast<double>(a.high) - static_cast<double>(a.low) + 1;
+  const double both = static_cast<double>(std::min(a.high, b.high)) - static_cast<double>(std::max(a.low, b.low)) + 1;
+  // (Values may lie closer there: there are at least as many as the other column has.)
+  return std::min(1.0, std::max(both / width, DistinctOf(q, other) / DistinctOf(q, of)));
 }
 
 bool StoredRange(const Query& q, const Expr& e, ValueRange* range) {
@@ -164,9 +204,15 @@ double Selectivity(const Query& q, const Expr& e) {
 double SelectivityOfAll(const Query& q, const std::vector<const Expr*>& conditions) {
   double s = 1;
   std::map<ColumnNumber, double> bounds[2];  // lower, upper: the fraction of the strongest one
+  std::map<ColumnNumber, double> lists;      // the same of conditions that list values
   for (const Expr* e : conditions) {
     bool upper = false;
     const Expr* const column = BoundedColumn(q, *e, &upper);
+    if (const Expr* const listed = ListedColumn(*e); listed != nullptr) {
+      double& least = lists.emplace(NumberOf(*listed), 1).first->second;
+      least = std::min(least, Selectivity(q, *e));
+      continue;
+    }
     if (column == nullptr) {
       s *= Selectivity(q, *e);
       continue;
@@ -184,6 +230,7 @@ double SelectivityOfAll(const Query& q, const std::vector<const Expr*>& conditio
     bounds[0].erase(lower);
   }
   for (const auto& [column, above] : bounds[0]) s *= above;
+  for (const auto& [column, listed] : lists) s *= listed;
   return s;
 }
 
@@ -191,9 +238,9 @@ double EstimateMade(const Query& q, double joined) {
   if (!q.grouped && !q.distinct) return joined;
   double groups = 1;
   if (q.grouped) {
-    for (const ExprPtr& e : q.group_by) groups *= DistinctOf(q, *e);
+    for (const ExprPtr& e : q.group_by) groups *= DistinctLeft(q, *e);
   } else {
-    for (int i = 0; i < q.visible; ++i) groups *= DistinctOf(q, *q.outputs[static_cast<size_t>(i)].expr);
+    for (int i = 0; i < q.visible; ++i) groups *= DistinctLeft(q, *q.outputs[static_cast<size_t>(i)].expr);
   }
   double made = std::min(joined, groups);
   for (const ExprPtr& h : q.having) made *= Selectivity(q, *h);

@@ -381,6 +381,19 @@ TEST_F(PlanTest, RowsAreGroupedBeforeTheyAreJoined) {
   EXPECT_TRUE(stays("count(DISTINCT o.day)", ""));
 }
 
+TEST_F(PlanTest, GroupsAreThoseOfTheValuesThatFiltersLeave) {
+  const auto has = [&](const std::string& query, const char* rows) {
+    const std::string plan = Answer("EXPLAIN " + query);
+    return plan.find(rows) != std::string::npos ? testing::AssertionSuccess() : testing::AssertionFailure() << plan;
+  };
+  EXPECT_TRUE(
+      has("SELECT day, count(*) FROM orders WHERE day IN (1, 2) GROUP BY day", "orders.day: count(*)  (~2 rows)"));
+  EXPECT_TRUE(has("SELECT DISTINCT day FROM orders WHERE day < 20", "Distinct  (~20 rows)"));
+  EXPECT_TRUE(has("SELECT customer, count(*) FROM orders WHERE id < 50 GROUP BY customer", "count(*)  (~50 rows)"));
+  // Of lists of a column's values the shortest counts.
+  EXPECT_TRUE(has("SELECT * FROM orders WHERE day IN (1, 2, 3) AND (day = 1 OR day = 3)", "(~199 rows)"));
+}
+
 TEST_F(PlanTest, KeysComputedOfOtherKeysAreLeftOut) {
   EXPECT_TRUE(Has("SELECT day, day + 1, day / 7, count(*) FROM orders GROUP BY day, day + 1, day / 7",
                   {"Group by orders.day: count(*)"}));
