@@ -19,6 +19,7 @@
 #include "compiler/rewrite/derived_keys.h"
 #include "compiler/rewrite/distinct_aggregates.h"
 #include "compiler/rewrite/early_grouping.h"
+#include "compiler/rewrite/key_grouping.h"
 #include "compiler/rewrite/late_columns.h"
 #include "compiler/rewrite/match_conditions.h"
 #include "compiler/rewrite/other_values.h"
@@ -309,6 +310,7 @@ void Simplify(Query* query) {
   Rewrite(query, &rewritten, &pairs);
   if (pairs) GroupOtherValues(query);
   ConditionSink().Run(query);
+  GroupByKeys(query);
   DropUnread(query);
   SinkLimits(query, &limited);
 }

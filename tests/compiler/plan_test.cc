@@ -381,6 +381,26 @@ TEST_F(PlanTest, RowsAreGroupedBeforeTheyAreJoined) {
   EXPECT_TRUE(stays("count(DISTINCT o.day)", ""));
 }
 
+TEST_F(PlanTest, RowsAreGroupedByTheKeyOfATableBeforeItsTextsCome) {
+  Answer(
+      "CREATE TABLE person AS SELECT g AS k, 'name ' || g AS name, 'town ' || g % 50 AS town FROM generate_series(0, "
+      "499) s(g)");
+  Answer(
+      "CREATE TABLE bill AS SELECT g % 600 AS person, g / 600 % 5 AS day, g / 100 AS id, g % 7 AS n FROM "
+      "generate_series(0, 39999) s(g)");
+  const std::string query = ", sum(n) FROM bill, person WHERE person = k ";
+  EXPECT_TRUE(Has("SELECT name, town" + query + "GROUP BY name, town",
+                  {"Group by person.name, person.town", "person.k = groups.key", "Scan person", "Scan groups",
+                   "Group by bill.person: sum(bill.n)", "Scan bill"}));
+  EXPECT_TRUE(Has("SELECT name, town, day" + query + "AND day IN (3, 4) GROUP BY name, town, day",
+                  {"Group by person.name, person.town, groups.key", "Group by bill.person, bill.day: sum(bill.n)"}));
+  // With the identifiers there are as many groups as rows; one text is soon compared; and few persons are left.
+  for (const char* other : {"GROUP BY name, town, id", "GROUP BY name, k", "AND k < 9 GROUP BY name, town"}) {
+    const std::string plan = PlanOf("SELECT count(*)" + query + other);
+    EXPECT_EQ(plan.find("Scan groups"), std::string::npos) << plan;
+  }
+}
+
 TEST_F(PlanTest, GroupsAreThoseOfTheValuesThatFiltersLeave) {
   const auto has = [&](const std::string& query, const char* rows) {
     const std::string plan = Answer("EXPLAIN " + query);
