@@ -25,6 +25,7 @@
 #include "compiler/rewrite/other_values.h"
 #include "compiler/rewrite/pushdown.h"
 #include "compiler/rewrite/range_joins.h"
+#include "compiler/rewrite/same_groups.h"
 #include "compiler/rewrite/shared_sums.h"
 #include "compiler/rewrite/union_joins.h"
 #include "compiler/rewrite/unread_columns.h"
@@ -311,6 +312,7 @@ void Simplify(Query* query) {
   if (pairs) GroupOtherValues(query);
   ConditionSink().Run(query);
   GroupByKeys(query);
+  ShareGroups(query);
   DropUnread(query);
   SinkLimits(query, &limited);
 }

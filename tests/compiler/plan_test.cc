@@ -414,6 +414,34 @@ TEST_F(PlanTest, GroupsAreThoseOfTheValuesThatFiltersLeave) {
   EXPECT_TRUE(has("SELECT * FROM orders WHERE day IN (1, 2, 3) AND (day = 1 OR day = 3)", "(~199 rows)"));
 }
 
+TEST_F(PlanTest, GroupingsThatAreThereTwiceAreMadeOnce) {
+  const auto scans = [&](const std::string& query) {
+    const std::string plan = PlanOf(query);
+    size_t n = 0;
+    for (size_t at = 0; (at = plan.find("Scan orders", at)) != std::string::npos; ++at) ++n;
+    return n;
+  };
+  const std::string days = "(SELECT customer, day, sum(price) AS p FROM orders WHERE day < 50 GROUP BY customer, day)";
+  const std::string means = "(SELECT customer, avg(p) AS mean FROM " + days + " d GROUP BY customer)";
+  EXPECT_EQ(scans("SELECT count(*) FROM " + days + " a, " + means + " b WHERE a.customer = b.customer AND p > mean"),
+            1u);
+  // With other columns, and other aggregates.
+  EXPECT_EQ(
+      scans("SELECT a.n, b.m FROM (SELECT day, count(*) AS n FROM orders GROUP BY day) a, (SELECT max(price) AS m, day "
+            "FROM orders GROUP BY day) b WHERE a.day = b.day"),
+      1u);
+  // Other rows, other keys, other groups, and values of their own.
+  for (const char* other : {"SELECT day, count(*) AS n FROM orders WHERE id > 7 GROUP BY day",
+                            "SELECT customer AS day, count(*) AS n FROM orders GROUP BY customer",
+                            "SELECT day, count(*) AS n FROM orders GROUP BY day HAVING count(*) > 3",
+                            "SELECT day, count(*) AS n FROM orders WHERE random() > 0.5 GROUP BY day"}) {
+    EXPECT_EQ(scans("SELECT a.n, b.n FROM (SELECT day, count(*) AS n FROM orders GROUP BY day) a, (" +
+                    std::string(other) + ") b WHERE a.day = b.day"),
+              2u)
+        << other;
+  }
+}
+
 TEST_F(PlanTest, KeysComputedOfOtherKeysAreLeftOut) {
   EXPECT_TRUE(Has("SELECT day, day + 1, day / 7, count(*) FROM orders GROUP BY day, day + 1, day / 7",
                   {"Group by orders.day: count(*)"}));
