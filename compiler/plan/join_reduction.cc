@@ -67,23 +67,32 @@ class SideRestriction {
     std::optional<JoinStep> best;
     if ((side.kind != JoinKind::kInner && side.kind != JoinKind::kSemi) || side.build_keys.size() < 2) return best;
     double best_cost = kWorthIt * kManyKeys * rows * CostOfTable(side.side_rows).probe;
-    for (const JoinStep& inner : side.joins) {
-      if (inner.kind != JoinKind::kInner || !inner.unique || !inner.filtered || inner.build_keys.size() != 1) continue;
-      for (size_t k = 0; k < side.build_keys.size(); ++k) {
-        if (!inner.probe_keys[0]->SameAs(*side.build_keys[k]) || side.probe_keys[k]->type != inner.build_keys[0]->type)
-          continue;
-        const double left = std::min(1.0, inner.side_rows / DistinctOf(*plan_.query, *side.probe_keys[k]));
-        const double cost = rows * (kBitsCost * CostOfTable(inner.side_rows).probe +
-                                    left * kManyKeys * CostOfTable(side.side_rows).probe) +
-                            CostOfSide(inner);
-        if (cost >= best_cost) continue;
-        best_cost = cost;
-        best = inner;
-        best->kind = JoinKind::kSemi;
-        best->probe_keys = {side.probe_keys[k]};
-        best->residuals.clear();
-        best->rows = rows * left;
+    const auto consider = [&](const JoinStep& keys, const Expr* build_key, size_t k) {
+      const double left = std::min(1.0, keys.side_rows / DistinctOf(*plan_.query, *side.probe_keys[k]));
+      const double cost = rows * (kBitsCost * CostOfTable(keys.side_rows).probe +
+                                  left * kManyKeys * CostOfTable(side.side_rows).probe) +
+                          CostOfSide(keys);
+      if (cost >= best_cost) return;
+      best_cost = cost;
+      best = keys;
+      best->kind = JoinKind::kSemi;
+      best->probe_keys = {side.probe_keys[k]};
+      best->build_keys = {build_key};
+      best->match.clear();
+      best->residuals.clear();
+      best->rows = rows * left;
+    };
+    for (size_t k = 0; k < side.build_keys.size(); ++k) {
+      const Expr &probe = *side.probe_keys[k], &build = *side.build_keys[k];
+      if (probe.type != build.type) continue;
+      for (const JoinStep& inner : side.joins) {
+        const bool has_key = inner.kind == JoinKind::kInner && inner.unique && inner.filtered &&
+                             inner.build_keys.size() == 1 && inner.probe_keys[0]->SameAs(build);
+        if (has_key) consider(inner, inner.build_keys[0], k);
       }
+      // One key of the side itself, made once more.
+      if (side.filtered && probe.type.storage() == StorageClass::kInt && Count(side.joins) < kMostJoins)
+        consider(side, &build, k);
     }
     return best;
   }

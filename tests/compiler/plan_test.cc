@@ -547,6 +547,19 @@ TEST_F(PlanTest, RowsAreDroppedBeforeTheyLookIntoALargeSide) {
       Has(query, {"Hash join (unique key) on item.part = pair.part and item.line = pair.line",
                   "Hash semi join (unique key) on item.part = part.id", "Scan item",
                   "Build: Scan part where part.size = 3", "Build: Hash join (unique key) on pair.part = part.id"}));
+  // A key of the large side itself, whose rows are few: its table is a set of bits.
+  EXPECT_TRUE(
+      Has("SELECT sum(item.n * orders.price) FROM item, orders WHERE item.orders = orders.id AND item.part = "
+          "orders.day AND "
+          "price = 3",
+          {"item.part = orders.day", "Hash semi join (unique key) on item.orders = orders.id", "Scan item",
+           "Build: Scan orders where orders.price = 3", "Build: Scan orders where orders.price = 3"}));
+  EXPECT_EQ(
+      Answer("SELECT sum(item.n * orders.price) FROM item, orders WHERE item.orders = orders.id AND item.part = "
+             "orders.day "
+             "AND price = 3"),
+      Answer("SELECT sum(item.n * orders.price) FROM item, orders WHERE item.orders = orders.id AND item.part + 0 = "
+             "orders.day + 0 AND price = 3"));
 }
 
 TEST_F(PlanTest, ASideHasTheKeysOfAnEarlierOne) {
