@@ -2,6 +2,7 @@
 #include "compiler/plan/join_cost.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <iterator>
 
@@ -22,7 +23,7 @@ double CostOfLooks(const JoinSides& sides) {
   const TableCost& c = CostOfTable(sides.side);
   double build = c.build * sides.side;
   if (sides.is_joined) build = kJoinedCost * build + kPipelineCost;
-  build += sides.texts * sides.side;
+  build += std::round(sides.texts * sides.side);  // (a whole number, so that equal sums stay equal in any order)
   return sides.cost + build + (sides.tests_pairs ? kTestCost * sides.side : c.probe) * sides.probing;
 }
 

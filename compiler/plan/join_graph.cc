@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <set>
 #include <utility>
 
 #include "compiler/query/equal_columns.h"
@@ -70,6 +69,10 @@ JoinGraph::JoinGraph(const Query& q, const PlanOptions& options, const DerivedPl
     size_[r] = relation.table != nullptr ? static_cast<double>(relation.table->rows) : derived[r]->result_rows;
     EstimateScan(r);
   }
+  for (const auto& members : classes_) {
+    std::vector<KeyValues>& values = class_values_.emplace_back();
+    for (const Expr* e : members) values.push_back(ValuesOf(*e));
+  }
   FindTexts();
 }
 
@@ -130,11 +133,13 @@ void JoinGraph::EstimateScan(size_t r) {
 }
 
 void JoinGraph::FindTexts() {
-  std::set<ColumnNumber> texts;
+  std::vector<ColumnNumber> texts;
   const auto note = [&](const Expr& e) {
     ForEachColumn(e, [&](const Expr& c) {
-      if (c.column == kMarkColumn || c.type.storage() != StorageClass::kText || !texts.insert(NumberOf(c)).second)
+      if (c.column == kMarkColumn || c.type.storage() != StorageClass::kText ||
+          std::ranges::count(texts, NumberOf(c)) > 0)
         return;
+      texts.push_back(NumberOf(c));
       const auto r = static_cast<size_t>(c.relation);
       const TableInfo* const table = q_.relations[r].table.get();
       if (table == nullptr || static_cast<size_t>(c.column) >= table->statistics.size()) return;
@@ -211,16 +216,17 @@ JoinStep JoinGraph::Step(RelationSet joined, int probing, RelationSet side, int 
     }
     step.build_keys.push_back(build);
     step.probe_keys.push_back(probe);
-    Meet({probe, build}, joined, side, &meeting);
+    const KeyValues equal[] = {ValuesOf(*probe), ValuesOf(*build)};
+    Meet(equal, joined, side, &meeting);
     return true;
   };
-  for (const auto& members : classes_) {
-    const Expr* const probe = ColumnIn(members, joined, probing);
-    const Expr* const build = ColumnIn(members, side, driver);
+  for (size_t c = 0; c < classes_.size(); ++c) {
+    const Expr* const probe = ColumnIn(classes_[c], joined, probing);
+    const Expr* const build = ColumnIn(classes_[c], side, driver);
     if (probe == nullptr || build == nullptr) continue;
     step.probe_keys.push_back(probe);
     step.build_keys.push_back(build);
-    Meet(members, joined, side, &meeting);
+    Meet(class_values_[c], joined, side, &meeting);
   }
   if (!inner) {
     for (const ExprPtr& e : relation.on) {
@@ -328,36 +334,45 @@ bool JoinGraph::IsUnique(int r, const std::vector<const Expr*>& keys) const {
   return HasUniqueKey(relation, is_key);
 }
 
+JoinGraph::KeyValues JoinGraph::ValuesOf(const Expr& key) const {
+  KeyValues v;
+  v.relations = RelationsOf(key);
+  v.different = DistinctOf(q_, key);
+  for (size_t r = 0; r < n_; ++r) {
+    if ((v.relations & SetOf(r)) != 0) v.kept = std::min(v.kept, std::max(selectivity_[r], 1e-9));
+  }
+  ValueRange range;
+  v.has_range = StoredRange(q_, key, &range);
+  if (!v.has_range) return v;
+  v.low = static_cast<double>(range.low);
+  v.width = static_cast<double>(range.high) - v.low + 1;
+  return v;
+}
+
 /// A calendar has the days of two centuries, of which sales have those of five years. So one of a hundred days that a filter
 /// leaves is not one of a hundred sales: of two ranges of different values the part counts that both have.
-void JoinGraph::Meet(const std::vector<const Expr*>& equal, RelationSet joined, RelationSet side, Meeting* m) const {
+void JoinGraph::Meet(std::span<const KeyValues> equal, RelationSet joined, RelationSet side, Meeting* m) {
+  constexpr double kNone = std::numeric_limits<double>::infinity();
   struct Values {
-    double different = std::numeric_limits<double>::infinity(), kept = 1;
-    int128_t low = kInt128Min, high = kInt128Max;
-    double width() const { return static_cast<double>(high) - static_cast<double>(low) + 1; }
+    double different = kNone, kept = 1, low = -kNone, end = kNone;
   };
   Values of[2];
   bool known = true;
-  for (const Expr* e : equal) {
-    const RelationSet set = RelationsOf(*e);
+  for (const KeyValues& v : equal) {
     for (size_t s = 0; s < 2; ++s) {
-      if (!IsSubset(set, s == 0 ? joined : side)) continue;
-      of[s].different = std::min(of[s].different, DistinctOf(q_, *e));
-      for (size_t r = 0; r < n_; ++r) {
-        if ((set & SetOf(r)) != 0) of[s].kept = std::min(of[s].kept, std::max(selectivity_[r], 1e-9));
-      }
-      ValueRange range;
-      known = known && StoredRange(q_, *e, &range);
-      of[s].low = std::max(of[s].low, range.low);
-      of[s].high = std::min(of[s].high, range.high);
+      if (!IsSubset(v.relations, s == 0 ? joined : side)) continue;
+      of[s].different = std::min(of[s].different, v.different);
+      of[s].kept = std::min(of[s].kept, v.kept);
+      of[s].low = std::max(of[s].low, v.low);
+      of[s].end = std::min(of[s].end, v.low + v.width);
+      known = known && v.has_range;
     }
   }
-  const int128_t low = std::max(of[0].low, of[1].low), high = std::min(of[0].high, of[1].high);
+  const double width = std::min(of[0].end, of[1].end) - std::max(of[0].low, of[1].low);
   double part[2] = {1, 1};
-  for (size_t s = 0; s < 2 && known && low <= high; ++s) {
+  for (size_t s = 0; s < 2 && known && width > 0; ++s) {
     // (Values may lie closer in the part that both have: there are at least as many as the other set has.)
-    const double width = static_cast<double>(high) - static_cast<double>(low) + 1;
-    part[s] = std::min(1.0, std::max(width / of[s].width(), of[1 - s].different / of[s].different));
+    part[s] = std::min(1.0, std::max(width / (of[s].end - of[s].low), of[1 - s].different / of[s].different));
   }
   m->joined_values *= std::max(1.0, of[0].different * part[0]);
   m->side_values *= std::max(1.0, of[1].different * part[1]);

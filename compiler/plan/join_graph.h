@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -87,8 +88,17 @@ class JoinGraph {
     double joined_part = 1, side_part = 1;      ///< of the different values of each set: those
     double joined_kept = 1, side_kept = 1;      ///< least selectivity of the columns' relations
   };
-  /// Adds the columns of `equal` that are in the sets to what is known of other keys of the join.
-  void Meet(const std::vector<const Expr*>& equal, RelationSet joined, RelationSet side, Meeting* m) const;
+  /// What is known of the values of a key before it is joined.
+  struct KeyValues {
+    RelationSet relations = 0;
+    double different = 1;
+    double kept = 1;  ///< least selectivity of its relations
+    double low = 0, width = 0;
+    bool has_range = false;
+  };
+  KeyValues ValuesOf(const Expr& key) const;
+  /// Adds keys that are equal to what is known of others of the join, as far as they are of the two sets.
+  static void Meet(std::span<const KeyValues> equal, RelationSet joined, RelationSet side, Meeting* m);
 
   const Query& q_;
   const bool keys_are_conditions_;
@@ -99,6 +109,7 @@ class JoinGraph {
   std::vector<const Expr*> constants_;
   std::vector<Predicate> predicates_;
   std::vector<std::vector<const Expr*>> classes_;  ///< kColumn
+  std::vector<std::vector<KeyValues>> class_values_;
   /// The relations of the two sides of each equality that can be a key; of a class both times those of its members.
   std::vector<std::pair<RelationSet, RelationSet>> key_sides_;
   std::vector<double> size_, selectivity_, texts_;

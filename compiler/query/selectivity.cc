@@ -68,6 +68,19 @@ const Expr* ListedColumn(const Expr& e) {
   return lists && e.args[0]->kind == Expr::Kind::kColumn ? e.args[0].get() : nullptr;
 }
 
+/// Whether condition `i` lists values of a column of which another one lists fewer, or one before it as many.
+bool IsSurpassed(const Query& q, const std::vector<const Expr*>& conditions, size_t i) {
+  const Expr* const column = conditions.size() > 1 ? ListedColumn(*conditions[i]) : nullptr;
+  if (column == nullptr) return false;
+  for (size_t k = 0; k < conditions.size(); ++k) {
+    const Expr* const other = k != i ? ListedColumn(*conditions[k]) : nullptr;
+    if (other == nullptr || !other->SameAs(*column)) continue;
+    const double own = Selectivity(q, *conditions[i]), others = Selectivity(q, *conditions[k]);
+    if (others < own || (others == own && k < i)) return true;
+  }
+  return false;
+}
+
 /// How often one of two values that lie anywhere in their ranges is less than the other. False: ranges are not known.
 bool OddsOfLess(const Query& q, const Expr& a, const Expr& b, double* odds) {
   const auto is_number = [](const Expr& e) {
@@ -204,17 +217,12 @@ double Selectivity(const Query& q, const Expr& e) {
 double SelectivityOfAll(const Query& q, const std::vector<const Expr*>& conditions) {
   double s = 1;
   std::map<ColumnNumber, double> bounds[2];  // lower, upper: the fraction of the strongest one
-  std::map<ColumnNumber, double> lists;      // the same of conditions that list values
-  for (const Expr* e : conditions) {
+  for (size_t i = 0; i < conditions.size(); ++i) {
+    const Expr* const e = conditions[i];
     bool upper = false;
     const Expr* const column = BoundedColumn(q, *e, &upper);
-    if (const Expr* const listed = ListedColumn(*e); listed != nullptr) {
-      double& least = lists.emplace(NumberOf(*listed), 1).first->second;
-      least = std::min(least, Selectivity(q, *e));
-      continue;
-    }
     if (column == nullptr) {
-      s *= Selectivity(q, *e);
+      if (!IsSurpassed(q, conditions, i)) s *= Selectivity(q, *e);
       continue;
     }
     const auto [known, added] = bounds[upper ? 1 : 0].emplace(NumberOf(*column), 1);
@@ -230,7 +238,6 @@ double SelectivityOfAll(const Query& q, const std::vector<const Expr*>& conditio
     bounds[0].erase(lower);
   }
   for (const auto& [column, above] : bounds[0]) s *= above;
-  for (const auto& [column, listed] : lists) s *= listed;
   return s;
 }
 
