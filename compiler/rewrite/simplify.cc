@@ -85,6 +85,22 @@ bool IsCheapSeries(const Query& q) {
          std::ranges::none_of(q.outputs, [](const Output& o) { return IsFunction(*o.expr, Function::kCase); });
 }
 
+/// Whether a join would compute texts of derived table `r` again for each of the rows of a table that is so much larger. (Others
+/// take about as long to compute as to look up.)
+bool RepeatsTexts(const Query& q, size_t r) {
+  constexpr uint64_t kLarger = 8;
+  const Query& inner = *q.relations[r].query;
+  if (inner.relations.size() != 1 || inner.relations[0].table == nullptr || q.relations[r].join != JoinKind::kInner)
+    return false;
+  const auto is_text = [](const Output& o) {
+    return o.expr->kind == Expr::Kind::kFunction && o.expr->type.storage() == StorageClass::kText;
+  };
+  const uint64_t rows = inner.relations[0].table->rows;
+  return std::ranges::any_of(inner.outputs, is_text) && std::ranges::any_of(q.relations, [&](const Relation& other) {
+           return other.join == JoinKind::kInner && other.table != nullptr && other.table->rows / kLarger >= rows;
+         });
+}
+
 /// Moves the relations and conditions of derived table `r` into the block, if that gives the same rows.
 bool MergeDerivedTable(Query* query, size_t r) {
   Query& q = *query;
@@ -96,6 +112,7 @@ bool MergeDerivedTable(Query* query, size_t r) {
   if (q.relations.size() + inner.relations.size() > 64) return false;
   // Joins would give such a value to several rows, or another one to each of them.
   if (HasVolatile(inner) && q.relations.size() + inner.relations.size() > 2) return false;
+  if (RepeatsTexts(q, r)) return false;
   const bool is_cheap = IsCheapSeries(inner);
   for (size_t i = 0; i < inner.outputs.size(); ++i) {
     const Expr& e = *inner.outputs[i].expr;

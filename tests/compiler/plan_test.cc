@@ -310,6 +310,26 @@ TEST_F(PlanTest, FirstKeysOfAFilteredSideBoundTheScan) {
   EXPECT_FALSE(bounds(query + " AND orders.price > 3"));
 }
 
+TEST_F(PlanTest, TextsAreComputedBeforeALargerTableIsJoined) {
+  const auto query = [](const std::string& text) {
+    return "SELECT t, count(*) FROM orders, (SELECT " + text +
+           " AS t, * FROM customer WHERE nation < 4) c WHERE customer = c.id GROUP BY t";
+  };
+  EXPECT_TRUE(Has(query("substring(name, 1, 7)"), {"Group by c.t", "orders.customer", "Scan orders", "Build: Scan c",
+                                                   "Scan customer where customer.nation < 4"}));
+  // A number is soon computed; and a table that is as large does not repeat the texts.
+  EXPECT_TRUE(Has(query("nation + 1"), {"Build: Scan customer where customer.nation < 4"}));
+  EXPECT_TRUE(
+      Has("SELECT t, count(*) FROM nation, (SELECT substring(name, 1, 7) AS t, * FROM customer) c WHERE nation.id = "
+          "c.nation GROUP BY t",
+          {"Scan customer", "Build: Scan nation"}));
+  EXPECT_EQ(Answer("SELECT count(*), max(n), min(t) FROM (" +
+                   query("substring(name, 1, 7)").replace(10, 8, "count(*) AS n") + ") x"),
+            Answer("SELECT count(*), max(n), min(t) FROM (SELECT substring(name, 1, 7) AS t, count(*) AS n FROM "
+                   "orders, customer WHERE "
+                   "customer = customer.id AND nation < 4 GROUP BY substring(name, 1, 7)) x"));
+}
+
 TEST_F(PlanTest, RareTextsAreMadeOfFewRows) {
   Answer(
       "CREATE TABLE product AS SELECT g AS id, g || repeat(' ' || g * 7919, 12) AS text, g % 10 AS kind FROM "
