@@ -107,12 +107,16 @@ __device__ __forceinline__ void Machine<kVariant, R>::ProbePlaces(const JoinReco
     uint32_t pass = 0;
     if (join.shared_bits != kNowhere) {
       const uint32_t* bits = reinterpret_cast<const uint32_t*>(shared + join.shared_bits);
-      if (found != (1u << R) - 1) {  // the keys of the others may lie outside
+      // The keys of the others may lie outside. (Two loops take more registers than the full machine has.)
+      if (!kFull && found != (1u << R) - 1) {
 #pragma unroll
         for (uint32_t i = 0; i < R; ++i) at[i] = (found >> i & 1) != 0 ? at[i] : 0;
       }
 #pragma unroll
-      for (uint32_t i = R; i-- > 0;) pass = 2 * pass + (bits[at[i] >> 5] >> (at[i] & 31) & 1);
+      for (uint32_t i = R; i-- > 0;) {
+        const uint32_t slot = !kFull || (found >> i & 1) != 0 ? at[i] : 0;
+        pass = 2 * pass + (bits[slot >> 5] >> (slot & 31) & 1);
+      }
     } else {
 #pragma unroll
       for (uint32_t i = 0; i < R; ++i) {
