@@ -659,7 +659,7 @@ const std::vector<Refusal>& Refusals() {
       {"a key range of text", [](P p) { Scan(p).predicates[2].slot = 1; }, "a key range"},
       {"a key range of no join table", [](P p) { Scan(p).predicates[2].join = 1; }, "a key range"},
       {"a negated key range", [](P p) { Scan(p).predicates[2].negated = true; }, "a key range"},
-      {"a key range of two keys", [](P p) { p.sections[kBuild].keys = 2; }, "several keys"},
+      {"a key range of a table without keys", [](P p) { p.sections[kBuild].keys = 0; }, "no key"},
       {"a key range of a table that is built later", [](P p) { auto& b = p.sections[kBuild]; b.predicates = {Scan(p).predicates[2]}; }, "not built yet"},
       // Columns, aggregates, order
       {"less than no keys", [](P p) { Scan(p).keys = -1; }, "number of keys"},
