@@ -8,13 +8,20 @@
 
 namespace tessera {
 
+void TakeColumns(Relation* relation) {
+  relation->column_names.clear();
+  relation->column_types.clear();
+  for (int i = 0; i < relation->query->visible; ++i) {
+    const Output& o = relation->query->outputs[static_cast<size_t>(i)];
+    relation->column_names.push_back(o.name);
+    relation->column_types.push_back(o.expr->type);
+  }
+}
+
 Relation DerivedTable(std::shared_ptr<Query> query) {
   Relation r;
-  for (int i = 0; i < query->visible; ++i) {
-    r.column_names.push_back(query->outputs[static_cast<size_t>(i)].name);
-    r.column_types.push_back(query->outputs[static_cast<size_t>(i)].expr->type);
-  }
   r.query = std::move(query);
+  TakeColumns(&r);
   return r;
 }
 
@@ -51,6 +58,18 @@ Relation CopyRelation(const Relation& from) {
   return r;
 }
 
+Aggregate CopyAggregate(const Aggregate& from) {
+  Aggregate a;
+  a.function = from.function;
+  if (from.argument != nullptr) a.argument = from.argument->Clone();
+  a.distinct = from.distinct;
+  for (const AggregateOrder& o : from.order) a.order.push_back({o.expr->Clone(), o.descending, o.nulls_first});
+  a.parameter = from.parameter;
+  a.type = from.type;
+  a.position = from.position;
+  return a;
+}
+
 std::unique_ptr<Query> CopyQuery(const Query& from) {
   auto q = std::make_unique<Query>();
   for (const Relation& r : from.relations) {
@@ -65,17 +84,7 @@ std::unique_ptr<Query> CopyQuery(const Query& from) {
   q->conjuncts = copy(from.conjuncts);
   q->grouped = from.grouped;
   q->group_by = copy(from.group_by);
-  for (const Aggregate& a : from.aggregates) {
-    Aggregate b;
-    b.function = a.function;
-    if (a.argument != nullptr) b.argument = a.argument->Clone();
-    b.distinct = a.distinct;
-    for (const AggregateOrder& o : a.order) b.order.push_back({o.expr->Clone(), o.descending, o.nulls_first});
-    b.parameter = a.parameter;
-    b.type = a.type;
-    b.position = a.position;
-    q->aggregates.push_back(std::move(b));
-  }
+  for (const Aggregate& a : from.aggregates) q->aggregates.push_back(CopyAggregate(a));
   q->having = copy(from.having);
   for (const Output& o : from.outputs) q->outputs.push_back({o.expr->Clone(), o.name});
   q->visible = from.visible;

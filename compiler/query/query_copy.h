@@ -9,6 +9,9 @@
 
 namespace tessera {
 
+/// Names and types of the columns of a relation over a query: its visible outputs.
+void TakeColumns(Relation* relation);
+
 /// A relation over the visible outputs of a query. It has no alias.
 Relation DerivedTable(std::shared_ptr<Query> query);
 
@@ -20,6 +23,8 @@ Relation CopySource(const Relation& from);
 
 /// The same, joined in the same way as `from`.
 Relation CopyRelation(const Relation& from);
+
+Aggregate CopyAggregate(const Aggregate& from);
 
 /// A copy of the block; derived tables are shared, so that they run once, but for correlated ones.
 std::unique_ptr<Query> CopyQuery(const Query& from);

@@ -165,14 +165,8 @@ class KeyGrouping {
   }
   /// Adds what the groups give for an aggregate. Returns the aggregate of it.
   Aggregate Merged(const Aggregate& a, Query* groups) const {
-    Aggregate part;
-    part.function = a.function;
-    part.type = a.type;
-    part.position = a.position;
-    if (a.argument != nullptr) {
-      part.argument = a.argument->Clone();
-      Move(&part.argument);
-    }
+    Aggregate part = CopyAggregate(a);
+    if (part.argument != nullptr) Move(&part.argument);
     const auto index = static_cast<int>(groups->aggregates.size());
     ExprPtr value = MakeColumn(0, static_cast<int>(groups->outputs.size()), a.type, !IsCount(a), a.position);
     groups->outputs.push_back({MakeLeaf(Expr::Kind::kAggregate, index, a.type, !IsCount(a)), Info(a.function).text});

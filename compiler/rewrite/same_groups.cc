@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "compiler/query/expr_builder.h"
+#include "compiler/query/query_copy.h"
 #include "compiler/query/query_walk.h"
 
 namespace tessera {
@@ -30,6 +31,7 @@ bool AreSame(const Relation& a, const Relation& b) {
          AreSame(a.on, b.on);
 }
 
+/// (Aggregates whose values have an order or a parameter are blocks of their own by now, see FoldAggregates.)
 bool AreSame(const Aggregate& a, const Aggregate& b) {
   const bool same_argument =
       a.argument == nullptr ? b.argument == nullptr : b.argument != nullptr && a.argument->SameAs(*b.argument);
@@ -43,12 +45,7 @@ class SharedGroups {
     for (const Reader& reader : readers_) {
       Relation& relation = reader.block->relations[reader.relation];
       if (!reader.is_new && relation.column_types.size() == relation.query->outputs.size()) continue;
-      relation.column_names.clear();
-      relation.column_types.clear();
-      for (const Output& o : relation.query->outputs) {
-        relation.column_names.push_back(o.name);
-        relation.column_types.push_back(o.expr->type);
-      }
+      TakeColumns(&relation);
     }
   }
 
@@ -111,14 +108,8 @@ class SharedGroups {
   /// Relation `r` of the block reads `q`, which gets what it lacks.
   void Share(const std::shared_ptr<Query>& q, Query* block, size_t r) {
     const std::shared_ptr<Query>& before = left_.emplace_back(block->relations[r].query);
-    for (Aggregate& a : before->aggregates) {
-      if (Find(a, *q) < q->aggregates.size()) continue;
-      Aggregate& added = q->aggregates.emplace_back();
-      added.function = a.function;
-      if (a.argument != nullptr) added.argument = a.argument->Clone();
-      added.distinct = a.distinct;
-      added.type = a.type;
-      added.position = a.position;
+    for (const Aggregate& a : before->aggregates) {
+      if (Find(a, *q) == q->aggregates.size()) q->aggregates.push_back(CopyAggregate(a));
     }
     std::vector<int> place;
     for (const Output& o : before->outputs) {
