@@ -359,7 +359,7 @@ $(B)/precompiled/%.h.gch: $(B)/cxx_flags | requirements
 
 # The host interpreter's loops are short: where the linker happens to put them decided between 226 and 242 ms for the SSB.
 $(B)/obj/vm/machine/interpreter.cc.o $(B)/obj/vm/machine/tile_mask.cc.o: private CXXFLAGS += -falign-functions=64 -falign-loops=32
-# (The ledger's.)
+# What is left of tests: the ledger's programs, whose flags its numbers stand for.
 $(B)/obj/tests/%.cc.o: private CXXFLAGS := $(subst -O3,-O1,$(CXXFLAGS))
 
 $(LIBRARY_CC:%=$(B)/obj/%.o): $(B)/obj/%.cc.o: %.cc $(B)/cxx_flags | requirements
@@ -439,7 +439,8 @@ define TEST_RULE
 $(B)/$(notdir $(1:.cc=)): $(B)/obj/$1.o $(B)/libtests.a $(B)/libtessera.a $(B)/link_flags
 endef
 $(foreach s,$(filter %_test.cc,$(TEST_SOURCES)),$(eval $(call TEST_RULE,$s)))
-$(TESTS:%=$(B)/%) $(TORTURES:%=$(B)/%) $(filter-out %.so,$(EMULATED)): LDFLAGS += $(FAST_LINKER)
+# (Private: what such a program needs first may be one that is linked as before.)
+$(TESTS:%=$(B)/%) $(TORTURES:%=$(B)/%) $(filter-out %.so,$(EMULATED)): private LDFLAGS += $(FAST_LINKER)
 $(TESTS:%=$(B)/%):
 	@$(if $(MISSING_TEST),echo "The tests need GoogleTest: sudo apt-get install libgtest-dev" >&2; exit 1)
 	@$(call Link,$(filter %.o %.a,$^) -lgtest_main -lgtest)
