@@ -20,7 +20,8 @@ namespace tessera::kernels {
 
 /// The machine of one thread: R rows of a tile. kFull: everything but queues. Otherwise the opcodes of IsIn, no sink
 /// that can run full (no keys, or direct ones), and program, record and registers in shared memory. With kQueuedRows
-/// rows it works on a batch from a queue, whose rows lie anywhere in a tablet; of HasAllQueued it is full then (IsBehindQueue).
+/// rows it works on a batch from a queue, whose rows lie anywhere in a tablet; where HasAllQueued says so, it is full then
+/// (IsBehindQueue).
 template <Variant kVariant, uint32_t R = kRows>
 struct Machine {
   static constexpr bool kQueued = R != kRows;
@@ -66,7 +67,7 @@ struct Machine {
 
   // The sink.
   bool reserve;  ///< first of two passes: groups are made and rows counted, nothing is applied
-  bool full;     ///< the sink has no room for this slice; HasAllQueued: it always has
+  bool full;     ///< the sink has no room for this slice; it always has where HasAllQueued says so
 
   // ---- Where things lie ---------------------------------------------------------------------------------------------
 

@@ -24,25 +24,25 @@ enum class Variant : uint8_t {
   kSelect,   ///< filters and probes of narrow codes up to where rows wait, kStar for the rows that come from the queue
   kSelectFull,  ///< the same, but what kQueue has for the rows that come from the queue
 };
-/// Whether an instantiation has everything but queues; whether it is one for nested-loop joins; whether it has queues.
-constexpr bool HasAll(Variant variant) { return variant == Variant::kFull || variant == Variant::kDp; }
-constexpr bool IsPairs(Variant variant) { return variant == Variant::kPairs || variant == Variant::kDpPairs; }
-/// Whether it has nothing but filters and probes of narrow codes before rows wait.
+/// Whether an instantiation has nothing but filters and probes of narrow codes before rows wait.
 constexpr bool Selects(Variant variant) { return variant == Variant::kSelect || variant == Variant::kSelectFull; }
 /// Whether it has nearly all opcodes for rows from a queue.
 constexpr bool HasAllQueued(Variant variant) { return variant == Variant::kQueue || variant == Variant::kSelectFull; }
+/// Whether it has everything but queues; whether it is one for nested-loop joins; whether it has queues.
+constexpr bool HasAll(Variant variant) { return variant == Variant::kFull || variant == Variant::kDp; }
+constexpr bool IsPairs(Variant variant) { return variant == Variant::kPairs || variant == Variant::kDpPairs; }
 constexpr bool HasQueues(Variant variant) {
   return variant == Variant::kStar || HasAllQueued(variant) || Selects(variant);
 }
-/// Whether rows of its queues read codes that are packed in bits. (The other one with queues takes 3 to 8 % longer if it can.)
+/// Whether rows of its queues read codes that are packed in bits. (kQueue takes 3 to 8 % longer if it can.)
 constexpr bool HasBits(Variant variant) { return variant == Variant::kStar || variant == Variant::kSelect; }
 /// Whether it is launched from the device.
 constexpr bool IsDp(Variant variant) { return variant == Variant::kDp || variant == Variant::kDpPairs; }
 constexpr bool HasNestedLoops(Variant variant) { return HasAll(variant) || IsPairs(variant); }
 /// Blocks a multiprocessor that an instantiation is compiled for. With three blocks of 5 warps, each quarter of a
 /// multiprocessor has 4 warps and 128 registers a thread, just enough for all opcodes. With four blocks it has 5 warps
-/// and 96 registers. (A kernel that can be launched from the device is linked separately, and the same source needs
-/// more registers there: with 128 it would spill.)
+/// and 96 registers, with five 7 warps and 72. (A kernel that can be launched from the device is linked separately, and
+/// the same source needs more registers there: with 128 it would spill.)
 constexpr uint32_t BlocksOf(Variant variant) {
   return variant == Variant::kSelect                                    ? 5
          : variant == Variant::kSelectFull || variant == Variant::kLean ? 4
