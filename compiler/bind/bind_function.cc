@@ -476,6 +476,31 @@ Result<ExprPtr> ExpressionBinder::BindAggregate(std::string_view name, const Par
   return e;
 }
 
+/// Sums of intervals, and moments of exact numbers; nullptr: the aggregate is one by itself. DISTINCT takes `argument` in another
+/// form.
+Result<ExprPtr> ExpressionBinder::BindOfOtherAggregates(std::string_view name, ExprPtr* argument, bool distinct,
+                                                        const ParseNode& node) {
+  const int position = node.location();
+  const AggregateLeaf leaf = [&](AggregateFunction f, ExprPtr part, const SqlType& type) -> Result<ExprPtr> {
+    if (!in_aggregate_) return AddWindow(f, std::move(part), distinct, type, position, node);
+    const bool rows = f == AggregateFunction::kCount && !part->nullable && !distinct && LevelsOut({part.get()}) == 0;
+    if (rows) return AddAggregate(AggregateFunction::kCountStar, nullptr, false, type, position);
+    return AddAggregate(f, std::move(part), distinct, type, position);
+  };
+  const SqlType& type = (*argument)->type;
+  if (type.id == TypeId::kInterval && (name == "sum" || name == "avg")) {
+    const bool mean = name == "avg";
+    return distinct ? BindDifferentIntervalsSum(mean, std::move(*argument), leaf, position)
+                    : BindIntervalSum(mean, std::move(*argument), leaf, position);
+  }
+  if (type.id == TypeId::kInterval && (distinct || name == "approx_count_distinct"))
+    *argument = OrderedForm(std::move(*argument));
+  if (distinct || !HasExactMoments(type)) return ExprPtr();
+  const std::optional<AggregateRule> rule = FindAggregate(name, type);
+  if (!rule || !Info(rule->function).HasMoments()) return ExprPtr();
+  return BindExactVariance(rule->function, **argument, leaf, position);
+}
+
 Result<ExpressionBinder::AggregateCall> ExpressionBinder::BindAggregateCall(std::string_view name,
                                                                             const ParseNode& node) {
   const int position = node.location();
@@ -537,20 +562,9 @@ Result<ExpressionBinder::AggregateCall> ExpressionBinder::BindAggregateCall(std:
                    Folded(MakeFunction(Function::kCase, type, position,
                                        ExprList(std::move(condition), std::move(argument), MakeNull(type, position)))));
   }
-  if (argument->type.id == TypeId::kInterval) {
-    if (name == "sum" || name == "avg") {
-      const AggregateLeaf leaf = [&](AggregateFunction f, ExprPtr part, const SqlType& type) -> Result<ExprPtr> {
-        if (in_aggregate_) return AddAggregate(f, std::move(part), distinct, type, position);
-        return AddWindow(f, std::move(part), distinct, type, position, node);
-      };
-      AggregateCall call;
-      const bool mean = name == "avg";
-      TESSERA_ASSIGN(call.ordered, distinct ? BindDifferentIntervalsSum(mean, std::move(argument), leaf, position)
-                                            : BindIntervalSum(mean, std::move(argument), leaf, position));
-      return call;
-    }
-    if (distinct || name == "approx_count_distinct") argument = OrderedForm(std::move(argument));
-  }
+  AggregateCall composed;
+  TESSERA_ASSIGN(composed.ordered, BindOfOtherAggregates(name, &argument, distinct, node));
+  if (composed.ordered != nullptr) return composed;
   const std::optional<AggregateRule> rule = FindAggregate(name, argument->type);
   if (!rule) {
     std::vector<ExprPtr> args;

@@ -322,6 +322,8 @@ class ExpressionBinder {
     SqlType type;
     ExprPtr ordered = nullptr;  ///< an aggregate over all values in order, as a whole; then the others do not count
   };
+  Result<ExprPtr> BindOfOtherAggregates(std::string_view name, ExprPtr* argument, bool distinct,
+                                        const ParseNode& node);
   Result<AggregateCall> BindAggregateCall(std::string_view name, const ParseNode& node);
   Result<ExprPtr> AddAggregate(AggregateFunction function, ExprPtr argument, bool distinct, const SqlType& type,
                                int position);
@@ -503,8 +505,18 @@ class ExpressionBinder {
   Result<ExprPtr> BindStatistic(std::string_view name, const ParseNode& node, const AggregateLeaf& leaf);
   class PairStatistic;
   Result<std::vector<ExprPtr>> BindStatisticNumbers(const std::string& called, size_t wanted, const ParseNode& node);
-  /// A row's numbers are NULL unless all are there, and FILTER is true.
+  /// A row's numbers are NULL unless all are there, and FILTER is true. They become doubles, unless all have exact moments.
   Status LeaveOutPairs(const std::string& called, const ParseNode& node, std::vector<ExprPtr>* numbers);
+
+  // exact_moments.cc
+  /// Whether sums of the squares of numbers of this type are exact for any count of rows: they have at most 32 bits.
+  static bool HasExactMoments(const SqlType& type);
+  class ExactMoments;
+  /// The sum of products of differences from the means; the sum; var_samp and its kin: as doubles, from exact sums.
+  /// REQUIRES: the numbers have exact moments, and are NULL in the same rows.
+  Result<ExprPtr> BindExactProducts(const Expr& x, const Expr& y, const AggregateLeaf& leaf, int position);
+  Result<ExprPtr> BindExactSum(const Expr& x, const AggregateLeaf& leaf, int position);
+  Result<ExprPtr> BindExactVariance(AggregateFunction function, const Expr& x, const AggregateLeaf& leaf, int position);
 
   // bind_element.cc
   /// (string_to_array(x, y))[n] and its kin.

@@ -156,6 +156,8 @@ struct AggregateInfo {
   bool ignores_duplicates;  ///< DISTINCT makes no difference
   bool zero_if_empty;       ///< 0 of no rows, not NULL
 
+  /// Whether it is of the sum of squared differences from the mean: var_samp and its kin.
+  bool HasMoments() const { return state == StateRule::kWords; }
   /// Whether one value, too, gives NULL.
   bool NeedsTwoValues() const {
     return final_value == FinalRule::kSampleVariance || final_value == FinalRule::kSampleDeviation;

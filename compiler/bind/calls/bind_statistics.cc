@@ -1,4 +1,5 @@
 // Binding aggregates that are made of others: of pairs of numbers, and the geometric mean.
+#include <algorithm>
 #include <string>
 
 #include "compiler/bind/expression_binder.h"
@@ -49,7 +50,7 @@ class ExpressionBinder::PairStatistic {
       } else if (c == '1' || c == '2') {
         e = MakeConstant(Value::Float(kDouble, c - '0'), position_);
       } else if (c == 'q') {
-        TESSERA_ASSIGN(e, Call(Function::kSqrt, ExprList(std::move(stack.back()))));
+        TESSERA_ASSIGN(e, Call(Function::kRoot, ExprList(std::move(stack.back()))));
         stack.pop_back();
       } else if (c == '+' || c == '-' || c == '*' || c == '/') {
         ExprPtr right = std::move(stack.back());
@@ -83,9 +84,12 @@ class ExpressionBinder::PairStatistic {
     return binder_.Folded(MakeFunction(f, kDouble, position_, std::move(args)));
   }
 
-  /// p: from the sums, unless the means are so large against the differences that these would lose their digits. The sum of
+  bool IsExact() const { return args_[0]->type.id != TypeId::kDouble; }
+
+  /// p: exact, or from the sums, unless the means are so large against the differences that these would lose their digits. The sum of
   /// both numbers keeps them then, but loses those of a number that varies much less than the other.
   Result<ExprPtr> Products() {
+    if (IsExact()) return binder_.BindExactProducts(*args_[1], *args_[0], leaf_, position_);
     TESSERA_ASSIGN(ExprPtr means, ValueOf("XY*n/"));
     TESSERA_ASSIGN(means, Call(Function::kAbs, ExprList(std::move(means))));
     TESSERA_ASSIGN(ExprPtr squares, ValueOf("xy+"));
@@ -103,6 +107,11 @@ class ExpressionBinder::PairStatistic {
       return MakeCast(std::move(count), kDouble);
     }
     const bool of_x = c == 'x' || c == 'X', of_y = c == 'y' || c == 'Y';
+    if (IsExact()) {
+      const Expr& z = *args_[of_y ? 0 : 1];
+      const bool squares = c == 'x' || c == 'y';
+      return squares ? binder_.BindExactProducts(z, z, leaf_, position_) : binder_.BindExactSum(z, leaf_, position_);
+    }
     TESSERA_ASSIGN(ExprPtr e, binder_.Copy(*args_[of_y ? 0 : 1]));
     if (!of_x && !of_y) {
       TESSERA_ASSIGN(ExprPtr y, binder_.Copy(*args_[0]));
@@ -149,6 +158,7 @@ Status ExpressionBinder::LeaveOutPairs(const std::string& called, const ParseNod
   const int position = node.location();
   std::vector<ExprPtr>& args = *numbers;
   const bool pairs = args.size() > 1;
+  const bool exact = pairs && std::ranges::all_of(args, [](const ExprPtr& a) { return HasExactMoments(a->type); });
   // Rows count whose numbers all are there, and where the condition of FILTER is true.
   ExprPtr present;
   const auto require = [&](ExprPtr condition) -> Status {
@@ -172,7 +182,9 @@ Status ExpressionBinder::LeaveOutPairs(const std::string& called, const ParseNod
       return Unsupported(called + " of columns of an enclosing query is not supported", position,
                          "Compute it in that query.");
     }
-    TESSERA_ASSIGN(a, Folded(MakeCast(std::move(a), kDouble)));
+    if (!exact) {
+      TESSERA_ASSIGN(a, Folded(MakeCast(std::move(a), kDouble)));
+    }
     if (!a->nullable || !pairs) continue;
     TESSERA_ASSIGN(ExprPtr again, Copy(*a));
     TESSERA_ASSIGN(ExprPtr is_there,
@@ -182,9 +194,9 @@ Status ExpressionBinder::LeaveOutPairs(const std::string& called, const ParseNod
   if (present != nullptr) {
     for (ExprPtr& a : args) {
       TESSERA_ASSIGN(ExprPtr condition, Copy(*present));
-      TESSERA_ASSIGN(a,
-                     Folded(MakeFunction(Function::kCase, kDouble, position,
-                                         ExprList(std::move(condition), std::move(a), MakeNull(kDouble, position)))));
+      const SqlType type = a->type;
+      TESSERA_ASSIGN(a, Folded(MakeFunction(Function::kCase, type, position,
+                                            ExprList(std::move(condition), std::move(a), MakeNull(type, position)))));
     }
   }
   return Status::Ok();
