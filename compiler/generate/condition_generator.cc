@@ -150,8 +150,8 @@ Status ConditionGenerator::Keep(const Expr& e, bool truth) {
   // (What is negated may be a predicate.)
   if (Info(e.function).translation == Translation::kNegation) return Keep(*e.args[0], !truth);
   if (KeepByPredicate(e, truth)) return Status::Ok();
-  const Expr* column = nullptr;
-  if (e.function != Function::kAnd && DictionarySections(b_).Serve(e, &column)) {
+  const Expr* const column = e.function == Function::kAnd ? nullptr : DictionarySections(b_).Serve(e);
+  if (column != nullptr) {
     Predicate p;
     p.kind = Predicate::Kind::kMapped;
     TESSERA_TRY(DictionarySections(b_).AddCondition(e, *column, truth, &p.map));

@@ -1,9 +1,9 @@
 // Sections over the entries of a dictionary.
 #include "compiler/generate/dictionary_sections.h"
 
-#include <cstdint>
 #include <utility>
 
+#include "compiler/query/entry_functions.h"
 #include "compiler/query/expr_builder.h"
 
 namespace tessera {
@@ -40,61 +40,11 @@ Status Finish(SectionBuilder* b, int* number) {
   return Status::Ok();
 }
 
-/// The functions that work on entries with some arguments only.
-bool ServesOwn(const Expr& e) {
-  if (e.function == Function::kCast) return e.type.id == TypeId::kText && e.args[0]->type.id == TypeId::kText;
-  const auto is_within = [&](size_t i, int64_t least, int64_t greatest) {
-    const Expr& a = *e.args[i];
-    return IsConstant(a) && !a.constant.null && a.constant.i64 >= least && a.constant.i64 <= greatest;
-  };
-  // What makes an entry longer could fail for one that no row needs: so only a little.
-  constexpr int64_t kLonger = 64, kPadded = 1024;
-  switch (e.function) {
-    case Function::kReplace:
-    case Function::kTranslate:
-      return IsConstant(*e.args[1]) && IsConstant(*e.args[2]) && e.args[2]->constant.text.size() <= kLonger;
-    case Function::kRegexReplace:
-      return e.args[2]->constant.text.size() <= kLonger;
-    case Function::kRepeat:
-      return is_within(1, INT64_MIN, kLonger);
-    case Function::kLpad:
-    case Function::kRpad:
-      return is_within(1, INT64_MIN, kPadded);
-    case Function::kSplitPart:
-      return is_within(2, INT64_MIN, INT64_MAX) && e.args[2]->constant.i64 != 0;
-    default:  // SUBSTRING: a negative length is an error
-      return e.args.size() < 3 || is_within(2, 0, INT64_MAX);
-  }
-}
-
 }  // namespace
 
-bool DictionarySections::Serve(const Expr& e, const Expr** column) const {
-  switch (e.kind) {
-    case Expr::Kind::kConstant:
-      return !e.constant.null;
-    case Expr::Kind::kColumn:
-      if (e.type.storage() != StorageClass::kText || b_->scope()->TableSlot(e, b_) < 0) return false;
-      if (*column == nullptr) *column = &e;
-      return (*column)->relation == e.relation && (*column)->column == e.column;
-    case Expr::Kind::kFunction:
-      break;
-    default:
-      return false;
-  }
-  switch (Info(e.function).entries) {
-    case EntryRule::kNo:
-      return false;
-    case EntryRule::kYes:
-      break;
-    case EntryRule::kOwn:
-      if (!ServesOwn(e)) return false;
-      break;
-  }
-  for (const ExprPtr& a : e.args) {
-    if (!Serve(*a, column)) return false;
-  }
-  return *column != nullptr;
+const Expr* DictionarySections::Serve(const Expr& e) const {
+  const Expr* const column = ColumnOfEntries(e);
+  return column != nullptr && b_->scope()->TableSlot(*column, b_) >= 0 ? column : nullptr;
 }
 
 Status DictionarySections::AddValue(const Expr& e, const Expr& column, int* number) {

@@ -13,9 +13,9 @@ class DictionarySections {
  public:
   explicit DictionarySections(SectionBuilder* builder) : b_(builder) {}
 
-  /// Whether `e` is a function of one TEXT column of the scanned table that gives NULL for NULL and never fails.
-  /// `column` is nullptr at first and becomes that column.
-  bool Serve(const Expr& e, const Expr** column) const;
+  /// The column, if `e` is a function of one TEXT column of the scanned table that gives NULL for NULL and never fails;
+  /// or nullptr.
+  const Expr* Serve(const Expr& e) const;
   /// Adds the section that maps each entry to the value of `e`; `number` is the section's.
   Status AddValue(const Expr& e, const Expr& column, int* number);
   /// Adds the section that finds the entries for which `e` is true (false, if !truth).

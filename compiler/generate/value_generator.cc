@@ -44,8 +44,7 @@ Status ValueGenerator::Value(const Expr& e) {
 
 Status ValueGenerator::Compute(const Expr& e) {
   if (e.kind != Expr::Kind::kFunction) return b_->scope()->Compute(e, b_);
-  const Expr* column = nullptr;
-  if (!IsWide(e.type) && DictionarySections(b_).Serve(e, &column)) {
+  if (const Expr* const column = IsWide(e.type) ? nullptr : DictionarySections(b_).Serve(e)) {
     int map = -1;
     TESSERA_TRY(DictionarySections(b_).AddValue(e, *column, &map));
     const int plain = b_->scope()->TableSlot(*column, b_);

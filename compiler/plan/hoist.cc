@@ -2,8 +2,10 @@
 
 #include "compiler/plan/hoist.h"
 
+#include <algorithm>
 #include <map>
 
+#include "compiler/query/entry_functions.h"
 #include "compiler/query/value_range.h"
 
 namespace tessera {
@@ -84,7 +86,60 @@ class Hoister {
   std::map<const Expr*, Known> known_;
 };
 
+/// Finds functions of texts of relations that are joined by keys.
+class TextHoister {
+ public:
+  /// `relations`: a bit for each whose texts may be computed where its rows are stored.
+  TextHoister(Plan* plan, uint64_t relations) : plan_(plan), relations_(relations) {}
+
+  void Visit(const Expr& e) {
+    if (e.kind != Expr::Kind::kFunction) return;
+    const Expr* const column = ColumnOfEntries(e);
+    const bool is_theirs = column != nullptr && (relations_ >> column->relation & 1) != 0;
+    if (is_theirs && ReadsCharacters(e) && !IsWide(e.type) && e.type.id != TypeId::kNull) {
+      auto& list = plan_->computed[static_cast<size_t>(column->relation)];
+      if (FindSame(list, e) >= 0) return;
+      if (list.size() < kMaxComputed) {
+        list.push_back(&e);
+        return;
+      }
+    }
+    for (const ExprPtr& a : e.args) Visit(*a);
+  }
+
+ private:
+  /// Whether identifiers of texts do not tell the value.
+  static bool ReadsCharacters(const Expr& e) {
+    if (e.kind != Expr::Kind::kFunction) return false;
+    const bool tells = e.function == Function::kEq || e.function == Function::kNe ||
+                       Info(e.function).translation == Translation::kInList ||
+                       Info(e.function).translation == Translation::kNullTest ||
+                       Info(e.function).translation == Translation::kJunction ||
+                       Info(e.function).translation == Translation::kNegation;
+    return !tells || std::ranges::any_of(e.args, [](const ExprPtr& a) { return ReadsCharacters(*a); });
+  }
+
+  Plan* plan_;
+  const uint64_t relations_;
+};
+
 }  // namespace
+
+void HoistTexts(Plan* plan) {
+  if (plan->build_driver || plan->stored > 0 || plan->driver < 0) return;
+  uint64_t relations = 0;
+  double before = plan->rows[static_cast<size_t>(plan->driver)];
+  for (const JoinStep& j : plan->joins) {
+    const auto r = static_cast<size_t>(j.relation);
+    const bool by_key = j.kind == JoinKind::kInner && vm::Info(j.strategy).by_key && !j.build_keys.empty();
+    const bool whole = !j.of_stored && j.stored == 0 && plan->query->relations[r].table != nullptr;
+    if (by_key && whole && before >= j.side_rows) relations |= uint64_t{1} << r;
+    before = j.rows;
+  }
+  if (relations == 0) return;
+  TextHoister hoister(plan, relations);
+  ForEachJoinedRoot(*plan, [&](const Expr& e, bool) { hoister.Visit(e); });
+}
 
 void HoistFromGrid(const PlanOptions& options, Plan* plan) {
   // With a single row on the built side there is no loop to move an expression out of.

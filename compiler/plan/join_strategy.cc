@@ -132,6 +132,8 @@ Status ChooseStrategies(const PlanOptions& options, Plan* plan) {
   if (!plan->joins.empty() && vm::Info(plan->joins[0].strategy).cuts) {
     HoistFromGrid(options, plan);
     ChooseOrder(options, plan);
+  } else {
+    HoistTexts(plan);
   }
   return Status::Ok();
 }

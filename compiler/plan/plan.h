@@ -62,7 +62,8 @@ struct Plan {
   std::vector<std::vector<const Expr*>> filters;  ///< per relation: predicates over it alone, most selective first
   std::vector<const Expr*> constants;             ///< predicates over no relation
   /// Per relation that is a side of a grid: expressions that are computed once for each of its rows instead of once for
-  /// each pair. None is wide or text, and none can fail. Those that conditions read come first.
+  /// each pair. None is wide or text, and none can fail. Those that conditions read come first. Per relation that is
+  /// joined by keys: functions of its texts, see HoistTexts.
   std::vector<std::vector<const Expr*>> computed;
   std::vector<double> rows;  ///< per relation: estimate after its filters
   std::vector<JoinStep> joins;

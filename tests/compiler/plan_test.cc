@@ -85,8 +85,9 @@ TEST_F(PlanTest, RunsAreReadWhereNothingElseIs) {
   const std::string plan = PlanOf("SELECT count(*) FROM visit v, stay s WHERE v.day = s.day");
   EXPECT_NE(plan.find("runs of day in stay"), std::string::npos) << plan;
   EXPECT_EQ(plan.find("runs of day in visit"), std::string::npos) << plan;
-  for (const char* other : {"SELECT count(*) FROM visit WHERE day < 9 AND kind = 3", "SELECT sum(kind) FROM visit",
-                            "SELECT day FROM visit", "SELECT var_pop(day) FROM visit", "SELECT count(*) FROM visit"})
+  for (const char* other :
+       {"SELECT count(*) FROM visit WHERE day < 9 AND kind = 3", "SELECT sum(kind) FROM visit", "SELECT day FROM visit",
+        "SELECT var_pop(day::float8) FROM visit", "SELECT count(*) FROM visit"})
     EXPECT_TRUE(Has(other, {"Scan visit"})) << other;
 }
 
@@ -328,6 +329,24 @@ TEST_F(PlanTest, TextsAreComputedBeforeALargerTableIsJoined) {
             Answer("SELECT count(*), max(n), min(t) FROM (SELECT substring(name, 1, 7) AS t, count(*) AS n FROM "
                    "orders, customer WHERE "
                    "customer = customer.id AND nation < 4 GROUP BY substring(name, 1, 7)) x"));
+}
+
+TEST_F(PlanTest, TextsOfASideAreComputedWhereItIsStored) {
+  const std::string of = " FROM orders, customer WHERE customer = customer.id ";
+  const auto after_join = [&](const std::string& query) {
+    const std::string listing = Answer("EXPLAIN (PROGRAM) " + query);
+    return listing.substr(std::min(listing.find(": scan orders"), listing.size()));
+  };
+  const std::string text = "SELECT substring(name, 1, 7), count(*)" + of + "GROUP BY 1";
+  EXPECT_EQ(after_join(text).find("SubstringT"), std::string::npos);
+  const std::string either = "SELECT count(*) AS n" + of + "AND (name LIKE '%1' OR orders.price > 500)";
+  EXPECT_EQ(after_join(either).find("like"), std::string::npos);
+  EXPECT_NE(after_join(either).find("Probe"), std::string::npos);
+  // Identifiers tell whether texts are equal.
+  EXPECT_NE(after_join("SELECT count(*)" + of + "AND (name = 'customer 1' OR orders.price > 500)").find("FilterEqT"),
+            std::string::npos);
+  EXPECT_EQ(Answer(either), Answer("SELECT (SELECT count(*)" + of + "AND name LIKE '%1') + (SELECT count(*)" + of +
+                                   "AND name NOT LIKE '%1' AND orders.price > 500) AS n"));
 }
 
 TEST_F(PlanTest, RareTextsAreMadeOfFewRows) {
