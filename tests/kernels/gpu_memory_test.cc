@@ -109,6 +109,7 @@ struct Answer {
   double kernel_milliseconds = 0;
   std::vector<vm::JoinedRows> joined;  ///< of the section that has most of them
   bool on_gpu = true;                  ///< all scans of stored tables
+  bool all_on_gpu = true;              ///< all sections that have read a row
   uint64_t in_place = 0;               ///< bytes that the GPU read where they were mapped
   bool by_place = false;               ///< some section's rows were sorted by a join table's slots
   bool grew = false;                   ///< there was no room for all rows of a join table at first
@@ -161,6 +162,7 @@ class GpuMemory : public ::testing::Test {
       answer.kernel_milliseconds += s.kernel_milliseconds;
       if (s.joined.size() > answer.joined.size()) answer.joined = s.joined;
       answer.on_gpu &= s.on_gpu || s.tablets == 0;
+      answer.all_on_gpu &= s.on_gpu || s.rows_in == 0;
       answer.by_place |= s.device_plan.find("partitions by the slots of") != std::string::npos;
       answer.grew |= s.device_plan.find("room for rows grew") != std::string::npos;
     }
@@ -611,6 +613,17 @@ TEST_F(GpuMemory, WindowsAndSetOperations) {
       EXPECT_TRUE(answer.on_gpu) << sql;
     }
   }
+}
+
+/// The one row of all rows is put after those that are on the device, so that these need not come to the host.
+TEST_F(GpuMemory, FewRowsAreAppendedWhereManyAre) {
+  const std::unique_ptr<Gpu> gpu = Open(64 * kBudget);
+  const char* const sql =
+      "SELECT sum(r), max(r), count(*) FROM (SELECT rank() OVER (PARTITION BY n ORDER BY c) AS r FROM (SELECT g, n, "
+      "count(*) AS c FROM f GROUP BY ROLLUP (g, n)) y) z";
+  const Answer answer = Run(sql, gpu.get());
+  Same(sql, answer);
+  EXPECT_TRUE(answer.all_on_gpu);
 }
 
 TEST_F(GpuMemory, GroupTablesGoToTheHost) {

@@ -15,6 +15,7 @@ bool DeviceSections::Takes(int number) const {
   if (!placement_.OnDevice(number)) return false;
   const Section& s = state_.section(number);
   if (s.source_kind != Section::Source::kSection || s.sink == Section::Sink::kJoin || Keeps(s.source)) return true;
+  if (s.after.append_to >= 0 && Keeps(s.after.append_to) && placement_.AreReadOnDevice(number)) return true;
   return std::ranges::any_of(
       state_.traits.section(number).probes, [&](int join) { return !state_.joins.Has(join); }, &ProbeTrait::join);
 }

@@ -21,7 +21,7 @@ class DeviceSections {
 
   /// Whether the device runs the section: it was placed there, and if it reads rows of an earlier section, the device
   /// has them. If it has not, because they were few, the host runs the section, unless only the device has a join table
-  /// that the section probes.
+  /// that the section probes, or many rows to which those of the section are appended.
   bool Takes(int number) const;
   /// Whether the device has the rows of a section.
   bool Keeps(int number) const { return run_ != nullptr && run_->Keeps(number); }
