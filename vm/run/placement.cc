@@ -11,9 +11,9 @@
 namespace tessera::vm {
 namespace {
 
-/// Sections with more dictionary entries than this stay on the host: making an identifier takes 35 ns (on an H100's
-/// host).
-constexpr uint64_t kMostEntriesOnDevice = 1 << 18;
+/// Sections with more dictionary entries than this for each thread stay on the host: making an identifier takes 35 ns (on
+/// an H100's host). The host makes them, too, but for rows that filters drop.
+constexpr uint64_t kMostEntriesOfThread = 1 << 18;
 
 Status RefuseStrategy(JoinStrategy strategy, const std::string& reason) {
   return Unsupported(std::string("join strategy \"") + Info(strategy).word + "\" cannot run this query: " + reason, -1,
@@ -174,7 +174,8 @@ bool Placement::ReadsLargeDictionaries(size_t number) const {
         !state_.handed_on.slots[number][i])
       entries += columns[static_cast<size_t>(s.slots[i].column)].distinct;
   }
-  return entries > kMostEntriesOnDevice;
+  const auto threads = static_cast<uint64_t>(state_.pool == nullptr ? 1 : state_.pool->threads());
+  return entries > kMostEntriesOfThread * threads;
 }
 
 /// Sections of a recursion have few rows a turn.
