@@ -31,11 +31,6 @@ void SessionActivity::Connect(std::function<void()> cancel, std::function<void()
 
 void SessionActivity::Disconnect() { Connect({}, {}); }
 
-void SessionActivity::SetApplication(std::string_view name) {
-  const std::lock_guard lock(mutex_);
-  report_.application = name;
-}
-
 void SessionActivity::Begin(std::string_view query) {
   const int64_t now = MicrosecondsNow();
   const std::lock_guard lock(mutex_);

@@ -35,7 +35,6 @@ class SessionActivity final : public ActivitySource {
   /// of Disconnect() on.
   void Connect(std::function<void()> cancel, std::function<void()> terminate);
   void Disconnect();
-  void SetApplication(std::string_view name);
 
   /// `query`: "", it is still about the one before.
   void Begin(std::string_view query);

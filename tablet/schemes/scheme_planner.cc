@@ -237,9 +237,6 @@ class Planner {
 
 }  // namespace
 
-double ScoreOf(CompressionGoal goal, double bytes, double nanoseconds) {
-  return bytes + nanoseconds * WeightsOf(goal).bytes_a_nanosecond;
-}
 double LeastSaving(CompressionGoal goal) { return WeightsOf(goal).least_saving; }
 int TextLevel(CompressionGoal goal) { return WeightsOf(goal).text_level; }
 

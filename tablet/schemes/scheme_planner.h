@@ -30,9 +30,6 @@ struct SchemePlan {
 std::vector<SchemePlan> PlanIntegers(std::span<const uint64_t> values, uint64_t distinct, const ScaledCodes* scaled,
                                      CompressionGoal goal);
 
-/// What a goal ranks by, less is better: bytes, and nanoseconds to unpack all on the machine of unpack_cost.h.
-double ScoreOf(CompressionGoal goal, double bytes, double nanoseconds);
-
 struct PackedPlan {
   std::vector<uint8_t> bytes;
   size_t plan = 0;  ///< which one it was
