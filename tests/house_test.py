@@ -233,7 +233,7 @@ def silent_defaults():
             while first > 0 and not (lines[first].lstrip().startswith("switch ") and
                                      len(lines[first]) - len(lines[first].lstrip()) < indent):
                 first -= 1
-            count += any(re.match(r"^\s{%d}case .*\bk[A-Z]\w*:" % indent, c) for c in lines[first:at])
+            count += any(re.match(r"^\s{%d}case .*\bk(?:[A-Z]\w*|##\w+):" % indent, c) for c in lines[first:at])
         if count:
             yield f"{name}: defaults over enumerators: {count}"
 

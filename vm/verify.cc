@@ -206,7 +206,8 @@ class Verifier {
         if (p_.sections[static_cast<size_t>(p_.joins[static_cast<size_t>(pred.join)].section)].keys < 1)
           return Fail("a key range of no key");
         break;
-      default:
+      case Predicate::Kind::kIsNull:
+      case Predicate::Kind::kIsNotNull:
         break;
     }
     return Status::Ok();
@@ -507,7 +508,7 @@ class Verifier {
     std::vector<bool> outer(p_.joins.size());  // probed by ProbeOuter
     std::vector<bool> target(s.code.size(), false);
     for (const Instruction& in : s.code) {
-      // The head of a loop over matches is also reached from behind, with no value in the accumulators.
+      // The head of a loop over matches is also reached from its end, with no value in the accumulators.
       if (in.op < Opcode::kCount && Info(in.op).role == Role::Next && InRange(in.p2, s.code))
         target[static_cast<size_t>(in.p2)] = true;
     }
@@ -612,7 +613,7 @@ class Verifier {
           [[fallthrough]];
         case Shape::Next:
           if (!probed_[in.p1] || in.p2 <= probe_at[in.p1] || in.p2 > address_)
-            return Fail("it does not jump to behind its probe");
+            return Fail("it does not jump to after its probe");
           a = AccumulatorSpec::None;
           w = false;
           break;

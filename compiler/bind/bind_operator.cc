@@ -1,6 +1,7 @@
 // Binding operators: arithmetic, comparisons and what is built from them (IN, BETWEEN, IS DISTINCT FROM, NULLIF), LIKE,
 // and dates with intervals.
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 #include <string>
 
@@ -61,7 +62,7 @@ AlignedConstant BelowAll(Function f) {
   return {always ? Kind::kAlways : Kind::kNever, f, {}};
 }
 
-/// x `function` (floor + a fraction, if not exact), with x an integer behind `type`.
+/// x `function` (floor + a fraction, if not exact), with x an integer that `type` stores.
 AlignedConstant AlignToInteger(Function f, const SqlType& type, int128_t floor, bool exact) {
   if (!exact) {
     switch (f) {
@@ -73,9 +74,12 @@ AlignedConstant AlignToInteger(Function f, const SqlType& type, int128_t floor, 
       case Function::kLe:
         f = Function::kLe;
         break;
-      default:
+      case Function::kGt:
+      case Function::kGe:
         f = Function::kGt;
         break;
+      default:
+        assert(false);
     }
   }
   const IntegerRange range = RangeOf(type);

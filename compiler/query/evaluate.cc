@@ -294,10 +294,12 @@ Result<Value> ByRegex(Function function, const SqlType& type, std::span<const Ex
     case Function::kRegexPart:
       result.null = !meaning::RegexPartT::Apply(regex, s, number(2), number(3), &result.text);
       return result;
-    default:
+    case Function::kRegexReplace:
       meaning::RegexReplaceT::Apply(regex, s, args[2]->constant.text, number(3) != 0, &result.text, lane);
       if (lane.error != LaneError::kNone) return ErrorOf(lane.error, type);
       return result;
+    default:
+      return Status(ErrorCode::kInternal, "a function of regular expressions has no value for constants");
   }
 }
 
@@ -316,11 +318,13 @@ Result<Value> InZone(Function function, const SqlType& type, std::span<const Exp
       meaning::ZoneTextT::Apply(*zone, a.i64, &result.text);
       return result;
     }
-    default: {
+    case Function::kZonedMoment: {
       const Result<int64_t> moment = meaning::ZoneParseT::Apply(*zone, a.text);
       if (moment.ok()) return Value::Int(type, *moment);
       return args.size() > 2 ? Result<Value>(Value::Null(type)) : moment.status();
     }
+    default:
+      return Status(ErrorCode::kInternal, "a function of time zones has no value for constants");
   }
 }
 

@@ -1,6 +1,11 @@
 // functions.def as arrays.
 #include "compiler/query/functions.h"
 
+#include <cassert>
+#include <iterator>
+#include <optional>
+#include <utility>
+
 #include "vm/meaning/meaning.h"
 #include "vm/program/math_function.h"
 #include "vm/program/program.h"
@@ -64,23 +69,32 @@ constexpr bool Follows(Opcode reversed, Opcode op) { return static_cast<int>(rev
 static_assert(Follows(Opcode::RSubI, Opcode::SubI) && Follows(Opcode::RSubIX, Opcode::SubIX) &&
               Follows(Opcode::RSubF, Opcode::SubF) && Follows(Opcode::RSubW, Opcode::SubW));
 
+constexpr std::pair<Function, vm::MathFunction> kMathFunctions[] = {
+#define MATH_FUNCTION(Name, ...) {Function::k##Name, vm::MathFunction::k##Name},
+#define MATH_PAIR MATH_FUNCTION
+#include "vm/program/math_functions.def"
+};
+constexpr std::optional<vm::MathFunction> FindMath(Function function) {
+  for (const auto& [of, math] : kMathFunctions) {
+    if (of == function) return math;
+  }
+  return std::nullopt;
+}
+constexpr bool AllMathIsFound() {
+  for (size_t i = 0; i < std::size(kFunctions); ++i) {
+    if (kFunctions[i].translation == Translation::kMath && !FindMath(static_cast<Function>(i))) return false;
+  }
+  return true;
+}
+static_assert(AllMathIsFound(), "a Math row of functions.def is not in math_functions.def");
+
 }  // namespace
 
 const FunctionInfo& Info(Function function) { return kFunctions[static_cast<size_t>(function)]; }
 const AggregateInfo& Info(AggregateFunction function) { return kAggregates[static_cast<size_t>(function)]; }
 const char* NameOf(DateField field) { return kDateFields[static_cast<size_t>(field)]; }
 
-vm::MathFunction MathOf(Function function) {
-  switch (function) {
-#define MATH_FUNCTION(Name, ...) \
-  case Function::k##Name:        \
-    return vm::MathFunction::k##Name;
-#define MATH_PAIR MATH_FUNCTION
-#include "vm/program/math_functions.def"
-    default:
-      return vm::MathFunction::kSqrt;
-  }
-}
+vm::MathFunction MathOf(Function function) { return FindMath(function).value(); }
 
 Function Mirrored(Function f) {
   switch (f) {
@@ -109,8 +123,11 @@ Function Negated(Function f) {
       return Function::kGt;
     case Function::kGt:
       return Function::kLe;
-    default:
+    case Function::kGe:
       return Function::kLt;
+    default:
+      assert(false);
+      return f;
   }
 }
 

@@ -176,9 +176,15 @@ SqlType ResultOfOne(ResultRule rule, const SqlType& type) {
       return SqlType::Of(TypeId::kBytea);
     case ResultRule::kInterval:
       return SqlType::Of(TypeId::kInterval);
-    default:  // kFirst; kRounded depends on the number of digits, which the binder knows
-      return type;
+    case ResultRule::kFirst:
+    case ResultRule::kRounded:  // depends on the number of digits, which the binder knows
+    case ResultRule::kWider:    // these three and the remainder have two operands
+    case ResultRule::kDecimalSum:
+    case ResultRule::kDecimalProduct:
+    case ResultRule::kDecimalRemainder:
+      break;
   }
+  return type;
 }
 
 }  // namespace

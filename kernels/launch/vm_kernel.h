@@ -41,9 +41,10 @@ inline const void* VmKernelFor(Variant variant) {
     case Variant::kDpPairs:
     case Variant::kDp:
       return DpVmKernel(variant);
-    default:
-      return FullVmKernel();
+    case Variant::kFull:
+      break;
   }
+  return FullVmKernel();
 }
 
 /// For launches whose direct groups are in device memory, where `launch.groups.states` and `touched` are theirs: clears

@@ -87,8 +87,11 @@ class Folder {
       }
       case Fold::kCounts:
         return Counts(to);
-      default:
+      case Fold::kJoin:
         return Join(to);
+      case Fold::kNone:
+      case Fold::kFirst:  // (above)
+        break;
     }
     return Status::Ok();
   }
