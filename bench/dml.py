@@ -7,7 +7,7 @@ Environment variables choose what to do. Their defaults:
 
     PARTS="lineitem commits"
     SCALE=1                of lineitem: 6 million rows
-    ROUNDS=3               of each change, the engines in turn, each on a copy of the loaded database
+    ROUNDS=3               of each change, the engines alternately, each on a copy of the loaded database
     COMMITS=200            transactions of one row
     THREADS=               of each engine; all cores without it
     FOLDER=BUILD_DIR/bench/dml

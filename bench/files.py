@@ -8,7 +8,7 @@ Environment variables choose what to do. Their defaults:
     PARTS="csv parquet"    parquet: TPC-H's lineitem and SSB's lineorder as Parquet files, which DuckDB writes
     SCALE=1                of these
     MEGABYTES=200          of the CSV file, which has integers, decimals, a date, a moment and texts
-    ROUNDS=5               of each row; the two sides in turn, so that other load hits both
+    ROUNDS=5               of each row; the two sides alternately, so that other load hits both
     THREADS=2              of both
     FOLDER=BUILD_DIR/bench/files           where the file and the databases are
     CSV=                   a file for all figures

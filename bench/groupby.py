@@ -8,7 +8,7 @@ Environment variables choose what to do. Their defaults:
     PARTS="groupby join"
     ROWS=10000000          of the large tables, at least 1000
     QUERIES=               "g3 j5": only these
-    RUNS=3                 runs of a query, the engines in turn; the fastest counts
+    RUNS=3                 runs of a query, the engines alternately; the fastest counts
     LIMIT=300              seconds; a query that takes longer is left
     THREADS=               of each engine; all cores without it
     CSV=                   a file for all figures

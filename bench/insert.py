@@ -9,7 +9,7 @@ Environment variables choose what to do. Their defaults:
     PARTS="memory disk"
     ROWS=3000              INSERTs in memory
     DISK_ROWS=200          INSERTs on disk
-    ROUNDS=5               of each part; the two sides in turn, so that other load on machine and disk hits both
+    ROUNDS=5               of each part; the two sides alternately, so that other load on machine and disk hits both
     FOLDER=BUILD_DIR/bench/insert          where the databases on disk are
     CSV=                   a file for all figures
 
@@ -68,7 +68,7 @@ class Bench:
         return took / rows * 1e3
 
     def turns(self, part, rows, tessera, sqlite):
-        """Both in turn; the files of the round before are removed first."""
+        """Both alternately; the files of the round before are removed first."""
         table = Table(f"{rows} INSERTs, {part}: ms each", ("round", -8), ("Tessera", 9), ("SQLite", 9), ("times", 7))
         found = {"Tessera": [], "SQLite": []}
         for round_ in range(self.rounds):

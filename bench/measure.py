@@ -238,7 +238,7 @@ class Analysis:
             place = re.compile(re.escape(section.label) + r": \S+ \S+ of its columns stayed on the host, about (\S+ \S+) of it")
             section.in_place = sum(size(m[1]) for m in map(place.match, lines) if m)
         for section in self.sections:
-            head = section.label + ": rows behind its joins: "
+            head = section.label + ": rows after its joins: "
             for line in lines:
                 if line.startswith(head):
                     section.joined = [int(n) for n in re.findall(r"(\d+) \(", line[len(head):])]

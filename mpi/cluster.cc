@@ -122,7 +122,7 @@ class RankCluster final : public Cluster {
 
   ~RankCluster() override {
     if (rank() == 0) Leave(2);
-    // MPI_Finalize waits for all ranks, and nobody is watched any more.
+    // MPI_Finalize waits for all ranks, and none is watched any more.
     if (ready_.ok()) (void)messenger_.Minimum(0);
   }
 
@@ -486,7 +486,7 @@ class RankCluster final : public Cluster {
     for (int r = 1; r < ranks(); ++r) {
       const Bytes message = messenger_.Receive(r, kTagLoaded);
       LoadedMessage loaded;
-      // Nobody but this rank knows now which files the load has.
+      // Only this rank knows now which files the load has.
       if (!ReadMessage(message.view(), &loaded).ok() || !shares.AreOf(r, loaded.tablets)) {
         messenger_.Die(Messenger::Damaged(r));
       }

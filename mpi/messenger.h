@@ -133,7 +133,7 @@ class Messenger {
   /// Tells the other ranks that this one ends and that it is known why: they need not say that it has died.
   void SayFarewell() noexcept;
   bool has_said_farewell() const { return has_said_farewell_; }
-  /// Ends the job with a message: between two messages nobody knows where the other ranks are, so there is nothing that
+  /// Ends the job with a message: between two messages it is not known where the other ranks are, so there is nothing that
   /// all could agree on. From any thread.
   [[noreturn]] void Die(const Status& reason);
   /// kCorrupt: what rank `from` sent is no message, or none that was due; from < 0: one of the ranks.

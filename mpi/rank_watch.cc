@@ -21,7 +21,7 @@ namespace {
 /// Between two signs of life. A timeout is at least four of these (session/settings.def).
 constexpr auto kInterval = std::chrono::milliseconds(500);
 /// After a signal from the launcher, which goes to all ranks, the master says when to leave. If a signal was meant for
-/// one rank alone nobody does.
+/// one rank alone none does.
 constexpr auto kGraceAfterSignal = std::chrono::milliseconds(1500);
 /// If the master is silent, rank 1 ends the job; the others wait this much longer, because rank 1 may be silent, too.
 constexpr auto kSecondVoice = std::chrono::milliseconds(2000);

@@ -41,7 +41,7 @@ std::string ReadAs(const vm::Section& section, const vm::SectionTraits& traits, 
 std::string StoredAs(const TableInfo& table, int column) {
   if (table.tablets.empty()) return "no rows";
   const Result<std::string> schemes = table.tablets[0]->SchemesOf(column);
-  return schemes.ok() ? *schemes : "?";  // whoever reads it says why
+  return schemes.ok() ? *schemes : "?";  // what reads it says why
 }
 
 bool HasCodes(const TableInfo& table, int column) {

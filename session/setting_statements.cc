@@ -35,7 +35,7 @@ std::vector<vm::ResultColumn> ColumnsOfShow(const std::string& name) {
 
 Status Show(SessionState* state, const std::string& name, ResultWriter* out) {
   Settings shown = state->CurrentSettings();
-  // What holds, not that nobody said what.
+  // What holds, not that it was not said.
   shown.threads = state->threads();
   shown.memory_limit = static_cast<int64_t>(std::min<uint64_t>(INT64_MAX, MemoryLimit()));
   const SqlType text = SqlType::Text();

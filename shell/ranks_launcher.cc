@@ -44,7 +44,7 @@ bool LendTerminal() {
 std::vector<std::string> MpirunArguments(const CommandLine& line, bool lent) {
   std::vector<std::string> arguments = {"mpirun", "-np", std::to_string(line.launch.ranks), "--bind-to", "none"};
   if (line.launch.hostfile.empty()) {
-    arguments.push_back("--oversubscribe");  // whoever says how many wants as many
+    arguments.push_back("--oversubscribe");  // who says how many wants that many
   } else {
     arguments.insert(arguments.end(), {"--hostfile", line.launch.hostfile});
     // A node that is gone is noticed within ten seconds; without these mpirun waits for its daemon.

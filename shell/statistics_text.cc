@@ -150,7 +150,7 @@ std::string StatisticsText(const Analysis& analysis) {
                          BytesText(static_cast<double>(s.bytes_read_in_place)));
     }
     if (!s.joined.empty()) {
-      out += fmt::format("{}: rows behind its joins:", s.label);
+      out += fmt::format("{}: rows after its joins:", s.label);
       for (size_t j = 0; j < s.joined.size(); ++j) {
         const vm::JoinedRows& join = s.joined[j];
         out += fmt::format("{} {} ({}, {:.3f} ms)", j == 0 ? "" : ",", join.rows, join.table, join.milliseconds);

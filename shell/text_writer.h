@@ -21,8 +21,8 @@ namespace tessera {
 
 /// Text is handed on in pieces of about this many bytes.
 inline constexpr size_t kPiece = 1 << 16;
-/// Threads write a batch in parts of up to so many rows, if the first row says that these have not much more than kPiece bytes,
-/// and so many parts each before their text is handed on. A batch with more bytes of TEXT is not shared.
+/// Threads write a batch in parts of at most kMostRowsEach rows, if the first row says that these have not much more than kPiece
+/// bytes, and kPartsEach parts each before their text is handed on. A batch with more bytes of TEXT is not shared.
 inline constexpr size_t kMostRowsEach = 1024, kPartsEach = 4, kMostBytesShared = size_t{16} << 20;
 
 /// A value of a batch, or what stands for NULL.

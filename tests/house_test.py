@@ -273,9 +273,27 @@ def lost_starts():
                 yield f"{name}: Start at: {word}"
 
 
+# What a reader stumbles over, and what they would say: "after" for behind, a number or "that many" for so many.
+STUMBLES = re.compile(r"\b(?:nobody|whoever|in turn|so many(?! \w+ that\b)|"
+                      r"(?<!ahead or )(?<!`)behind(?!`))\b", re.I)
+
+
+def stumbles():
+    """Such words in comments and documents. The history of measurements stays as it was written."""
+    documents = [os.path.join(path, file) for path, folders, files in os.walk(ROOT) for file in files
+                 if file.endswith(".md") and not re.search(r"/(build|\.git|venv|node_modules)(/|$)", path) and "HISTORY" not in file]
+    texts = [(os.path.relpath(path, ROOT), read(os.path.relpath(path, ROOT))) for path in sorted(documents)]
+    texts += [(name, "\n".join(re.findall(r"//.*", text))) for name, text in FILES.items()]
+    for name, text in texts:
+        for line in text.split("\n"):
+            found = STUMBLES.search(line)
+            if found and not (found.group(0) == "behind" and re.search(r"\b(leaves?|left)\b", line)):
+                yield f"{name}: \"{found.group(0)}\" in: {line.strip()[:80]}"
+
+
 NUMBER = re.compile(r" (\d+)$")
 
-RULES = [upward_includes, cycles, long_files, long_functions, wide_structs, silent_defaults, dead_declarations, lost_starts]
+RULES = [upward_includes, cycles, long_files, long_functions, wide_structs, silent_defaults, dead_declarations, lost_starts, stumbles]
 
 
 def main():

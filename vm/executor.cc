@@ -314,7 +314,7 @@ class Run {
     return Status::Ok();
   }
 
-  /// The section has read its source. Rows that nobody reads any more go.
+  /// The section has read its source. Rows that are not read any more go.
   void NoteRead(int number) {
     const Section& s = state_.section(number);
     if (recursions_.IsInside(number)) return;

@@ -1,4 +1,4 @@
-// ASOF JOIN: each row of the left side with the one row of the right side that is nearest before it, or behind it. Both
+// ASOF JOIN: each row of the left side with the one row of the right side that is nearest before it, or after it. Both
 // sides are sorted together by the keys and the moment, and a window takes the last row of the right side on:
 //
 //   numbered    the right side's rows that may match, each with a number
@@ -124,7 +124,7 @@ std::shared_ptr<Query> Numbered(Relation right, const AsOfCondition& condition) 
   return numbered;
 }
 
-/// The left side's columns, and behind them for each row the number of the nearest row of the right side.
+/// The left side's columns, and after them for each row the number of the nearest row of the right side.
 std::shared_ptr<Query> Nearest(Relation left, std::shared_ptr<Query> numbered, AsOfCondition condition) {
   const auto columns = left.column_names.size();
   const int number = static_cast<int>(numbered->outputs.size()) - 1;

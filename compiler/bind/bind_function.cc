@@ -141,7 +141,7 @@ Result<ExprPtr> ExpressionBinder::BindFunction(const ParseNode& node) {
   }
   if (node.Get(Field::k_over) != nullptr) return BindWindow(name, node);
   if (FindMark(*context_, Dialect::Mark::Kind::kIgnoreNulls, position) != nullptr)
-    return SqlError("IGNORE NULLS stands in a window function only", position, "Write OVER (...) behind the call.");
+    return SqlError("IGNORE NULLS stands in a window function only", position, "Write OVER (...) after the call.");
   if (node.Get(Field::k_func_variadic) != nullptr) return Unsupported("VARIADIC is not supported", position);
   if (IsAggregateName(name) || IsStatisticName(name)) return BindAggregate(name, node);
   if (series) {

@@ -196,7 +196,7 @@ Status NameColumns(const Query& query, const ParseNode* names, int position, Vie
     const auto same = [&](const ViewColumn& c) { return c.name == column.name; };
     if (std::any_of(view->columns.begin(), view->columns.end(), same)) {
       return SqlError(ErrorKind::kDuplicateColumn, "column " + Quoted(column.name) + " specified more than once",
-                      position, "Name it in the query, SELECT x AS name, or behind the view's name.");
+                      position, "Name it in the query, SELECT x AS name, or after the view's name.");
     }
     view->columns.push_back(std::move(column));
   }

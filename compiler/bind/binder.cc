@@ -122,7 +122,7 @@ Status BindInsert(const ParseNode& insert, std::string_view sql, const Dialect& 
     TESSERA_TRY(BindReturning(insert, ScopeOf(relation, *out->target), block.context, nullptr, out));
   }
   TESSERA_ASSIGN(const std::vector<int> columns, ListedColumns(insert.Get(Field::k_cols), *out->target));
-  // `count`: of these columns the rows have values for the first so many.
+  // `count`: of these columns the rows have values for the first `count`.
   const std::string_view override = insert.Text(Field::k_override);
   const auto make_rules = [&](size_t count) -> Status {
     std::vector<int> given(columns.begin(), columns.begin() + static_cast<std::ptrdiff_t>(count));

@@ -96,7 +96,7 @@ Result<std::vector<Key>> KeysOfClause(const ParseNode& clause, const TableInfo& 
   const ParseNode* const infer = clause.Get(Field::k_infer);
   const int position = infer != nullptr ? infer->location() : clause.location();
   if (infer != nullptr && infer->Get(Field::k_whereClause) != nullptr)
-    return Unsupported("WHERE behind the columns of ON CONFLICT is not supported", position,
+    return Unsupported("WHERE after the columns of ON CONFLICT is not supported", position,
                        "It chooses a partial index, which there is none of.");
   if (infer != nullptr && infer->Get(Field::k_conname) != nullptr) {
     TESSERA_ASSIGN(Key key, NamedKey(infer->Text(Field::k_conname), table.schema, position));

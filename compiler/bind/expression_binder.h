@@ -332,7 +332,7 @@ class ExpressionBinder {
   Result<const BindContext*> BlockOf(const std::vector<Expr*>& arguments, int position, int* levels) const;
   /// How many blocks out the innermost one is that has a column in one of these; 0 if none has columns.
   static int LevelsOut(const std::vector<Expr*>& arguments);
-  /// The value of an aggregate of the block so many levels out.
+  /// The value of an aggregate of the block that number of levels out.
   static ExprPtr AggregateValue(size_t index, int levels, const SqlType& type, bool nullable, int position);
   /// The keys of ORDER BY in an aggregate.
   Result<std::vector<AggregateOrder>> BindAggregateOrder(const ParseNode& list);

@@ -25,7 +25,7 @@ struct RowRanking {
   std::vector<OrderKey> order;
   int partition_keys = 0;       ///< leading entries of `order`
   int64_t least = 1, most = 1;  ///< rows with another number are left out
-  double percent = -1;          ///< not -1: `most` is before the first row that is left out by so many percent of all
+  double percent = -1;          ///< not -1: `most` ends at this percentage of all rows
   /// Not nullptr: rows that are left out before the others, and rows that are kept of these; NULL is none and all. Then
   /// `least` and `most` do not count.
   ExprPtr skipped, taken;

@@ -93,7 +93,7 @@ Result<std::unique_ptr<Query>> BindRecursive(const ParseNode& body, const std::s
   const ParseNode* const with = body.Get(Field::k_withClause);
   if (with != nullptr && ReadsTable(*with, name)) {
     return Unsupported("a WITH inside recursive query \"" + name + "\" that reads it is not supported", position,
-                       "Write it as (WITH ... SELECT ...) behind UNION.");
+                       "Write it as (WITH ... SELECT ...) after UNION.");
   }
   if (body.Text(Field::k_op) != "SETOP_UNION" || ReadsTable(*left, name) || !ReadsTable(*right, name)) {
     return SqlError("recursive query \"" + name + "\" is not of the form: first rows UNION [ALL] rows made of them",

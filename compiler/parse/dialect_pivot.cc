@@ -114,7 +114,7 @@ Status DialectReader::ReadPivot(bool* read) {
     const size_t before = closed_ - 1 - (tokens_[closed_ - 1].keyword == Keyword::kNulls ? 2 : 0);
     const std::string word = NameOf(tokens_[before]);
     if (word == "pivot" || word == "unpivot") {
-      return Unsupported("PIVOT and UNPIVOT behind each other are not supported", PositionOf(i_),
+      return Unsupported("PIVOT and UNPIVOT after each other are not supported", PositionOf(i_),
                          "Put the first one into parentheses: FROM (FROM t PIVOT (...)) UNPIVOT (...).");
     }
   }
@@ -142,7 +142,7 @@ Status DialectReader::ReadPivotStatement() {
       const size_t in = EndOf(item.begin, {"in"});
       on.expr = {item.begin, std::min(in, item.end)};
       if (on.expr.empty())
-        return SqlError(ErrorKind::kSyntax, "PIVOT takes an expression behind ON", PositionOf(item.begin));
+        return SqlError(ErrorKind::kSyntax, "PIVOT takes an expression after ON", PositionOf(item.begin));
       if (in < item.end) {
         if (tokens_[in + 1].symbol != '(')
           return Unsupported("PIVOT ... IN of anything but a list is not supported", PositionOf(in + 1));

@@ -114,7 +114,7 @@ class ParserThread {
     std::string sql;
     PgQueryParseResult result{};
     bool done = false;
-    bool abandoned = false;  ///< nobody waits for the result
+    bool abandoned = false;  ///< the result is not waited for
   };
 
   std::mutex mutex_;  // of all below, but not of the job's text and, until it is done, its result

@@ -14,7 +14,7 @@
 namespace tessera {
 
 struct TableCost {
-  double rows;  ///< join tables of up to so many rows
+  double rows;  ///< join tables of up to this number of rows
   double probe, build;
 };
 
@@ -32,7 +32,7 @@ inline constexpr double kBitsCost = 0.5;
 /// for among all, which costs more for each of its bytes.
 inline constexpr double kTextCost = 2, kRareTextCost = 15, kTextByteCost = 1.5;
 
-/// For a join table of so many rows.
+/// For a join table of that number of rows.
 inline const TableCost& CostOfTable(double rows) {
   const TableCost* c = kTableCosts;
   while (rows > c->rows) ++c;

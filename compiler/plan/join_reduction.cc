@@ -19,7 +19,7 @@ constexpr double kManyKeys = 1.5;
 /// To store a row and to scan it twice.
 constexpr double kStoreCost = 8;
 
-/// Pipelines that give keys have at most so many joins, and a block has at most so many restricted sides: what is run
+/// Pipelines that give keys have at most this number of joins, and a block at most that number of restricted sides: what is run
 /// once more should be small, and the machine has room for a few hundred sections.
 constexpr size_t kMostJoins = 4, kMostSides = 8;
 

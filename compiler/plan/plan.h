@@ -31,7 +31,7 @@ struct JoinStep {
   /// and by which the two sides are sorted; nullptr: neither side is sorted.
   const Expr* probe_order = nullptr;
   const Expr* build_order = nullptr;
-  /// The rows of so many of `joins` are stored, because other sides need their keys, and scanned by the rest. 0: none.
+  /// The first joins whose rows are stored, because other sides need their keys; the rest scan them. 0: none.
   size_t stored = 0;
   /// The side is what the pipeline of its relation stores, so that `joins` are not made again.
   bool of_stored = false;

@@ -60,7 +60,7 @@ struct PlanOptions {
   uint64_t exchange_above = UINT64_MAX;
   /// Whether ranks may scan adjacent tablets, for joins and groups by keys in whose order rows are stored.
   bool key_spans = true;
-  /// With so many matches for each row of two tables joined by numbers, pairs are compared side by side, as without an
+  /// With this number of matches for each row of two tables joined by numbers, pairs are compared side by side, as without an
   /// equality: a hash table finds one after the other.
   double grid_from_matches = 1024;
   /// Whether the keys of a filtered build side bound the foreign key that is scanned.

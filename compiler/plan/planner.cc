@@ -19,7 +19,7 @@ constexpr double kTurns = 10;
 /// A join leaves less than this of the rows that look into its side, if these are worth a Bloom filter.
 constexpr double kSelective = 0.4;
 
-/// Sets JoinStep::selective of joins to a driver of so many rows, and of those of their sides.
+/// Sets JoinStep::selective of joins to a driver of `rows` rows, and of those of their sides.
 void MarkSelective(const std::vector<double>& relation_rows, double rows, std::vector<JoinStep>* joins) {
   for (JoinStep& j : *joins) {
     j.selective = (j.kind == JoinKind::kInner || j.kind == JoinKind::kSemi) && j.rows < rows * kSelective;

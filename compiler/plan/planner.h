@@ -1,7 +1,7 @@
 // From a bound query to its plan. Private to compiler/.
 //
 // The driver is the largest relation of those joined by inner joins; every other relation is built into a join table
-// from its own filtered scan and probed in turn, the most selective first. A relation that is not joined by an inner
+// from its own filtered scan, and they are probed one after another, the most selective first. A relation that is not joined by an inner
 // join comes as soon as all relations in its condition are joined. If join_strategy asks for grids, equalities are not
 // keys but conditions on pairs.
 //

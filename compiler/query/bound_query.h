@@ -168,7 +168,8 @@ struct Query {
   /// WITH RECURSIVE: union_all is the step, which is made again of the rows that it made last, until it makes none; they
   /// are those of this block in `working`, with DISTINCT each row once. Then this block is a derived table.
   std::shared_ptr<Query> working;
-  int64_t turn_limit = -1;  ///< with so many rows in all there is no other turn, and rows beyond are left out; -1: none
+  int64_t turn_limit =
+      -1;  ///< with this number of rows in all there is no other turn, and rows beyond are left out; -1: none
   bool is_working = false;  ///< it is that of another block: one row of NULLs, which stands for those
   /// The output, not one of the visible ones, that says how often each row stands in the result; -1: once. Then the
   /// block is grouped by all its visible outputs, or is one row, has no order or limit, and is a derived table.

@@ -121,7 +121,7 @@ std::optional<SqlType> CommonDecimal(const SqlType& a, const SqlType& b);
 /// together.
 std::optional<SqlType> UnifyTypes(const SqlType& a, const SqlType& b);
 
-/// Least and greatest value of an integer type, or of the integer behind a decimal. REQUIRES: one of these, a date or a
+/// Least and greatest value of an integer type, or of the integer that stores a decimal. REQUIRES: one of these, a date or a
 /// boolean.
 struct IntegerRange {
   int128_t least, greatest;

@@ -30,14 +30,14 @@ using vm::TabletSpan;
 /// that the keys of ranks are apart: a join gains little by that, but groups need it. One of some adjacent tablets begins with
 /// a new key: one of four if keys have four rows.
 constexpr double kToleranceOfJoins = 1.0 / 8, kToleranceOfGroups = 1.0 / 3;
-/// A rank scans at most this part of a build side, and all together so many times its rows: otherwise not enough is gained.
+/// A rank scans at most this part of a build side, and all together this number of times its rows: otherwise not enough is gained.
 constexpr double kMostBuilt = 0.75, kMostBuiltByAll = 1.5;
 /// A build side has at least this part of the rows that probe: for less a large table is not scanned in another way, which
 /// makes GPUs cache other tablets.
 constexpr double kLeastBuilt = 1.0 / 64;
 /// To know the ranges of more tablets takes rank 0 too long, which would have to open them all.
 constexpr size_t kMostTablets = 8192;
-/// Of rows that predicates leave, a rank may have so many times an equal share.
+/// Of rows that predicates leave, a rank may have this number of times an equal share.
 constexpr double kMostLive = 1.25;
 /// Tablets of each rank, at least.
 constexpr size_t kLeastTablets = 2;
@@ -148,7 +148,7 @@ class Assignment {
     if (!s.placement.spans.empty()) return s.placement.spans;
     const TableInfo* const table = FreeTable(s);
     const bool last = number + 1 == program_.sections.size();
-    // Rows that stream to the master come from all ranks in turn. Join tables are on all ranks, or made on each.
+    // Rows that stream to the master come from one rank after another. Join tables are on all ranks, or made on each.
     if (table == nullptr || s.sink == Section::Sink::kJoin ||
         (last && s.sink == Section::Sink::kRows && s.after.order.empty()))
       return {};

@@ -12,7 +12,7 @@
 
 namespace tessera {
 
-/// Columns of the stored table behind a section: the one that it scans, or that the sections scan whose rows it reads.
+/// Columns of the stored table that a section reads: the one that it scans, or that the sections scan whose rows it reads.
 class StoredColumns {
  public:
   /// `traits`: of the program.

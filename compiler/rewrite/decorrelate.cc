@@ -239,7 +239,7 @@ class DomainPusher {
     }
   };
 
-  /// The domain as a derived table of a block that is so many levels inside the block of the columns.
+  /// The domain as a derived table of a block that is `levels` levels inside the block of the columns.
   Relation Domain(int level) const {
     const bool correlated = RefersOutward(*domain_);
     std::shared_ptr<Query> query = domain_;

@@ -23,7 +23,7 @@ namespace {
 
 const SqlType kBigint = SqlType::Of(TypeId::kBigint);
 
-/// A relation is grouped early if so many of its rows make a group ...
+/// A relation is grouped early if this number of its rows make a group ...
 constexpr double kRowsOfGroup = 4;
 /// ... and the filters of the others leave at least this part of the groups to be joined.
 constexpr double kJoined = 0.5;

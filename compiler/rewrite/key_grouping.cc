@@ -19,11 +19,11 @@
 namespace tessera {
 namespace {
 
-/// Rows are grouped by a key first if there are so many of them, and at least this number for each group.
+/// Rows are grouped by a key first if there is this number of them, and at least this number for each group.
 constexpr double kLeastRows = 1 << 13, kRowsOfGroup = 2;
 /// Of the table whose texts are keys, filters leave at least this part: rows that do not find theirs are grouped in vain.
 constexpr double kFound = 0.5;
-/// The table has at least so many texts among the keys.
+/// The table has at least this number of texts among the keys.
 constexpr int kLeastTexts = 2;
 
 class KeyGrouping {

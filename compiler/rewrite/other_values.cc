@@ -16,7 +16,7 @@
 namespace tessera {
 namespace {
 
-/// So many rows must have a key: otherwise there are about as many pairs as rows.
+/// This number of rows must have a key: otherwise there are about as many pairs as rows.
 constexpr double kRowsOfKey = 2;
 constexpr uint64_t kFewestRows = 1024;
 

@@ -23,9 +23,9 @@ namespace {
 
 const SqlType kBigint = SqlType::Of(TypeId::kBigint), kDouble = SqlType::Of(TypeId::kDouble);
 
-/// Runs have to have so many rows. With fewer, it takes as long to multiply by their number.
+/// Runs have to have this number of rows. With fewer, it takes as long to multiply by their number.
 constexpr uint64_t kRowsOfRun = 4;
-/// Tablets that are looked at before all are, and the most that are opened for it: that takes 10 us each, if nobody has read
+/// Tablets that are looked at before all are, and the most that are opened for it: that takes 10 us each, if no query has read
 /// them yet.
 constexpr size_t kSampled = 8, kMostTablets = 4096;
 /// Levels that what is made of an aggregate, or of its argument, has more than that.
@@ -112,7 +112,7 @@ class RunRows {
     for (size_t k = 0; k < std::min(kSampled, tablets); ++k) {
       const Tablet& tablet = *table.tablets[k * tablets / std::min(kSampled, tablets)];
       const Result<std::shared_ptr<const Tablet>> as_runs = tablet.Runs(column_, 0);
-      if (!as_runs.ok()) return false;  // whoever scans the table says why
+      if (!as_runs.ok()) return false;  // the scan of the table says why
       rows += tablet.rows();
       runs += (*as_runs)->rows();
       if (k == 0 && runs > rows / kRowsOfRun) return false;

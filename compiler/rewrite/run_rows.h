@@ -7,7 +7,7 @@
 //   SELECT CASE WHEN n IS NULL THEN 0 ELSE n END, s
 //   FROM (SELECT sum(rows) AS n, sum(v * rows) AS s FROM runs of v in t WHERE v < 100)
 //
-// so that conditions, probes and groups meet each run once, and nobody unpacks it. This is decided by what is stored, see
+// so that conditions, probes and groups meet each run once, and it is not unpacked. This is decided by what is stored, see
 // tessera::RunsOf.
 //
 // Start at: ReadRuns. Pure functions; any thread.

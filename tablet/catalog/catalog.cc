@@ -33,7 +33,7 @@ constexpr int kUserVersion = 1, kVersionWithDefaults = 2, kVersionWithConstraint
               kVersionWithClusters = 5, kVersionWithBuckets = 6, kVersionWithDeletedRows = 7,
               kVersionWithShortTablets = 9, kVersionWithForeignKeys = 9, kVersionWithComments = 10,
               kNewestVersion = kVersionWithSeveral;  // (8: with views or macros; 10: with sequences or schemas)
-/// Of tables, tablets and versions: whoever counts on from here does not come to the end of an int64_t.
+/// Of tables, tablets and versions: who counts on from here does not come to the end of an int64_t.
 constexpr int64_t kGreatestId = int64_t{1} << 62;
 constexpr int64_t kGreatestFileBytes = int64_t{1} << 50;
 

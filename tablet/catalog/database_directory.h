@@ -46,7 +46,7 @@ class DatabaseDirectory : public std::enable_shared_from_this<DatabaseDirectory>
   /// Absolute: the process may change its working directory.
   const std::string& path() const { return path_; }
   std::string FilePath(const std::string& file) const { return path_ + "/" + file; }
-  /// False for a temporary database: nobody reads it after a crash, so nothing waits for the disk.
+  /// False for a temporary database: it is not read after a crash, so nothing waits for the disk.
   bool durable() const { return temporary_ == nullptr; }
   /// Before the first Read(): its files are those of others of this process, too; nullptr: they are not.
   void ShareFiles(std::shared_ptr<SharedFiles> files) { shared_files_ = std::move(files); }

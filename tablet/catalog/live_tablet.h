@@ -20,7 +20,7 @@ namespace tessera {
 
 class LiveTablet final : public Tablet {
  public:
-  /// `columns`: how many `of` has. Behind them there are two more: whether a row is live, of BOOLEAN; and its number,
+  /// `columns`: how many `of` has. After them there are two more: whether a row is live, of BOOLEAN; and its number,
   /// `first_number` for the first row, of BIGINT. `live`: nullptr: all rows are.
   LiveTablet(std::shared_ptr<const Tablet> of, int columns, std::shared_ptr<const LiveRows> live, int64_t first_number)
       : of_(std::move(of)), columns_(columns), live_(std::move(live)), first_number_(first_number) {}

@@ -6,7 +6,7 @@
 //
 // A file whose first block (64 KiB or more, or the whole file) holds no line feed outside quotes but a carriage return
 // ends its lines with bare carriage returns, as old Macintosh programs do. They are replaced by line feeds as they are
-// read, in quotes excepted, so that whoever gets the blocks knows line feeds only.
+// read, in quotes excepted, so that readers of the blocks know line feeds only.
 //
 // A file that gzip or zstd has compressed is read as what it is of, and UTF-16 and Latin-1 as UTF-8.
 //

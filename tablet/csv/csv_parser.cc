@@ -280,7 +280,7 @@ void CsvParser::FindRecords(const CsvBlock& block, Index* index, FileRows* resul
             "missing field, the record has " + std::to_string(count) + " of " + std::to_string(fields) + ": " + shown;
       } else {
         e.column = name(fields - 1);
-        e.message = "extra field behind the last column, the record has " + std::to_string(count) + " instead of " +
+        e.message = "extra field after the last column, the record has " + std::to_string(count) + " instead of " +
                     std::to_string(fields) + ": " + shown;
       }
       if (options_.guessed) {
@@ -500,7 +500,7 @@ std::vector<std::string> FirstRecord(const CsvBlock& block, const CopyFromOption
   return names;
 }
 
-/// Behind a byte order mark.
+/// After a byte order mark.
 size_t CsvParser::TextBegin(const CsvBlock& block) {
   const bool marked = block.starts_file && block.size >= 3 && memcmp(block.bytes.data(), "\xEF\xBB\xBF", 3) == 0;
   return marked ? 3 : 0;

@@ -88,7 +88,7 @@ Status CsvShares::SetCounts(const CsvFile& file, std::vector<CsvCount> counts) {
 Result<CsvPlace> CsvShares::Find(const CsvFile& file, uint64_t record) const {
   CsvPlace place;
   if (record == 0) return place;
-  uint64_t ends = record;  // the record begins after so many record ends
+  uint64_t ends = record;  // the record begins after this number of record ends
   uint64_t inside = 0;
   size_t stretch = 0;
   for (; stretch < counts_.size(); ++stretch) {

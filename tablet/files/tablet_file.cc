@@ -102,7 +102,7 @@ const char* CheckEntries(const Chunk& chunk, uint64_t entry_bytes, uint64_t* lon
 const char* CheckDescriptor(const ChunkDescriptor& d, const SqlType& type, uint32_t version, uint32_t rows,
                             uint64_t offset, uint64_t file_bytes) {
   if (d.packed >> kStreams != 0 || (d.packed != 0 && version < kPackedTabletVersion)) return "unknown packed streams";
-  // (No frame of zstd unpacks to more than that; somebody will make room for so many bytes.)
+  // (No frame of zstd unpacks to more than that; room for that number of bytes will be made.)
   constexpr uint64_t kGreatestRatio = 65536;
   if ((d.text_bytes != 0) != IsPacked(d, kEntryBytes) || d.text_bytes / kGreatestRatio > d.streams[kEntryBytes].bytes) {
     return "a wrong size of texts";
@@ -476,7 +476,7 @@ Status TabletFile::Open() const {
       offset += d.bytes;
       chunks.push_back(ViewChunk(d, identity_.rows, file));
     }
-    if (offset != identity_.file_bytes) return Corrupt("bytes behind the last chunk");
+    if (offset != identity_.file_bytes) return Corrupt("bytes after the last chunk");
     chunks_ = std::move(chunks);
     return {};
   };
@@ -610,7 +610,7 @@ namespace {
 
 constexpr uint64_t kPageBytes = 4096;
 
-/// Whether the page with this byte is in memory. (Linux tells only whoever may write to the file.)
+/// Whether the page with this byte is in memory. (Linux tells only those who may write to the file.)
 bool IsInMemory(const uint8_t* at) {
   uint8_t* const page = reinterpret_cast<uint8_t*>(reinterpret_cast<uintptr_t>(at) & ~uintptr_t{kPageBytes - 1});
   unsigned char state = 0;

@@ -249,7 +249,7 @@ const char* PackedReader::ReadDictionary(size_t at, const Rows& rows, Value* out
   if (const char* reason = ReadNode(second_[at], rows, numbers)) return reason;
   uint32_t greatest = 0;
   rows.Each([&](uint32_t i) { greatest = std::max(greatest, numbers[i]); });
-  if (greatest >= unpacked_[at].count) return "a number behind the end of its dictionary";
+  if (greatest >= unpacked_[at].count) return "a number after the end of its dictionary";
   rows.Each([&](uint32_t i) { out[i] = values[numbers[i]]; });
   return nullptr;
 }

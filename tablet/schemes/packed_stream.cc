@@ -333,7 +333,7 @@ class Unpacker {
     if (const char* reason = Next(rows.data())) return reason;
     uint32_t greatest = 0;
     for (const uint32_t row : rows) greatest = std::max(greatest, row);
-    if (greatest >= different.size()) return "a number behind the end of its dictionary";
+    if (greatest >= different.size()) return "a number after the end of its dictionary";
     for (size_t i = 0; i < rows.size(); ++i) out[i] = different[rows[i]];
     return nullptr;
   }
@@ -350,7 +350,7 @@ class Unpacker {
         memcpy(&bits, payload + (d * words + word) * 8, sizeof bits);
         for (; bits != 0; bits &= bits - 1) {
           const uint64_t row = word * 64 + static_cast<uint64_t>(std::countr_zero(bits));
-          if (row >= node.values) return "bits behind the last row";
+          if (row >= node.values) return "bits after the last row";
           out[row] = different[d];
           ++found;
         }

@@ -867,16 +867,16 @@ TEST_F(PlanTest, ManyMatchesAreComparedSideBySide) {
 TEST_F(PlanTest, ArmsOfOneOperatorAreOneList) {
   using Sections = std::vector<std::string>;
   EXPECT_EQ(SectionsOf("SELECT x FROM digit UNION ALL SELECT id FROM nation UNION ALL SELECT day FROM orders"),
-            (Sections{"scan digit -> rows", "scan nation -> rows behind those of section 0",
-                      "scan orders -> rows behind those of section 1", "rows of union -> rows"}));
+            (Sections{"scan digit -> rows", "scan nation -> rows after those of section 0",
+                      "scan orders -> rows after those of section 1", "rows of union -> rows"}));
   EXPECT_EQ(SectionsOf("SELECT x FROM digit UNION SELECT id FROM nation UNION SELECT day FROM orders"),
-            (Sections{"scan digit -> rows", "scan nation -> rows behind those of section 0",
-                      "scan orders -> rows behind those of section 1", "rows of union -> groups of 1 keys",
+            (Sections{"scan digit -> rows", "scan nation -> rows after those of section 0",
+                      "scan orders -> rows after those of section 1", "rows of union -> groups of 1 keys",
                       "groups -> rows"}));
   EXPECT_EQ(
       SectionsOf("SELECT x FROM digit EXCEPT SELECT id FROM nation EXCEPT VALUES (1), (2)"),
-      (Sections{"scan digit -> rows", "scan nation -> rows behind those of section 0",
-                "values -> rows behind those of section 1", "rows of except -> groups of 1 keys", "groups -> rows"}));
+      (Sections{"scan digit -> rows", "scan nation -> rows after those of section 0",
+                "values -> rows after those of section 1", "rows of except -> groups of 1 keys", "groups -> rows"}));
 }
 
 TEST_F(PlanTest, RowsOfValuesAreMadeInOneSection) {

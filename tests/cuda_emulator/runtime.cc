@@ -127,7 +127,7 @@ class Device {
       running = nullptr;
       for (size_t i = 0; i < kMargin; ++i) {
         if (tessera::kernels::shared[shared_bytes + i] != kBehind)
-          Fail("a kernel wrote behind its shared memory", Where::current());
+          Fail("a kernel wrote after its shared memory", Where::current());
       }
       lock.lock();
       if (--grid->left == 0) Close(grid);
@@ -258,7 +258,7 @@ class Memory {
     if (block == blocks_.end()) Fail("memory is freed that was not allocated", Where::current());
     const size_t bytes = block->second.bytes;
     for (size_t i = 0; i < kMargin; ++i) {
-      if (p[bytes + i] != kBehind) Fail("something wrote behind an allocation", Where::current());
+      if (p[bytes + i] != kBehind) Fail("something wrote after an allocation", Where::current());
     }
     if (!block->second.pinned) taken_ -= bytes;
     blocks_.erase(block);

@@ -39,7 +39,7 @@ def run(sql):
 
 
 def gives(sql, expected):
-    """`expected`: the rows behind the header, each as the texts of its values."""
+    """`expected`: the rows after the header, each as the texts of its values."""
     out, err = run(sql)
     if err:
         raise Failure(f"{sql[:200]}\n  {err[:500]}")

@@ -206,7 +206,7 @@ def test_bail():
 
 
 def test_nothing_is_lost_by_what_hints_teach():
-    """The statements behind "Write" run as they stand; no hint drops a table before its rows are elsewhere."""
+    """The statements after "Write" run as they stand; no hint drops a table before its rows are elsewhere."""
     make = "CREATE TABLE t (id INTEGER, v TEXT); INSERT INTO t VALUES (1, 'a'), (NULL, 'b')"
     run("db", "-c", make, status=0)
     run("db", "-c", "create table n (id int, v text); insert into n select id, v::int from t; drop table t", status=1)
@@ -1052,7 +1052,7 @@ def test_names_of_files_are_their_formats():
             holds(f"results are not written as {what}" in answer.err and not os.path.exists(name), answer)
             equal(answer.out, "a\n1\n", "the output stays where it was")
     holds("| gzip > FILE" in run(script=".once r.csv.gz\n", status=1).err, "no command to compress with")
-    # The mode may be said behind the name, but has to be that of the name when there are rows.
+    # The mode may be said after the name, but has to be that of the name when there are rows.
     run(script=".output r.json\n.mode json\nCREATE TABLE t (x INTEGER);\nSELECT 1 AS a;\n", status=0)
     equal(read("r.json"), '[{"a":1}]\n')
     answer = run(script=".output s.json\nCREATE TABLE t (x INTEGER);\nSELECT 1 AS a;\n", status=1)

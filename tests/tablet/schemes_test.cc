@@ -152,7 +152,7 @@ TEST(BitPacking, EveryNumberOfBits) {
       const Values values = Make(rows, [&](size_t) { return random() & mask; });
       Values words(PackedWords(rows, bits) + 1, 0xABABABABABABABAB);
       PackBits(values, bits, words.data());
-      EXPECT_EQ(words.back(), 0xABABABABABABABAB) << "written behind the end";
+      EXPECT_EQ(words.back(), 0xABABABABABABABAB) << "written after the end";
       words.pop_back();  // so that a read after the end is found
       words.shrink_to_fit();
       const uint8_t* const bytes = reinterpret_cast<const uint8_t*>(words.data());

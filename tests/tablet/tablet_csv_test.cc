@@ -226,7 +226,7 @@ TEST_F(TabletCsv, Errors) {
   EXPECT_EQ(Copy("1,x\n\n2,y\n"),
             Lines{"error: \"f.csv\", line 2, column \"b\": missing field, the record has 1 of 2: \"\""});
   EXPECT_EQ(Copy("1,x\n2,y,z\n"),
-            Lines{"error: \"f.csv\", line 2, column \"b\": extra field behind the last column, the "
+            Lines{"error: \"f.csv\", line 2, column \"b\": extra field after the last column, the "
                   "record has 3 instead of 2: \"2,y,z\""});
   EXPECT_EQ(Copy("1,\"a\nb\nc\"\nq,x\n"),
             Lines{"error: \"f.csv\", line 4, column \"a\": invalid input syntax for type integer: \"q\""})

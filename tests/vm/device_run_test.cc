@@ -132,7 +132,7 @@ class FalseRun final : public vm::DeviceRun {
  private:
   bool Good() { return !script_.gave_up && script_.good_calls-- > 0; }
   Status GiveUp() {
-    if (script_.gave_up) Wrong("asked again behind an error", 0);
+    if (script_.gave_up) Wrong("asked again after an error", 0);
     script_.gave_up = true;
     return script_.error;
   }

@@ -266,7 +266,7 @@ class FakeTablet final : public Tablet {
     chunk_.base = chunk_.min = chunk_.max = static_cast<int128_t>(number);
   }
   uint32_t rows() const override { return chunk_.rows; }
-  Result<ChunkPointer> Chunk(int) const override { return Unsupported("nobody reads it"); }
+  Result<ChunkPointer> Chunk(int) const override { return Unsupported("it is not read"); }
   Result<ChunkPointer> Describe(int) const override { return ChunkPointer(ChunkPointer(), &chunk_); }
   uint64_t Expect(const std::vector<int>& columns, bool) const override {
     (columns.empty() ? opened_ : asked_).push_back(number_);

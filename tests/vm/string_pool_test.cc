@@ -136,14 +136,14 @@ TEST(TextRanks, ThreadsShareTexts) {
   ThreadPool threads(3), many(16);
   constexpr size_t kTexts = 300'000, kSampled = 384;  // 12 buckets of three threads
   for (const std::string_view shape :
-       {"in order", "in no order", "behind a sample", "all but one alike", "alike for long", "one ends"}) {
+       {"in order", "in no order", "after a sample", "all but one alike", "alike for long", "one ends"}) {
     SCOPED_TRACE(shape);
     const bool alike = shape == "all but one alike" || shape == "alike for long" || shape == "one ends";
     std::vector<std::string> texts;
     for (size_t i = 0; i < (alike ? kTexts / 10 : kTexts); ++i) {
       const size_t number = shape == "in order" ? i : i * 7919 % 1'000'003;
       const bool is_sampled = (i * kSampled + kTexts - 1) / kTexts * kTexts / kSampled == i;
-      const bool first = shape != "behind a sample" || is_sampled;
+      const bool first = shape != "after a sample" || is_sampled;
       texts.push_back((alike ? "Supplier" : first ? "name " : "z ") + std::to_string(1'000'000 + number));
       if (shape == "alike for long") texts.back().insert(8, i == 7 ? "12345678" : "1234567812345678");
     }

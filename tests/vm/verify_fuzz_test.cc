@@ -493,7 +493,7 @@ TEST(OddPrograms, RunToAnEnd) {
   const Instruction save = Make(Opcode::MaskSave, 0), load = Make(Opcode::MaskLoad, 0), emit = Make(Opcode::Emit);
   RunsToAnEnd("a payload of rows without a match",
               {save, Make(Opcode::Probe, 0, k, 1), load, Make(Opcode::Load, 0, payload), Make(Opcode::LengthT), emit});
-  RunsToAnEnd("a payload behind a skipped probe",
+  RunsToAnEnd("a payload after a skipped probe",
               {save, Make(Opcode::Load, 0, k), Make(Opcode::FilterLtI, 0, minus_one), Make(Opcode::SkipIfNone, 0, 5),
                Make(Opcode::Probe, 0, k, 1), load, Make(Opcode::Load, 0, payload), Make(Opcode::UpperT),
                Make(Opcode::Store, 0, 1), emit});
@@ -502,11 +502,11 @@ TEST(OddPrograms, RunToAnEnd) {
   RunsToAnEnd("the next of rows of no mask", {Make(Opcode::Probe, 0, k, 1), emit, Make(Opcode::Next, 0, 1, 2)});
   RunsToAnEnd("a loop that saves its own mask", {Make(Opcode::MaskSave, 1), Make(Opcode::Probe, 0, k, 1), save,
                                                  Make(Opcode::MaskLoad, 1), save, emit, Make(Opcode::Next, 0, 3, 0)});
-  RunsToAnEnd("a mask that nobody saved", {load, Make(Opcode::MaskOr, 1), Make(Opcode::MaskLoad, 1), emit});
+  RunsToAnEnd("a mask that was not saved", {load, Make(Opcode::MaskOr, 1), Make(Opcode::MaskLoad, 1), emit});
   RunsToAnEnd("a mask of the tile before",
               {Make(Opcode::MaskLoad, 1), emit, Make(Opcode::MaskClear, 0), Make(Opcode::MaskLoad, 0),
                Make(Opcode::MaskAndNot, 0), Make(Opcode::MaskSave, 1)});
-  RunsToAnEnd("registers that nobody stored",
+  RunsToAnEnd("registers that were not stored",
               {Make(Opcode::Load, 0, Operand::Register(1).Pack()), Make(Opcode::FilterLike, 0, 2), emit});
   RunsToAnEnd("dates out of the calendar",
               {Make(Opcode::Load, 0, d), Make(Opcode::DatePartD, 0, 0, 7), Make(Opcode::Store, 0, 0),

@@ -99,7 +99,7 @@ class FewTexts {
   }
 
   const ConstantPart part_;
-  size_t prefix_ = 0;  ///< the part is so many of the first characters; 0: another one, or more than kLongest
+  size_t prefix_ = 0;  ///< the part is this number of the first characters; 0: another one, or more than kLongest
   int shift_ = 0;
   std::array<Known, 1024> known_;
 };

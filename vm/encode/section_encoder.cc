@@ -20,7 +20,7 @@ namespace {
 
 using Kind = PredicateEncoding::Kind;
 
-/// Codes of so many bytes are few enough for a list of numbers to say of each whether it is in it.
+/// Codes of this number of bytes are few enough for a list of numbers to say of each whether it is in it.
 constexpr int kWidestListed = 2;
 
 /// An interval of values in integer form, both ends included; empty if low > high.

@@ -527,7 +527,7 @@ void Format::ReadNumber(std::string_view text) {
     } else if (c == '9' || c == '0') {
       text.remove_prefix(1);
       add(c == '9' ? Kind::kNine : Kind::kZero);
-      if (brackets_) error_ = "digits behind PR in a format";
+      if (brackets_) error_ = "digits after PR in a format";
       if (shifts) ++shift_;
       if (c == '0' && !point_ && zero_from_ < 0) zero_from_ = before_;
       ++(point_ ? behind_ : before_);

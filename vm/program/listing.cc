@@ -53,7 +53,7 @@ class SectionListing {
                          s_.recursion.distinct ? " not seen before" : "", s_.recursion.first + 1,
                          s_.recursion.limit < 0 ? "none" : fmt::format("none or {} in all", s_.recursion.limit));
     }
-    if (s_.after.append_to >= 0) out += fmt::format(" behind those of section {}", s_.after.append_to);
+    if (s_.after.append_to >= 0) out += fmt::format(" after those of section {}", s_.after.append_to);
     for (size_t i = 0; i < s_.after.order.size(); ++i) {
       const SortKey& k = s_.after.order[i];
       out += fmt::format("{}r{}{}{}", i == 0 ? ", order by " : ", ", k.column, k.descending ? " desc" : "",

@@ -168,7 +168,8 @@ struct RowsAfter {
 struct Recursion {
   int32_t first = -1;     ///< -1: the section runs once
   bool distinct = false;  ///< each row of all turns stands once
-  int64_t limit = -1;     ///< with so many rows in all there is no other turn, and rows beyond are left out; -1: none
+  int64_t limit =
+      -1;  ///< with this number of rows in all there is no other turn, and rows beyond are left out; -1: none
   friend bool operator==(const Recursion&, const Recursion&) = default;
 };
 

@@ -122,7 +122,7 @@ class Skew {
     const size_t sampled = std::min(rows.rows, kSampleRows);
     std::map<uint64_t, uint64_t> found;
     for (size_t i = 0; i < sampled; ++i) {
-      // (One of each so many, but not at the same distance: rows may follow a pattern.)
+      // (One of each range, but not at the same distance: rows may follow a pattern.)
       const size_t first = i * rows.rows / sampled, next = (i + 1) * rows.rows / sampled;
       const size_t place = HashWord(kHashSeed, static_cast<int64_t>(i)) % (next - first);
       ++found[HashAt(rows, first + place, keys_)];

@@ -201,7 +201,7 @@ class UnitRunner {
       }
     }
   }
-  /// While `awaited` is not done, the first tablet after a block that nobody has begun and that is not skipped, if this rank will
+  /// While `awaited` is not done, the first tablet after a block that no thread has begun and that is not skipped, if this rank will
   /// read it for sure and there is plenty of memory.
   void EncodeNext(size_t block, const LazyTablet& awaited) {
     const ScanUnits& units = scan_.units;

@@ -15,7 +15,7 @@ namespace tessera::vm {
 namespace {
 
 /// Entries up to which a table is at most a quarter full: it stays in the L1 cache and a probe rarely has a second
-/// step, whose branch nobody can predict.
+/// step, whose branch cannot be predicted.
 constexpr size_t kRoomyTable = 4096;
 
 /// Groups whose states are merged aggregate by aggregate: their numbers stay in the L1 cache.

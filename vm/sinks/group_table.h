@@ -109,7 +109,7 @@ class GroupTable {
   const GroupArrays& arrays() const { return arrays_; }
   /// No groups, and memory for `room` of them. REQUIRES: there are keys.
   void Clear(size_t room);
-  /// Memory for so many groups, which then come without copies of those before. REQUIRES: there are keys, and no groups.
+  /// Memory for that number of groups, which then come without copies of those before. REQUIRES: there are keys, and no groups.
   void MakeRoom(size_t groups);
   /// Counts the calls of Clear: groups have other numbers then.
   uint32_t generation() const { return generation_; }
@@ -137,7 +137,7 @@ class GroupTable {
     const uint64_t group = table_[hash & (table_.size() - 1)] & UINT32_MAX;
     if (group != 0) __builtin_prefetch(arrays_.keys.data() + (group - 1) * static_cast<uint64_t>(words_));
   }
-  /// Memory for so many groups at once: pages that nobody writes to cost nothing, copies of all groups do.
+  /// Memory for that number of groups at once: pages that are not written cost nothing, copies of all groups do.
   void Reserve(size_t groups);
   /// The key words of rows [begin, begin + n), whose first columns are the keys, one after the other, and their hashes.
   void KeysOf(const RowSet& rows, size_t begin, size_t n, int64_t* words, uint64_t* hashes) const;

@@ -17,14 +17,14 @@ namespace {
 
 /// Fewer rows are indexed in one go, and so are those of few slots where there is one thread only.
 constexpr size_t kSharedRows = 1 << 16, kCachedSlots = 1 << 18;
-/// Slots of a part: their heads, 256 KB, stay in a core's cache while they are filled. There are at most so many parts,
-/// because a core writes to so many places at a time.
+/// Slots of a part: their heads, 256 KB, stay in a core's cache while they are filled. There are at most this number of parts,
+/// because a core writes to all of them at a time.
 constexpr int kPartBits = 16;
 constexpr size_t kMostParts = 256;
 /// Key values for each row, up to which an array of 4 bytes for each is not much larger than a hash table of the same
-/// rows, and bits are no larger. Or so many in all: small arrays.
+/// rows, and bits are no larger. Or this number in all: small arrays.
 constexpr uint64_t kHeadsPerRow = 8, kBitsPerRow = 128, kSmallHeads = 1 << 22, kSmallBits = 1 << 26;
-/// A hash table of so many slots, 1 MB, has a Bloom filter, with a word of 64 bits for three to six rows.
+/// A hash table of this number of slots, 1 MB, has a Bloom filter, with a word of 64 bits for three to six rows.
 constexpr size_t kBloomSlots = 1 << 18, kBloomRows = 6;
 
 }  // namespace

@@ -69,7 +69,7 @@ Status ReadPercent(std::string_view text, size_t* at, size_t* next, Directive* d
   return {};
 }
 
-/// {[n][:[[fill]align][sign][#][0][width][,][.precision][conversion]]}, from behind the brace to behind its other one.
+/// {[n][:[[fill]align][sign][#][0][width][,][.precision][conversion]]}, from after the brace to after its other one.
 Status ReadBraces(std::string_view text, size_t* at, size_t* next, Directive* d, int position) {
   const size_t begin = *at;
   const int number = Digits(text, at);
