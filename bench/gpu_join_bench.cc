@@ -280,12 +280,12 @@ Result<Measured> RunOnGpu(Gpu* gpu, const vm::Program& program, const TableInfo&
   const std::unique_ptr<vm::DeviceRun> run = gpu->Begin();
   const auto start = Clock::now();
   vm::SectionContext build{&program, &traits, 0, &dimension, &strings, nullptr, &built, nullptr};
-  build.join_partitioning = partitioning;
+  build.settings.join_partitioning = partitioning;
   TESSERA_TRY(run->BuildJoins({build}, Status::Ok()));
   TESSERA_TRY(run->RunSection({&program, &traits, 1, &one_row, &strings, nullptr, &first, nullptr}).status());
   out.build = MillisecondsSince(start);
   vm::SectionContext probe{&program, &traits, 1, &fact, &strings, nullptr, &probed, nullptr};
-  probe.join_partitioning = partitioning;
+  probe.settings.join_partitioning = partitioning;
   TESSERA_ASSIGN(const vm::RowSet rows, run->RunSection(probe));
   out.probe = probed.kernel_milliseconds;
   out.table_rows = built.rows_out;

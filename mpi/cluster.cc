@@ -320,8 +320,7 @@ class RankCluster final : public Cluster {
     command.gpu_required = query.gpu_required;
     command.profile = options.profile;
     command.trace = query.trace;
-    command.join_partitioning = options.join_partitioning;
-    command.decompression = options.decompression;
+    command.run_settings = options.settings;
     command.gpu_memory = query.gpu_memory;
     command.transfer = query.transfer;
     command.transfer_piece = query.transfer_piece;
@@ -444,8 +443,7 @@ class RankCluster final : public Cluster {
       if (options.gpu != nullptr) options.gpu_name = gpu_.get()->info().name;
       options.gpu_required = command.gpu_required;
       options.profile = command.profile;
-      options.join_partitioning = command.join_partitioning;
-      options.decompression = command.decompression;
+      options.settings = command.run_settings;
       status = executor_->Run(
           program, *snapshot, options, [](RowBatch&&) { return Status::Ok(); }, &statistics);
     }

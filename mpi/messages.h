@@ -160,8 +160,7 @@ struct RunCommand {
   bool use_gpu = false, gpu_required = false;
   bool profile = false;
   bool trace = false;
-  vm::JoinPartitioning join_partitioning = vm::JoinPartitioning::kAuto;
-  vm::Decompression decompression = vm::Decompression::kPartial;
+  vm::RunSettings run_settings;
   uint64_t gpu_memory = 0;
   Transfer transfer = Transfer::kStream;
   uint64_t transfer_piece = 0;
@@ -178,10 +177,10 @@ void Fields(A& a, RunCommand& m) {
   a.Number(m.gpu_required);
   a.Number(m.profile);
   a.Number(m.trace);
-  a.Number(m.join_partitioning);
-  a.Require(m.join_partitioning <= vm::JoinPartitioning::kOff);
-  a.Number(m.decompression);
-  a.Require(m.decompression <= vm::Decompression::kFull);
+#define RUN_SETTING(Type, Name, Default, Greatest, Comment) \
+  a.Number(m.run_settings.Name);                            \
+  a.Require(m.run_settings.Name <= vm::Type::Greatest);
+#include "vm/run/run_settings.def"
   a.Number(m.gpu_memory);
   a.Number(m.transfer);
   a.Require(m.transfer <= Transfer::kPageable);

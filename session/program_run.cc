@@ -158,8 +158,8 @@ Status RunProgram(SessionState* state, const vm::Program& program, const Snapsho
       std::clamp<uint64_t>(static_cast<uint64_t>(state->settings.gpu_min_rows), 1, options.gpu_keep_from);
   options.profile = profile;
   options.strings = state->running.strings;
-  options.join_partitioning = state->settings.join_partitioning;
-  options.decompression = state->settings.decompression;
+#define RUN_SETTING(Type, Name, Default, Greatest, Comment) options.settings.Name = state->settings.Name;
+#include "vm/run/run_settings.def"
   // The executor tells a fraction. It is shown as rows of the largest table or series, which is where the time goes.
   uint64_t rows = 0;
   for (const vm::Section& s : program.sections) rows = std::max(rows, static_cast<uint64_t>(s.source_rows));

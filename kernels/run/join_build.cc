@@ -395,7 +395,7 @@ Status Build::Fill() {
   TESSERA_TRY(joins_.FillTables(program, &batch_, contexts_[0].pool));
   for (const auto& [i, rows] : from_hosts_)
     TESSERA_TRY(joins_.Put(program, *contexts_[i].traits, SectionOf(contexts_[i]).join, rows, source_rows_[i],
-                           contexts_[i].join_partitioning));
+                           contexts_[i].settings.join_partitioning));
   return Status::Ok();
 }
 
@@ -407,7 +407,7 @@ Status BuildJoins(GpuDevice* gpu, DeviceJoins* joins, const KeptResults& results
   Build build(gpu, joins, results, texts, waiting, contexts);
   const Status made = Caught([&]() -> Status {
     TESSERA_TRY(begun);
-    joins->SetPartitioning(contexts[0].join_partitioning);
+    joins->SetPartitioning(contexts[0].settings.join_partitioning);
     return build.MakeRows(meanwhile);
   });
   if (build.exchange() != nullptr) {

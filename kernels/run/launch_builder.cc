@@ -97,7 +97,7 @@ bool LaunchBuilder::MayPartition() const {
   for (size_t j = 0; j < lowered_.joins.probe_slots.size(); ++j) {
     const JoinShape* shape = joins_.shapes()[j];
     if (lowered_.joins.probe_slots[j].empty() || shape == nullptr) continue;
-    if (MayOrder(context_.join_partitioning, shape->record, gpu_.limits.cache_bytes)) return true;
+    if (MayOrder(context_.settings.join_partitioning, shape->record, gpu_.limits.cache_bytes)) return true;
   }
   return false;
 }
@@ -201,7 +201,7 @@ Status LaunchBuilder::PartitionRows(const std::vector<const vm::TabletEncoding*>
   memory->Free();
   batch->partition = {};
   if (!MayPartition()) return Status::Ok();
-  const bool always = context_.join_partitioning == vm::JoinPartitioning::kOn;
+  const bool always = context_.settings.join_partitioning == vm::JoinPartitioning::kOn;
   TESSERA_ASSIGN(ProbePartition p,
                  PlanProbePartition({section_, lowered_, batch->plan, tablets, input.codes, joins_.shapes(), encoder_,
                                      gpu_.limits.cache_bytes, gpu_.Room() / kPartitionedShare, always}));

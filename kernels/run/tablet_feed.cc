@@ -281,7 +281,8 @@ bool TabletFeed::ReadInPlace(size_t at, size_t slot, const FindSparseSlots& find
   uint64_t bytes = chunk.codes_bytes;
   BitStream bits;
   if (chunk.packed_codes != nullptr) {
-    const bool may_be_bits = (*sparse_)[slot].may_be_bits && context_.decompression == vm::Decompression::kPartial;
+    const bool may_be_bits =
+        (*sparse_)[slot].may_be_bits && context_.settings.decompression == vm::Decompression::kPartial;
     if (!may_be_bits || !tablet.AreCodesChecked(column)) return false;
     const std::optional<BitStream> packed = AsBits(chunk);
     if (!packed.has_value()) return false;

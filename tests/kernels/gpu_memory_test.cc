@@ -135,7 +135,7 @@ class GpuMemory : public ::testing::Test {
     options.gpu_required = gpu != nullptr && required;
     options.cancel = cancel;
     options.profile = true;
-    options.join_partitioning = partitioning_;
+    options.settings.join_partitioning = partitioning_;
     vm::RunStatistics statistics;
     const auto consume = [&](RowBatch&& batch) {
       for (size_t r = 0; r < batch.rows; ++r) {

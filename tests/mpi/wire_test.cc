@@ -190,7 +190,7 @@ TEST(Wire, EnumeratorsAndNumbersOutOfRangeAreRefused) {
     return !ReadMessage(WriteMessage(command), &r).ok();
   };
   EXPECT_FALSE(refused([](RunCommand*) {}));
-  EXPECT_TRUE(refused([](RunCommand* c) { c->join_partitioning = static_cast<vm::JoinPartitioning>(3); }));
+  EXPECT_TRUE(refused([](RunCommand* c) { c->run_settings.join_partitioning = static_cast<vm::JoinPartitioning>(3); }));
   EXPECT_TRUE(refused([](RunCommand* c) { c->transfer = static_cast<Transfer>(4); }));
   EXPECT_TRUE(refused([](RunCommand* c) { c->threads = -1; }));
   EXPECT_TRUE(refused([](RunCommand* c) { c->threads = 1 << 30; }));
@@ -496,8 +496,8 @@ TEST(Wire, CommandsComeBackOrAreRefused) {
   command.program = "program";
   command.threads = 3;
   command.gpu_required = command.profile = true;
-  command.join_partitioning = vm::JoinPartitioning::kOff;
-  command.decompression = vm::Decompression::kFull;
+  command.run_settings.join_partitioning = vm::JoinPartitioning::kOff;
+  command.run_settings.decompression = vm::Decompression::kFull;
   command.gpu_memory = 1 << 30;
   command.transfer = Transfer::kZeroCopy;
   command.transfer_piece = 1 << 20;
@@ -526,8 +526,8 @@ TEST(Wire, CommandsComeBackOrAreRefused) {
   EXPECT_FALSE(r.use_gpu);
   EXPECT_TRUE(r.gpu_required);
   EXPECT_TRUE(r.profile);
-  EXPECT_EQ(r.join_partitioning, vm::JoinPartitioning::kOff);
-  EXPECT_EQ(r.decompression, vm::Decompression::kFull);
+  EXPECT_EQ(r.run_settings.join_partitioning, vm::JoinPartitioning::kOff);
+  EXPECT_EQ(r.run_settings.decompression, vm::Decompression::kFull);
   EXPECT_EQ(r.gpu_memory, uint64_t{1} << 30);
   EXPECT_EQ(r.transfer, Transfer::kZeroCopy);
   EXPECT_EQ(r.transfer_piece, uint64_t{1} << 20);

@@ -210,7 +210,7 @@ Answer Run(const Case& c, const vm::Program& program, const Snapshot& snapshot, 
   vm::RunOptions options;
   options.gpu = gpu;
   options.gpu_required = required;
-  options.join_partitioning = c.partitioning;
+  options.settings.join_partitioning = c.partitioning;
   vm::RunStatistics statistics;
   const auto consume = [&](RowBatch&& batch) {
     for (size_t r = 0; r < batch.rows; ++r) {

@@ -14,6 +14,7 @@
 #include "vm/program/program.h"
 #include "vm/rows/row_set.h"
 #include "vm/rows/string_pool.h"
+#include "vm/run/run_settings.h"
 #include "vm/run/statistics.h"
 
 namespace tessera {
@@ -21,13 +22,6 @@ class ThreadPool;
 }
 
 namespace tessera::vm {
-
-/// Whether a device partitions the rows of a section by hash slot before it probes a join table.
-enum class JoinPartitioning : uint8_t {
-  kAuto,  ///< if the table outgrows the device's cache and partitioning should be faster
-  kOn,    ///< wherever possible
-  kOff,
-};
 
 /// Groups whose value in `column` of the section's columns, an integer of any width, is NULL or in [low, high].
 struct UnwantedGroups {
@@ -40,12 +34,6 @@ class Exchange;
 struct HandedOn;
 struct ProgramTraits;
 
-/// SET decompression: how far columns that are stored packed are unpacked before they are read.
-enum class Decompression : uint8_t {
-  kPartial,  ///< as far as what reads them needs
-  kFull,     ///< wholly
-};
-
 /// What a section needs besides the program.
 struct SectionContext {
   const Program* program = nullptr;
@@ -57,8 +45,7 @@ struct SectionContext {
   SectionStatistics* statistics = nullptr;
   ThreadPool* pool = nullptr;  ///< for work on the host that can be shared; idle while the section runs
   bool profile = false;        ///< fill statistics->joined
-  JoinPartitioning join_partitioning = JoinPartitioning::kAuto;
-  Decompression decompression = Decompression::kPartial;
+  RunSettings settings = {};
   /// kRows: takes rows as they come, or once they are sorted if the section has an order. Then only the rows that fit
   /// the device's output are held at a time, and the result has no rows. Empty: all rows are in the result. An error
   /// ends the section and is returned by it.

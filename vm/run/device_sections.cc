@@ -188,7 +188,7 @@ Result<RowSet> DeviceSections::TakeJoin(int join) {
 Status DeviceSections::PutJoin(const Section& s, const RowSet& rows) {
   const TableInfo* const table = state_.SourceTable(s);
   return run_->PutJoin(state_.program, state_.traits, s.join, rows, table != nullptr ? table->rows : rows.rows,
-                       state_.options.join_partitioning);
+                       state_.options.settings.join_partitioning);
 }
 
 SectionContext DeviceSections::ContextOf(int number, SectionStatistics* stats) {
@@ -205,8 +205,7 @@ SectionContext DeviceSections::ContextOf(int number, SectionStatistics* stats) {
   context.profile = state_.options.profile;
   context.handed_on = &state_.handed_on;
   context.late_texts = &state_.late_texts;
-  context.join_partitioning = state_.options.join_partitioning;
-  context.decompression = state_.options.decompression;
+  context.settings = state_.options.settings;
   if (state_.options.exchange != nullptr && state_.section(number).source_kind == Section::Source::kJoin) {
     context.rank = state_.options.exchange->rank();
     context.ranks = state_.options.exchange->ranks();

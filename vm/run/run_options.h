@@ -9,6 +9,7 @@
 
 #include "tablet/values/row_batch.h"
 #include "vm/run/device.h"
+#include "vm/run/run_settings.h"
 #include "vm/shares/exchange.h"
 
 namespace tessera::vm {
@@ -22,8 +23,7 @@ struct RunOptions {
   bool gpu_required = false;      ///< a section over a stored table that the GPU cannot run is an error
   uint64_t gpu_keep_from = 1001;  ///< results of fewer rows, and the sections that read them, go to the host
   bool profile = false;           ///< measure joins one by one, for EXPLAIN ANALYZE
-  JoinPartitioning join_partitioning = JoinPartitioning::kAuto;
-  Decompression decompression = Decompression::kPartial;
+  RunSettings settings = {};
   /// Set by another thread; the run ends with kCancelled within some milliseconds. May be nullptr.
   const std::atomic<bool>* cancel = nullptr;
   std::shared_ptr<StringPool> strings;   ///< of a program that has run before; nullptr: it gets a new one

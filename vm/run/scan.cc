@@ -164,7 +164,7 @@ Status PrepareScan(RunState* state, int number, Scan* scan) {
     scan->table = state->SourceTable(s);
     scan->encoder = std::make_unique<SectionEncoder>(state->program, number, traits, &state->strings, &MakeEntryMachine,
                                                      state->joins.key_ranges(), true);
-    if (state->options.decompression == Decompression::kPartial) scan->encoder->ReadByTiles();
+    if (state->options.settings.decompression == Decompression::kPartial) scan->encoder->ReadByTiles();
     std::vector<uint32_t> rows;
     uint64_t first = 0;
     for (const auto& tablet : scan->table->tablets) {
