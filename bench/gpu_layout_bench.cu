@@ -40,8 +40,8 @@
 #include <vector>
 
 #include "bench/gpu_layouts.cuh"
+#include "kernels/cuda/cuda_memory.h"
 #include "kernels/launch/launch.h"
-#include "kernels/memory/cuda_memory.h"
 
 namespace tessera {
 namespace {

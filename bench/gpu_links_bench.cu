@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/memory/cuda_memory.h"
+#include "kernels/cuda/cuda_memory.h"
 
 namespace tessera {
 namespace {

@@ -2,9 +2,9 @@
 // object are the ones that the linker finds first.
 
 #include "bench/opcode_kernels.h"
+#include "kernels/cuda/cuda_memory.h"
 #include "kernels/device/vm_kernel.cuh"
 #include "kernels/launch/vm_kernel.h"
-#include "kernels/memory/cuda_memory.h"
 
 namespace tessera::bench {
 const void* LeanVmKernelWithMoreOpcodes();

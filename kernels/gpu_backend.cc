@@ -12,12 +12,13 @@
 #include <mutex>
 
 #include "base/exception_status.h"
+#include "kernels/cuda/cuda_memory.h"
 #include "kernels/join/device_joins.h"
 #include "kernels/kernels.h"
 #include "kernels/launch/vm_kernel.h"
-#include "kernels/memory/cuda_memory.h"
 #include "kernels/memory/gpu_device.h"
 #include "kernels/memory/measure_transfer.h"
+#include "kernels/memory/measure_unpack.h"
 #include "kernels/plan/lower.h"
 #include "kernels/ranks/rank_links.h"
 #include "kernels/ranks/share_rows.h"
@@ -25,7 +26,6 @@
 #include "kernels/run/kept_results.h"
 #include "kernels/run/section_run.h"
 #include "kernels/run/waiting_tables.h"
-#include "kernels/unpack/measure_unpack.h"
 #include "kernels/window/device_windows.h"
 #include "vm/after/window.h"
 

@@ -8,18 +8,11 @@
 #include <cstdint>
 
 #include "kernels/launch/launch.h"
+#include "kernels/rows/column_summary.h"
 
 namespace tessera::kernels {
 
-/// How many columns of a join table, the first ones, are summarised before it is laid out.
-inline constexpr uint32_t kMaxSummaries = 16;
 inline constexpr uint32_t kMaxPackedPayload = 8;
-
-/// What a column of rows holds. NULLs give no value.
-struct ColumnSummary {
-  int64_t low = INT64_MAX, high = INT64_MIN;
-  unsigned long long nulls = 0;
-};
 
 /// Rows as Emit leaves them: low[column][capacity], null likewise. `control` has the counters of the launch that makes
 /// them; it may not have run yet. nullptr: there are `rows` rows. The kernel adds to summaries[0 .. columns).

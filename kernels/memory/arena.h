@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/memory/cuda_memory.h"
+#include "kernels/cuda/cuda_memory.h"
 #include "kernels/memory/small_copies.h"
 
 namespace tessera::kernels {

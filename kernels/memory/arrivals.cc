@@ -4,7 +4,7 @@
 
 #include "base/background_thread.h"
 #include "base/exception_status.h"
-#include "kernels/memory/cuda_memory.h"
+#include "kernels/cuda/cuda_memory.h"
 
 namespace tessera::kernels {
 

@@ -7,7 +7,7 @@
 #include "base/exception_status.h"
 #include "base/phase_clock.h"
 #include "base/size_text.h"
-#include "kernels/memory/cuda_memory.h"
+#include "kernels/cuda/cuda_memory.h"
 #include "tablet/chunk/tablet_format.h"
 
 namespace tessera::kernels {

@@ -18,10 +18,10 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "kernels/cuda/cuda_memory.h"
 #include "kernels/kernels.h"
 #include "kernels/memory/copy_parts.h"
 #include "kernels/memory/copy_streams.h"
-#include "kernels/memory/cuda_memory.h"
 
 namespace tessera::kernels {
 

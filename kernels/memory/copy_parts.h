@@ -15,9 +15,9 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "kernels/cuda/cuda_memory.h"
 #include "kernels/memory/arrivals.h"
 #include "kernels/memory/cached_pieces.h"
-#include "kernels/memory/cuda_memory.h"
 
 namespace tessera::kernels {
 

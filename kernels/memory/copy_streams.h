@@ -6,7 +6,7 @@
 #include <cuda_runtime_api.h>
 
 #include "base/status.h"
-#include "kernels/memory/cuda_memory.h"
+#include "kernels/cuda/cuda_memory.h"
 
 namespace tessera::kernels {
 

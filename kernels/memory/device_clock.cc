@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "base/phase_clock.h"
-#include "kernels/memory/cuda_memory.h"
+#include "kernels/cuda/cuda_memory.h"
 
 namespace tessera::kernels {
 

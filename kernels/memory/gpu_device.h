@@ -14,10 +14,10 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/cuda/cuda_memory.h"
 #include "kernels/kernels.h"
 #include "kernels/memory/arena.h"
 #include "kernels/memory/column_cache.h"
-#include "kernels/memory/cuda_memory.h"
 #include "kernels/memory/device_clock.h"
 #include "kernels/memory/device_limits.h"
 #include "kernels/memory/spare_encodings.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "kernels/memory/cuda_memory.h"
+#include "kernels/cuda/cuda_memory.h"
 
 namespace tessera::kernels {
 namespace {

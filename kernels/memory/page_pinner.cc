@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/exception_status.h"
 #include "base/memory_budget.h"
-#include "kernels/memory/cuda_memory.h"
+#include "kernels/cuda/cuda_memory.h"
 #include "tablet/chunk/tablet_format.h"
 #include "tablet/files/file_mapping.h"
 

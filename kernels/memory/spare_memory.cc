@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "kernels/memory/cuda_memory.h"
+#include "kernels/cuda/cuda_memory.h"
 
 namespace tessera::kernels {
 namespace {

@@ -9,7 +9,7 @@
 #include <cstdint>
 
 #include "base/status.h"
-#include "kernels/memory/cuda_memory.h"
+#include "kernels/cuda/cuda_memory.h"
 
 namespace tessera::kernels {
 

@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "base/status.h"
+#include "kernels/groups/group_store.h"
 #include "kernels/memory/gpu_device.h"
 #include "kernels/plan/lower.h"
 #include "kernels/ranks/group_texts.h"
 #include "kernels/ranks/rank_links.h"
-#include "kernels/run/group_store.h"
 #include "vm/program/program.h"
 #include "vm/rows/string_pool.h"
 #include "vm/run/device.h"

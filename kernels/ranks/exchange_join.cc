@@ -6,7 +6,7 @@
 
 #include "base/exception_status.h"
 #include "kernels/ranks/group_parts.h"
-#include "kernels/run/kept_results.h"
+#include "kernels/rows/row_source.h"
 #include "vm/shares/tell_ranks.h"
 
 namespace tessera::kernels {

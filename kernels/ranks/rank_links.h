@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "kernels/memory/cuda_memory.h"
+#include "kernels/cuda/cuda_memory.h"
 #include "kernels/ranks/nccl.h"
 #include "vm/shares/exchange.h"
 

@@ -10,7 +10,7 @@
 
 #include "base/status.h"
 #include "kernels/memory/gpu_device.h"
-#include "kernels/run/kept_results.h"
+#include "kernels/rows/row_source.h"
 #include "vm/shares/source_shares.h"
 
 namespace tessera::kernels {

@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "kernels/join/join_kernels.h"
+#include "kernels/rows/column_summary.h"
 #include "kernels/rows/device_rows.h"
 #include "tablet/values/types.h"
 

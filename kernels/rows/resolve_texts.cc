@@ -1,6 +1,6 @@
 #include "kernels/rows/resolve_texts.h"
 
-#include "kernels/memory/cuda_memory.h"
+#include "kernels/cuda/cuda_memory.h"
 #include "vm/rows/late_texts.h"
 
 namespace tessera::kernels {

@@ -13,8 +13,8 @@
 #include "kernels/memory/gpu_device.h"
 #include "kernels/memory/run_buffer.h"
 #include "kernels/plan/launch_plan.h"
+#include "kernels/rows/row_source.h"
 #include "kernels/run/batch.h"
-#include "kernels/run/kept_results.h"
 #include "vm/run/device.h"
 
 namespace tessera::kernels {

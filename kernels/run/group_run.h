@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "base/status.h"
+#include "kernels/groups/group_store.h"
 #include "kernels/launch/launch.h"
 #include "kernels/memory/gpu_device.h"
 #include "kernels/memory/run_buffer.h"
 #include "kernels/memory/small_copies.h"
 #include "kernels/plan/launch_plan.h"
 #include "kernels/ranks/exchange_groups.h"
-#include "kernels/run/group_store.h"
 #include "vm/program/program.h"
 #include "vm/rows/row_set.h"
 #include "vm/run/device.h"

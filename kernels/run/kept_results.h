@@ -9,31 +9,14 @@
 
 #include "base/status.h"
 #include "kernels/memory/gpu_device.h"
-#include "kernels/plan/join_shape.h"
+#include "kernels/rows/column_summary.h"
 #include "kernels/rows/device_rows.h"
 #include "kernels/rows/pack_rows.h"
+#include "kernels/rows/row_source.h"
 #include "tablet/values/types.h"
 #include "vm/rows/row_set.h"
-#include "vm/run/device.h"
 
 namespace tessera::kernels {
-
-/// No more rows than one launch takes stay.
-inline constexpr uint64_t kMostKeptRows = uint64_t{1} << 31;
-/// Whether that many rows stay, if there is room for them.
-inline bool Stay(const vm::SectionContext& context, uint64_t rows) {
-  return rows > 0 && rows >= context.keep_from && rows <= kMostKeptRows;
-}
-
-/// Rows that a section can read: where their columns are, and what is known of these.
-struct RowSource {
-  uint64_t rows = 0;
-  std::vector<PayloadShape> columns;
-  RowColumns at = {};
-  /// Where they are packed, their memory; nullptr: the columns are at the addresses in `columns`.
-  const uint8_t* packed_at = nullptr;
-  PackedRows packed = {};
-};
 
 /// Keeps them as stored tablets are, with the least and the greatest value of each column, and encoded if that saves a
 /// quarter and there is memory to do it.

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/phase_clock.h"
-#include "kernels/run/kept_results.h"
+#include "kernels/rows/row_source.h"
 #include "kernels/window/device_windows.h"
 #include "vm/after/window.h"
 #include "vm/rows/late_texts.h"

@@ -7,8 +7,8 @@
 #include <cstddef>
 #include <vector>
 
+#include "kernels/rows/row_source.h"
 #include "kernels/run/batch.h"
-#include "kernels/run/kept_results.h"
 #include "tablet/chunk/chunk.h"
 #include "vm/encode/section_encoder.h"
 #include "vm/program/program.h"

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "base/status.h"
+#include "kernels/groups/totals.h"
 #include "kernels/join/device_joins.h"
 #include "kernels/launch/launch.h"
 #include "kernels/memory/gpu_device.h"
@@ -17,7 +18,6 @@
 #include "kernels/run/group_run.h"
 #include "kernels/run/kept_results.h"
 #include "kernels/run/row_output.h"
-#include "kernels/run/totals.h"
 #include "vm/program/program.h"
 #include "vm/rows/row_set.h"
 #include "vm/run/device.h"

@@ -4,8 +4,8 @@
 #include <string>
 #include <type_traits>
 
+#include "kernels/cuda/cuda_memory.h"
 #include "kernels/device/ptx.cuh"
-#include "kernels/memory/cuda_memory.h"
 #include "kernels/unpack/unpack.h"
 #include "tablet/chunk/packed_chunk.h"
 #include "tablet/schemes/bit_packing.h"

@@ -1,9 +1,9 @@
-#include "kernels/unpack/measure_unpack.h"
+#include "kernels/memory/measure_unpack.h"
 
 #include <algorithm>
 #include <vector>
 
-#include "kernels/memory/cuda_memory.h"
+#include "kernels/cuda/cuda_memory.h"
 #include "kernels/unpack/unpack.h"
 
 namespace tessera::kernels {

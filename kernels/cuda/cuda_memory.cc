@@ -1,4 +1,4 @@
-#include "kernels/memory/cuda_memory.h"
+#include "kernels/cuda/cuda_memory.h"
 
 #include <string>
 

@@ -1,6 +1,6 @@
-#include "kernels/run/totals.h"
+#include "kernels/groups/totals.h"
 
-#include "kernels/run/group_store.h"
+#include "kernels/groups/group_store.h"
 #include "vm/meaning/aggregate.h"
 #include "vm/meaning/lane_error.h"
 #include "vm/meaning/meaning.h"

@@ -1,4 +1,4 @@
-#include "kernels/run/group_store.h"
+#include "kernels/groups/group_store.h"
 
 #include <algorithm>
 #include <bit>
@@ -9,7 +9,7 @@
 #include "base/thread_pool.h"
 #include "kernels/launch/group_value.h"
 #include "kernels/launch/vm_kernel.h"
-#include "kernels/run/kept_results.h"
+#include "kernels/rows/row_source.h"
 #include "vm/meaning/aggregate.h"
 #include "vm/meaning/lane_error.h"
 #include "vm/meaning/meaning.h"
