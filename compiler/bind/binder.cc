@@ -373,7 +373,7 @@ Status BindStatement(const ParseNode& node, std::string_view sql, const Dialect&
     case Tag::kViewStmt:
       return BindCreateView(node, sql, dialect, snapshot, out);
     case Tag::kVacuumStmt:
-      if (node.Get(Field::k_is_vacuumcmd) == nullptr) return UnsupportedStatement("AnalyzeStmt", FirstWord(sql));
+      if (node.Get(Field::k_is_vacuumcmd) == nullptr) return BindAnalyze(node, snapshot, out);
       return BindVacuum(node, FirstWord(sql), snapshot, out);
     case Tag::kCreateEnumStmt:
       return BindCreateType(node, FirstWord(sql), snapshot, out);

@@ -568,6 +568,30 @@ Status BindVacuum(const ParseNode& vacuum, int position, const Snapshot& snapsho
   return {};
 }
 
+Status BindAnalyze(const ParseNode& analyze, const Snapshot& snapshot, Statement* out) {
+  if (const ParseNode* options = analyze.Get(Field::k_options)) {
+    for (const ParseNode& option : *options) {
+      const std::string_view name = option.Text(Field::k_defname);
+      if (name != "verbose" && name != "skip_locked" && name != "buffer_usage_limit") {
+        return SqlError(ErrorKind::kInvalidParameterValue,
+                        "unrecognized ANALYZE option \"" + std::string(name) + "\"", option.location());
+      }
+    }
+  }
+  if (const ParseNode* tables = analyze.Get(Field::k_rels)) {
+    for (const ParseNode& entry : *tables) {
+      const ParseNode& name = *entry.Get(Field::k_relation);
+      TESSERA_ASSIGN(const std::shared_ptr<const TableInfo> table, FindStored(name, snapshot));
+      const ParseNode* const columns = entry.Get(Field::k_va_cols);
+      for (const ParseNode* c = columns != nullptr ? columns->first() : nullptr; c != nullptr; c = c->next())
+        TESSERA_TRY(FindTableColumn(*table, c->Text(Field::k_sval), name.location()).status());
+    }
+  }
+  out->kind = Statement::Kind::kNotice;
+  out->notice = "ANALYZE: no effect, each change keeps the statistics";
+  return {};
+}
+
 Status AddColumn(const ParseNode& definition, std::string_view sql, const Dialect& dialect, const Snapshot& snapshot,
                  TableSchema* schema, Sequences* sequences) {
   TableBinder binder(sql, dialect, snapshot, schema);

@@ -38,6 +38,9 @@ Status FitToTable(Query* query, const TableInfo& target, const std::vector<int>&
 
 /// VACUUM of some tables, or of all. Errors: an unknown table or option.
 Status BindVacuum(const ParseNode& vacuum, int position, const Snapshot& snapshot, Statement* out);
+/// ANALYZE [(options)] [t [(columns)], ...]: a notice, because each change keeps the statistics. Errors: an unknown table,
+/// column or option.
+Status BindAnalyze(const ParseNode& analyze, const Snapshot& snapshot, Statement* out);
 
 // Parts of CREATE TABLE that a table may get later.
 /// A column with its constraints. Its sequence, if it has one, is added to `sequences`. Errors: one of the name is there.

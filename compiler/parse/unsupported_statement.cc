@@ -33,7 +33,6 @@ constexpr Known kKnown[] = {
     {"CreateRangeStmt", "CREATE TYPE of ranges", "CREATE TYPE t AS ENUM ('a', 'b') is."},
     {"AlterEnumStmt", "ALTER TYPE", "Make a new type and a new table with it."},
     {"DefineStmt", "this CREATE statement", ""},
-    {"AnalyzeStmt", "ANALYZE", "Nothing is to be done: each load keeps the statistics."},
     {"DeclareCursorStmt", "DECLARE CURSOR", ""},
     {"FetchStmt", "FETCH", ""},
     {"ClosePortalStmt", "CLOSE", ""},
