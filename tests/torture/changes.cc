@@ -25,8 +25,9 @@ std::string StateOf(const std::string& directory) {
     state += answer.ok() ? *answer : answer.status().message() + "\n";
   };
   add("SHOW TABLES");
-  for (const char* table : {"t", "u", "w", "made", "v", "s"})
+  for (const char* table : {"t", "u", "w", "made", "v", "s", "m", "p", "c", "a.t", "pg_description", "pg_constraint"})
     add(std::string("SELECT * FROM ") + table + " ORDER BY ALL");
+  for (const char* value : {"made(1)", "nextval('made')"}) add(std::string("SELECT ") + value);
   return state;
 }
 
