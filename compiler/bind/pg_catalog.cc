@@ -1,5 +1,6 @@
 // pg_catalog: what clients of PostgreSQL ask for first. Lists of columns, which are arrays there, are texts. And
 // sqlite_master.
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -155,17 +156,19 @@ Rows PgClass(const Snapshot& snapshot) {
 
 Rows PgAttribute(const Snapshot& snapshot) {
   Rows rows;
-  for (const CatalogColumnOf& c : CatalogColumnsOf(snapshot)) {
-    const bool generated = c.schema != nullptr && c.schema->generated_text;
+  // `of_index`: the column as one of an index, which has no constraints of its own.
+  const auto add = [&](const CatalogColumnOf& c, bool of_index) {
+    const ColumnSchema* const schema = of_index ? nullptr : c.schema;
+    const bool generated = schema != nullptr && schema->generated_text;
     rows.push_back({CatalogNumber(c.relation_oid),
                     CatalogText(c.name),
                     CatalogNumber(c.type_oid()),
                     CatalogNumber(c.type != nullptr ? c.type->bytes : 4),
                     CatalogNumber(c.number),
                     CatalogNumber(c.modifier()),
-                    CatalogFlag(c.schema != nullptr && c.schema->not_null),
-                    CatalogFlag(c.schema != nullptr && (generated || c.schema->HasDefault())),
-                    CatalogText(c.identity == ' ' ? "" : std::string(1, c.identity)),
+                    CatalogFlag(schema != nullptr && schema->not_null),
+                    CatalogFlag(schema != nullptr && (generated || schema->HasDefault())),
+                    CatalogText(of_index || c.identity == ' ' ? "" : std::string(1, c.identity)),
                     CatalogText(generated ? "s" : ""),
                     CatalogFlag(false),
                     CatalogNumber(0),
@@ -178,6 +181,22 @@ Rows PgAttribute(const Snapshot& snapshot) {
                     NoText(),
                     CatalogText("p"),
                     CatalogText("")});
+  };
+  const std::vector<CatalogColumnOf> columns = CatalogColumnsOf(snapshot);
+  std::map<std::pair<int64_t, int64_t>, const CatalogColumnOf*> by_number;
+  for (const CatalogColumnOf& c : columns) {
+    add(c, false);
+    by_number[{c.relation_oid, c.number}] = &c;
+  }
+  for (const CatalogConstraint& index : CatalogConstraintsOf(snapshot)) {
+    for (size_t i = 0; index.IsIndex() && i < index.columns.size(); ++i) {
+      const auto of_table = by_number.find({OidOf(*index.table), index.columns[i] + 1});
+      if (of_table == by_number.end()) continue;
+      CatalogColumnOf c = *of_table->second;
+      c.relation_oid = index.oid;
+      c.number = static_cast<int64_t>(i) + 1;
+      add(c, true);
+    }
   }
   return rows;
 }

@@ -101,8 +101,8 @@ Rows PgProc(const Snapshot& snapshot) {
     rows.push_back({CatalogNumber(kFirstFunction + static_cast<int64_t>(m)), CatalogText(macro.name),
                     CatalogNumber(kPublic), CatalogNumber(kOwner), CatalogNumber(14), CatalogText("f"),
                     CatalogFlag(macro.of_rows), CatalogNumber(count), CatalogText(CreateMacroText(macro)),
-                    CatalogText("i"), NoText(), CatalogText("u"), CatalogFlag(false), CatalogNumber(0),
-                    CatalogText("")});
+                    CatalogText("i"), NoText(), CatalogText("u"), CatalogFlag(false), CatalogNumber(0), CatalogText(""),
+                    NoText(), NoText(), NoText()});
   }
   return rows;
 }
@@ -139,6 +139,11 @@ Rows PgRoles(const Snapshot&) {
   return {{CatalogNumber(kOwner), CatalogText(kTheDatabase), CatalogFlag(true), CatalogFlag(true), CatalogFlag(true),
            CatalogFlag(true), CatalogFlag(true), CatalogFlag(false), CatalogNumber(-1), NoText(), CatalogFlag(true),
            NoText()}};
+}
+
+Rows PgUser(const Snapshot&) {
+  return {{CatalogText(kTheDatabase), CatalogNumber(kOwner), CatalogFlag(true), CatalogFlag(true), CatalogFlag(false),
+           CatalogFlag(true), NoText(), NoText(), NoText()}};
 }
 
 Rows PgDatabase(const Snapshot&) {
@@ -275,6 +280,38 @@ std::vector<CatalogTable> PlaceTables() {
   };
 }
 
+std::vector<CatalogTable> RoleTables() {
+  return {
+      {kSchema,
+       "pg_roles",
+       {{"oid", kNumber},
+        {"rolname", kText},
+        {"rolsuper", kFlag},
+        {"rolinherit", kFlag},
+        {"rolcreaterole", kFlag},
+        {"rolcreatedb", kFlag},
+        {"rolcanlogin", kFlag},
+        {"rolreplication", kFlag},
+        {"rolconnlimit", kNumber},
+        {"rolvaliduntil", kText},
+        {"rolbypassrls", kFlag},
+        {"rolconfig", kText}},
+       PgRoles},
+      {kSchema,
+       "pg_user",
+       {{"usename", kText},
+        {"usesysid", kNumber},
+        {"usecreatedb", kFlag},
+        {"usesuper", kFlag},
+        {"userepl", kFlag},
+        {"usebypassrls", kFlag},
+        {"passwd", kText},
+        {"valuntil", kText},
+        {"useconfig", kText}},
+       PgUser},
+  };
+}
+
 std::vector<CatalogTable> FilledTables() {
   return {
       {kSchema, "tessera_definitions", {{"oid", kNumber}, {"kind", kText}, {"definition", kText}}, Definitions},
@@ -298,7 +335,10 @@ std::vector<CatalogTable> FilledTables() {
         {"proparallel", kText},
         {"prosecdef", kFlag},
         {"prorettype", kNumber},
-        {"proargtypes", kText}},
+        {"proargtypes", kText},
+        {"proargnames", kText},
+        {"proargmodes", kText},
+        {"proallargtypes", kText}},
        PgProc},
       {kSchema,
        "pg_enum",
@@ -309,21 +349,6 @@ std::vector<CatalogTable> FilledTables() {
        {{"schemaname", kText}, {"tablename", kText}, {"indexname", kText}, {"tablespace", kText}, {"indexdef", kText}},
        PgIndexes},
       {kSchema, "pg_am", {{"oid", kNumber}, {"amname", kText}, {"amtype", kText}}, PgAm},
-      {kSchema,
-       "pg_roles",
-       {{"oid", kNumber},
-        {"rolname", kText},
-        {"rolsuper", kFlag},
-        {"rolinherit", kFlag},
-        {"rolcreaterole", kFlag},
-        {"rolcreatedb", kFlag},
-        {"rolcanlogin", kFlag},
-        {"rolreplication", kFlag},
-        {"rolconnlimit", kNumber},
-        {"rolvaliduntil", kText},
-        {"rolbypassrls", kFlag},
-        {"rolconfig", kText}},
-       PgRoles},
       {kSchema,
        "pg_database",
        {{"oid", kNumber},
@@ -452,7 +477,8 @@ const char* ServerSetting(std::string_view name) {
 const std::vector<CatalogTable>& PgServerCatalog() {
   static const std::vector<CatalogTable> tables = [] {
     std::vector<CatalogTable> all = FilledTables();
-    for (std::vector<CatalogTable> empty : {CommentTables(), PlaceTables(), EmptyTables(), EmptyServerTables()}) {
+    for (std::vector<CatalogTable> empty :
+         {RoleTables(), CommentTables(), PlaceTables(), EmptyTables(), EmptyServerTables()}) {
       for (CatalogTable& table : empty) all.push_back(std::move(table));
     }
     return all;

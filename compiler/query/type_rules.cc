@@ -401,6 +401,8 @@ std::optional<TypeId> FindTypeName(std::string_view name) {
   for (const TypeNameRow& row : kTypeNames) {
     if (row.name == name) return row.type;
   }
+  // Clients of PostgreSQL cast names of its catalog to that. (It is no name to suggest.)
+  if (name == "name") return TypeId::kText;
   return std::nullopt;
 }
 
