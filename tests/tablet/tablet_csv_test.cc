@@ -75,11 +75,14 @@ class TabletCsv : public ::testing::Test {
     std::vector<std::string> rows;
     const auto table = snapshot.Find(name);
     for (const auto& tablet : table->tablets) {
+      std::vector<Result<ChunkPointer>> chunks;  // held, so that each is unpacked once
+      for (size_t c = 0; c < table->schema.columns.size(); ++c) {
+        chunks.push_back(tablet->Chunk(static_cast<int>(c)));
+        EXPECT_TRUE(chunks.back().ok());
+      }
       for (uint32_t row = 0; row < tablet->rows(); ++row) {
         std::string line;
-        for (size_t c = 0; c < table->schema.columns.size(); ++c) {
-          const auto chunk = tablet->Chunk(static_cast<int>(c));
-          EXPECT_TRUE(chunk.ok());
+        for (const Result<ChunkPointer>& chunk : chunks) {
           const Value value = DecodeValue(**chunk, row);
           line += value.null ? "null" : Bracketed(ToText(value));
         }
