@@ -165,12 +165,12 @@ Status ArrowResult::Analyzed(const Analysis& analysis) { return Text("\n" + Stat
 
 Status ArrowResult::Explained(const Explanation& explanation) {
   constexpr size_t kWidth = 120;
-  // JSON is one value.
-  if (!explanation.form->json) return Text(PlanTreeText(explanation, kWidth));
+  // JSON is one value, and so is a page.
+  if (!explanation.form->json && !explanation.form->html) return Text(PlanTreeText(explanation, kWidth));
   RowBatch batch;
   batch.rows = 1;
   batch.columns.emplace_back().type = SqlType::Text();
-  batch.columns[0].Append(Value::Text(PlanTreeJson(explanation)));
+  batch.columns[0].Append(Value::Text(ExplanationText(explanation, kWidth)));
   columns_ = {{text_column_, SqlType::Text()}};
   return Rows(std::move(batch));
 }

@@ -93,7 +93,7 @@ Status RowSender::Text(const std::string& text) {
 Status RowSender::Analyzed(const Analysis& analysis) { return Text(way_.options->analysis_text(analysis)); }
 
 Status RowSender::Explained(const Explanation& explanation) {
-  is_one_ = explanation.form->json;
+  is_one_ = explanation.form->json || explanation.form->html;
   return Text(way_.options->explain_text(explanation));
 }
 

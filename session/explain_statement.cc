@@ -72,7 +72,7 @@ Status Explain(SessionState* state, std::string_view sql, Compiled* compiled,
   Analysis analysis{&state->running.statistics, &compiled->estimates, &state->running.timing};
   if (!form.program) {
     TESSERA_TRY(out->Explained({&compiled->plan, &form, analyze, analysis}));
-    return form.verbose && !form.json ? out->Text(RanksPart(state, *compiled, *snapshot)) : Status::Ok();
+    return form.verbose && !form.json && !form.html ? out->Text(RanksPart(state, *compiled, *snapshot)) : Status::Ok();
   }
   if (analyze) analysis.bandwidth = BandwidthOf(state);
   TESSERA_TRY(out->Text(ProgramText(state, *compiled, *snapshot)));
@@ -85,6 +85,7 @@ std::string ExplainWords(const ExplainRequest& explain) {
   std::string words = explain.analyze ? "ANALYZE" : "ANALYZE off";
   if (form.program) words += ", PROGRAM";
   if (form.json) words += ", FORMAT json";
+  if (form.html) words += ", FORMAT html";
   if (form.verbose) words += ", VERBOSE";
   if (form.buffers) words += ", BUFFERS";
   if (form.costs != normal.costs) words += ", COSTS off";

@@ -366,8 +366,8 @@ editing and history if that is a terminal.
   --readonly        open the database for reading only
   --safe            neither statements nor dot commands may name files or start programs
 
-  --format F        box, column, csv, html, insert, json, jsonlines, line, list, markdown, quote,
-                    table, trash or tsv; also as -box -column -csv ... (default: box on a
+  --format F        bar, box, column, csv, html, insert, json, jsonlines, line, list, markdown,
+                    plot, quote, table, trash or tsv; also as -box -column -csv ... (default: box on a
                     terminal, else csv)
   --header          print column names (default)
   --noheader        do not

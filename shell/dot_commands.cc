@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <utility>
 
 #include "base/version.h"
 #include "compiler/query/nearest_name.h"
@@ -309,6 +310,35 @@ Status DotCommands::Pager(const Arguments& arguments) {
   if (settings.pager && arguments[0] != "on") settings.pager_command = rest_;
   settings.pager_command = command();
   return Status::Ok();
+}
+
+Result<std::string> DotCommands::QueryOr(std::string_view text) {
+  while (text.ends_with(';') || text.ends_with(' ')) text.remove_suffix(1);
+  if (!text.empty()) return std::string(text);
+  if (!shell_.last_query.empty()) return shell_.last_query;
+  return SqlError("there has been no query yet", -1, "Write it after the command.");
+}
+
+Status DotCommands::Plot(const Arguments&) {
+  TESSERA_ASSIGN(const std::string query, QueryOr(rest_));
+  const std::optional<ResultFormat> before = std::exchange(shell_.settings.format, ResultFormat::kPlot);
+  Status status = shell_.Execute(query);
+  shell_.settings.format = before;
+  return status;
+}
+
+Status DotCommands::Profile(const Arguments& arguments) {
+  // The query begins after the name of the file, which may have quotes.
+  const bool quoted = rest_.starts_with('\'') || rest_.starts_with('"');
+  const size_t end = quoted ? rest_.find(rest_[0], 1) : rest_.find_first_of(" \t");
+  std::string_view text = end == rest_.npos ? std::string_view() : rest_.substr(end + 1);
+  text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
+  TESSERA_ASSIGN(const std::string query, QueryOr(text));
+  TESSERA_TRY(shell_.output.OpenFile(arguments[0], true));
+  const std::optional<ResultFormat> before = std::exchange(shell_.settings.format, ResultFormat::kHtml);
+  Status status = shell_.Execute("EXPLAIN (ANALYZE, FORMAT html) " + query);
+  shell_.settings.format = before;
+  return status;
 }
 
 Status DotCommands::PrintWords(const Arguments& arguments) {

@@ -63,7 +63,9 @@ class DotCommands {
   Status Open(const Arguments& arguments);
   Status Output(const Arguments& arguments);
   Status Pager(const Arguments& arguments);
+  Status Plot(const Arguments& arguments);
   Status PrintWords(const Arguments& arguments);
+  Status Profile(const Arguments& arguments);
   Status Prompt(const Arguments& arguments);
   Status Quit(const Arguments& arguments);
   Status Read(const Arguments& arguments);
@@ -84,6 +86,8 @@ class DotCommands {
   Status RunQuietly(std::string_view sql);
   Status DumpTables(const Arguments& patterns);
   Status SendTo(const Arguments& arguments, bool once);
+  /// The query of the line's rest, without a semicolon, or the last one. Errors: there has been none.
+  Result<std::string> QueryOr(std::string_view text);
   /// `what`: with its verb, "timer is".
   Status Switch(const Arguments& arguments, const char* what, bool* value);
 

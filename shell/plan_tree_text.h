@@ -1,6 +1,6 @@
 // EXPLAIN's tree: the plan, and beside each step what a run measured of it.
 //
-// Start at: PlanTreeText, PlanTreeJson. Any thread.
+// Start at: ExplanationText. Any thread.
 #pragma once
 
 #include <cstddef>
@@ -16,5 +16,11 @@ std::string PlanTreeText(const Explanation& explanation, size_t width);
 
 /// The same in the form of PostgreSQL's EXPLAIN (FORMAT JSON): an array of one object, whose "Plan" is the tree.
 std::string PlanTreeJson(const Explanation& explanation);
+
+/// The same as a page of HTML that needs nothing else.
+std::string PlanTreeHtml(const Explanation& explanation);
+
+/// The one of them that EXPLAIN asks for.
+std::string ExplanationText(const Explanation& explanation, size_t width);
 
 }  // namespace tessera

@@ -15,6 +15,7 @@
 namespace tessera {
 
 enum class ResultFormat {
+  kBar,
   kBox,
   kColumn,
   kCsv,
@@ -25,6 +26,7 @@ enum class ResultFormat {
   kLine,
   kList,
   kMarkdown,
+  kPlot,
   kQuote,
   kTable,
   kTrash,
@@ -42,6 +44,7 @@ struct ResultTextOptions {
   /// box, table, column: columns of the terminal for each column. Negative: aligned to the right; 0: as wide as needed.
   std::vector<int> widths;
   size_t max_rows = 0;  ///< box, table, column: the middle of a longer result is left out; 0: no limit
+  /// bar, plot: columns that they may take; 0: 80.
   /// box, table, column: texts are cut until all is no wider, if that does not do, all but numbers, and then columns in the
   /// middle are left out; 0: no limit
   size_t max_width = 0;

@@ -19,7 +19,7 @@ namespace {
 /// The format of results that is meant by the ending of a name; "": there is none.
 std::string_view FormatOf(const FilePromise& promise) {
   const std::string_view ending = promise.ending;
-  return ending == "json" ? "json" : ending == "md" ? "markdown" : "";
+  return ending == "json" || ending == "html" ? ending : ending == "htm" ? "html" : ending == "md" ? "markdown" : "";
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "compiler/query/schema_text.h"
 #include "shell/json_quotes.h"
 #include "shell/result_box.h"
+#include "shell/result_chart.h"
 #include "shell/text_writer.h"
 
 namespace tessera {
@@ -20,20 +21,14 @@ struct FormatName {
   const char* name;
 };
 constexpr FormatName kFormats[] = {
-    {ResultFormat::kBox, "box"},
-    {ResultFormat::kColumn, "column"},
-    {ResultFormat::kCsv, "csv"},
-    {ResultFormat::kHtml, "html"},
-    {ResultFormat::kInsert, "insert"},
-    {ResultFormat::kJson, "json"},
-    {ResultFormat::kJsonLines, "jsonlines"},
-    {ResultFormat::kLine, "line"},
-    {ResultFormat::kList, "list"},
-    {ResultFormat::kMarkdown, "markdown"},
-    {ResultFormat::kQuote, "quote"},
-    {ResultFormat::kTable, "table"},
-    {ResultFormat::kTrash, "trash"},
-    {ResultFormat::kTsv, "tsv"},
+    {ResultFormat::kBar, "bar"},           {ResultFormat::kBox, "box"},
+    {ResultFormat::kColumn, "column"},     {ResultFormat::kCsv, "csv"},
+    {ResultFormat::kHtml, "html"},         {ResultFormat::kInsert, "insert"},
+    {ResultFormat::kJson, "json"},         {ResultFormat::kJsonLines, "jsonlines"},
+    {ResultFormat::kLine, "line"},         {ResultFormat::kList, "list"},
+    {ResultFormat::kMarkdown, "markdown"}, {ResultFormat::kPlot, "plot"},
+    {ResultFormat::kQuote, "quote"},       {ResultFormat::kTable, "table"},
+    {ResultFormat::kTrash, "trash"},       {ResultFormat::kTsv, "tsv"},
 };
 /// What sqlite3, duckdb and psql call them.
 constexpr FormatName kOtherNames[] = {{ResultFormat::kBox, "duckbox"},
@@ -449,6 +444,10 @@ bool IsColumnSeparator(std::string_view text) {
 std::unique_ptr<ResultWriter> MakeResultText(const ResultTextOptions& options, TextSink sink,
                                              std::function<void(const std::string&)> done) {
   switch (options.format) {
+    case ResultFormat::kBar:
+      return MakeBarText(options, std::move(sink), std::move(done));
+    case ResultFormat::kPlot:
+      return MakePlotText(options, std::move(sink), std::move(done));
     case ResultFormat::kBox:
     case ResultFormat::kColumn:
     case ResultFormat::kTable:

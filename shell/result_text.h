@@ -2,6 +2,7 @@
 //
 // | format   | NULL        | notes |
 // |----------|-------------|-------|
+// | bar      | NULL        | a bar for each row (result_chart.h) |
 // | box      | NULL        | leaves out the middle of a long result and counts it below; escapes control characters |
 // | column   | NULL        | as box, but with blanks between columns and no frame |
 // | csv      | empty field | RFC 4180 with \n; the empty string is ""; a text equal to the NULL text is quoted |
@@ -12,12 +13,13 @@
 // | html     | NULL        | a <table> |
 // | insert   | NULL        | INSERT INTO table VALUES (...); values as SQL writes them |
 // | jsonlines| null        | an object a line |
+// | plot     |             | points (result_chart.h) |
 // | quote    | NULL        | values as SQL writes them, with commas between them |
 // | table    | NULL        | as box, in ASCII |
 // | trash    |             | nothing |
 // | tsv      | empty       | tabs between values; in these, tabs, line breaks and backslashes are \t, \n, \r and \\ |
 //
-// All but box, table and column write rows as they come and hold none of them. A result that ends in an error stays without its end, so a
+// All but bar, box, column, plot and table write rows as they come and hold none of them. A result that ends in an error stays without its end, so a
 // JSON array that is closed is complete.
 //
 // Start at: MakeResultText. One thread at a time.

@@ -43,9 +43,7 @@ int PrintRole(const std::string& role) {
 }
 
 int Serve(CommandLine* line) {
-  line->server.explain_text = [](const Explanation& explanation) {
-    return explanation.form->json ? PlanTreeJson(explanation) : PlanTreeText(explanation, 0);
-  };
+  line->server.explain_text = [](const Explanation& explanation) { return ExplanationText(explanation, 0); };
   line->server.analysis_text = [](const Analysis& analysis) { return "\n" + StatisticsText(analysis); };
   const Status status = server::RunServer(line->session, line->server,
                                           [](const std::string& text) { fmt::print(stderr, "tessera: {}\n", text); });

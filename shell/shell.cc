@@ -337,6 +337,7 @@ void Shell::RunStatement(std::string_view sql, int line, const Script& script, c
   }
   Status status = state_.Execute(sql, name);
   if (!status.ok()) ReportError(status, sql, line, script);
+  if (status.ok() && state_.session->last_was_query()) state_.last_query = sql;
 }
 
 bool Shell::RunSqliteSequence(std::string_view sql, int line, const Script& script) {

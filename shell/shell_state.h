@@ -75,6 +75,7 @@ struct ShellState {
   bool quit = false;
   bool lines_once = false;  ///< the statement ended in \gx
   int quit_status = -1;     ///< of .quit N; -1 if not given
+  std::string last_query;   ///< that ran, for .plot and .profile; "": none has
   uint64_t statements = 0;  ///< run, for --stats
   int read_depth = 0;       ///< of .read
 

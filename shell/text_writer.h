@@ -46,7 +46,7 @@ class TextWriter : public ResultWriter {
   }
   Status Text(const std::string& text) override { return sink_(text); }
   Status Explained(const Explanation& explanation) override {
-    return sink_(explanation.form->json ? PlanTreeJson(explanation) : PlanTreeText(explanation, options_.max_width));
+    return sink_(ExplanationText(explanation, options_.max_width));
   }
   Status Analyzed(const Analysis& analysis) override { return sink_("\n" + StatisticsText(analysis)); }
   Status End() override { return Flush(0); }

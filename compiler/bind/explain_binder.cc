@@ -32,9 +32,10 @@ constexpr ExplainOption kOptions[] = {
 Status ReadFormat(const ParseNode& option, ExplainForm* form) {
   const std::string format = LowerCase(OptionText(option));
   form->json = format == "json";
-  if (format == "json" || format == "text") return Status::Ok();
+  form->html = format == "html";
+  if (form->json || form->html || format == "text") return Status::Ok();
   return Unsupported("EXPLAIN (FORMAT " + format + ") is not supported", option.location(),
-                     "Write FORMAT text or FORMAT json.");
+                     "Write FORMAT text, json or html.");
 }
 
 }  // namespace
@@ -71,8 +72,10 @@ Status BindExplainOptions(const ParseNode& explain, ExplainRequest* out, bool* s
                          "There are ANALYZE, VERBOSE, PROGRAM, FORMAT, COSTS, BUFFERS, TIMING and SUMMARY.");
     }
   }
-  return form.json && form.program
-             ? Unsupported("EXPLAIN (PROGRAM, FORMAT json) is not supported", -1, "Write one of the two.")
+  return (form.json || form.html) && form.program
+             ? Unsupported(
+                   "EXPLAIN (PROGRAM, FORMAT " + std::string(form.json ? "json" : "html") + ") is not supported", -1,
+                   "Write one of the two.")
              : Status::Ok();
 }
 

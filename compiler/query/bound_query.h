@@ -222,6 +222,7 @@ struct MergeAction {
 struct ExplainForm {
   bool program = false;  ///< the sections with their instructions instead of the tree
   bool json = false;
+  bool html = false;     ///< a page with a picture of the tree
   bool verbose = false;  ///< conditions and keys whole, and the numbers of sections
   bool costs = true;     ///< rows that are expected
   bool buffers = false;  ///< tablets and bytes

@@ -7,6 +7,7 @@ Closes with "N passed, N failed".
 """
 
 import contextlib
+import html.parser
 import json
 import os
 import re
@@ -18,6 +19,7 @@ import sys
 import tempfile
 import time
 import traceback
+import xml.etree.ElementTree
 
 from terminal import Terminal as AnyTerminal
 
@@ -703,6 +705,107 @@ def test_the_other_formats():
           "n\n0\nn\n3000\n")
 
 
+def test_bars():
+    query = "SELECT * FROM (VALUES ('north', 'a', 4), ('south', 'b', 1), (NULL, 'c', NULL), ('east', 'd', 0)) AS v(place, kind, n)"
+    equal(run("-c", ".mode bar", "-c", query, "-c", ".maxwidth 30", "-c", query, status=0).out.splitlines(), [
+        "           n",
+        "north  a │ " + "█" * 64 + " 4",
+        "south  b │ " + "█" * 16 + " 1",
+        "NULL  c  │ NULL",
+        "east  d  │ 0",
+        "           n",
+        "north  a │ " + "█" * 14 + " 4",
+        "south  b │ ███▌ 1",
+        "NULL  c  │ NULL",
+        "east  d  │ 0",
+    ])
+    equal(run("--format", "bar", "--noheader", "-c", ".maxwidth 24", "-c", "SELECT * FROM (VALUES (-1.5, 'down'), (1.5, 'up')) AS v(x, name)", status=0).out.splitlines(),
+          ["down │ ██████ -1.5", "up   │       ██████ 1.5"])
+    holds("bars need a column of numbers" in run("--format", "bar", "-c", "SELECT 'x'", status=1).err, "texts alone")
+    holds("more than 10000 bars" in run("--format", "bar", "-c", "SELECT x FROM range(20000) AS r(x)", status=1).err, "too many")
+    equal(run("--format", "bar", "-c", "SELECT 1 WHERE false", status=0).out, "")
+
+
+def test_plots():
+    rising = run("-c", ".plot SELECT x, 2 * x AS twice FROM range(100) AS r(x)", status=0).out.splitlines()
+    equal(len(rising), 18)
+    equal(rising[0].strip(), "twice")
+    holds(rising[1].startswith("198 ┤ ") and rising[16].startswith("  0 ┤ "), rising)
+    holds(re.fullmatch(r"      0 +x +99", rising[17]), rising[17])
+    # A line from the corner below to the one above: each row has dots, further right than the row below.
+    firsts = [re.search("[^\u2800]", row[6:]).start() for row in rising[1:17]]
+    equal(firsts, sorted(firsts, reverse=True))
+    equal(firsts[15], 0)
+    holds(all("\u2800" <= c <= "\u28ff" for c in rising[5][6:]), rising[5])
+    # The last query again; times; the number of the row.
+    again = run("-c", "SELECT DATE '2024-01-01' + x::integer AS day, x % 7 AS n FROM range(30) AS r(x)", "-c", ".plot", status=0).out.splitlines()[31:]
+    holds(again[17].split() == ["2024-01-01", "day", "2024-01-30"], again[17])
+    equal(run("-c", ".plot SELECT 5 AS y FROM range(3)", status=0).out.splitlines()[17].split(), ["1", "row", "3"])
+    holds("no query yet" in run("-c", ".plot", status=1).err, "none")
+    holds("needs a column of numbers" in run("-c", ".plot SELECT 'x'", status=1).err, "texts")
+    equal(run("-c", ".plot SELECT 1, NULL::integer", "-c", ".mode", status=0).out.splitlines()[-1], "csv")
+    equal(run("--format", "plot", "-c", "SELECT 1, 2 WHERE false", status=0).out, "")
+
+
+class Page(html.parser.HTMLParser):
+    """Tags that are closed in their order; what a page would load from elsewhere is an error."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.rows, self.cells = [], [], None
+        self.feed(text)
+        self.close()
+        equal(self.open, [], "tags that are not closed")
+
+    def handle_starttag(self, tag, attributes):
+        names = dict(attributes)
+        holds(tag not in ("script", "link", "img", "iframe") and "src" not in names and "href" not in names, (tag, names))
+        self.open.append(tag)
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("td", "th"):
+            self.rows[-1].append("")
+
+    def handle_startendtag(self, tag, attributes):
+        equal(tag, "meta")
+
+    def handle_endtag(self, tag):
+        equal(self.open.pop(), tag)
+
+    def handle_data(self, data):
+        if self.open and any(tag in self.open for tag in ("td", "th")):
+            self.rows[-1][-1] += data
+
+
+def test_profile_is_a_page():
+    run("db", "-c", "CREATE TABLE t AS SELECT x, 'a<b>&\"' || x % 5 AS s FROM range(10000) AS r(x)", status=0)
+    query = "SELECT s, count(*) FROM t WHERE s <> 'a<b>&\"3' AND x < 8000 GROUP BY s ORDER BY s"
+    run("db", "-c", f".profile 'the page.html' {query};", "-c", query, "-c", ".profile again.html", status=0)
+    for name in ("the page.html", "again.html"):
+        text = read(name)
+        xml.etree.ElementTree.fromstring(text.replace("<!DOCTYPE html>", ""))  # it is XML, too
+        page = Page(text)
+        equal(page.rows[0], ["Step", "Rows expected", "Rows", "Rows read", "Tablets", "Skipped", "Bytes", "Time in ms"])
+        steps = {row[0]: row for row in page.rows[1:] if len(row) == 8}
+        scan = next(row for step, row in steps.items() if "t" in step.split() and row[3] == "10000")
+        equal(scan[7], "with the step above it")
+        holds(any(re.fullmatch(r"\d+\.\d+ on host", row[7]) for row in steps.values()), steps)
+        holds(any(row[2] == "4" for row in steps.values()), steps)
+        holds(any(row[0] == "Section" for row in page.rows) and any(row[0] == "Rank" for row in page.rows), page.rows)
+    # EXPLAIN gives the same, also without running.
+    page = Page(run("db", "-c", f"EXPLAIN (FORMAT html) {query}", status=0).out)
+    equal(page.rows[0], ["Step", "Rows expected"])
+    Page(run("db", "-c", f"EXPLAIN (ANALYZE, FORMAT html) {query}", status=0).out)
+    holds("Write one of the two" in run("-c", "EXPLAIN (PROGRAM, FORMAT html) SELECT 1", status=1).err, "PROGRAM")
+    holds("text, json or html" in run("-c", "EXPLAIN (FORMAT xml) SELECT 1", status=1).err, "xml")
+    holds("no query yet" in run("-c", ".profile x.html", status=1).err, "none")
+    holds("refused by --safe" in run("--safe", "-c", ".profile x.html SELECT 1", status=1).err, "--safe")
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if chromium:
+        shown = subprocess.run([chromium, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", os.path.abspath("again.html")], capture_output=True, text=True, timeout=60, check=True)
+        holds("Rows expected" in shown.stdout, shown)
+
+
 def test_wide_results_leave_out_columns():
     wide = "SELECT " + ", ".join(f"{10 ** 12 + i} AS number{i}" for i in range(20))
     with contextlib.closing(Terminal(columns=80)) as terminal:
@@ -908,7 +1011,7 @@ def test_dot_command_misuse():
     )
     equal(answer.out, "a\n1\n")
     holds("Perhaps you meant .tables" in answer.err, answer)
-    holds("box, column, csv, html, insert, json, jsonlines, line, list, markdown, quote, table, trash, tsv" in answer.err, answer)
+    holds("bar, box, column, csv, html, insert, json, jsonlines, line, list, markdown, plot, quote, table, trash, tsv" in answer.err, answer)
     holds("neither on nor off" in answer.err and "Usage: .read FILE" in answer.err, answer)
     equal(answer.err.count("ERROR:"), 7)
 
