@@ -56,6 +56,7 @@ uint64_t MemoryPeak() { return std::max(MemoryUsed(), static_cast<uint64_t>(std:
 void ResetMemoryPeak() { peak = used + untold; }
 void FlushMemoryCount() {
   used += untold;
+  if (MemoryAccount* const account = MemoryAccountScope::current(); account != nullptr) account->Add(untold);
   untold = 0;
 }
 void SetAllocationFault(bool (*refuse)()) { fault = refuse; }
@@ -70,8 +71,9 @@ uint64_t UsableMemory() {
 Status MemoryLimitExceeded::status() const {
   // A size that would do for what is asked now, and is easy to type.
   const uint64_t wanted = std::max<uint64_t>(1, (std::max(2 * limit_, used_ + requested_) + (1 << 20) - 1) >> 20);
-  std::string hint = "Raise the limit, as in SET memory_limit = '" + std::to_string(wanted) + "MB' or --memory " +
-                     std::to_string(wanted) + "MB";
+  const std::string size = std::to_string(wanted) + "MB";
+  std::string hint = of_session_ ? "Raise the session's limit, as in SET session_memory = '" + size + "'"
+                                 : "Raise the limit, as in SET memory_limit = '" + size + "' or --memory " + size;
   const std::string less = ", ask for fewer rows or groups, or ";
   // A small block is refused after larger ones were refused their files: what stopped those is what helps here.
   const TemporaryRefusal refusal = LastTemporaryRefusal();
@@ -85,8 +87,9 @@ Status MemoryLimitExceeded::status() const {
     hint += ", or ask for fewer rows or groups.";
   }
   return {ErrorCode::kResource,
-          std::string("memory limit exceeded by ") + purpose_ + ": " + SizeText(requested_) + " more are needed, and " +
-              SizeText(used_) + " of " + SizeText(limit_) + " are in use",
+          std::string(of_session_ ? "memory limit of the session exceeded by " : "memory limit exceeded by ") +
+              purpose_ + ": " + SizeText(requested_) + " more are needed, and " + SizeText(used_) + " of " +
+              SizeText(limit_) + " are in use",
           std::move(hint)};
 }
 
@@ -150,17 +153,23 @@ void* Allocate(std::size_t bytes, std::size_t alignment) {
 /// Adds what this thread has not told to the total. Throws if that is over the limit, with nothing of `bytes` counted.
 [[gnu::noinline]] void Tell(int64_t bytes) {
   const int64_t total = used.fetch_add(untold, std::memory_order_relaxed) + untold;
+  MemoryAccount* const account = MemoryAccountScope::current();
+  const int64_t of_account = account != nullptr ? account->Add(untold) : 0;
   untold = 0;
   for (int64_t before = peak.load(std::memory_order_relaxed); before < total;) {
     if (peak.compare_exchange_weak(before, total, std::memory_order_relaxed)) break;
   }
-  const uint64_t most = limit.load(std::memory_order_relaxed);
-  if (bytes <= 0 || total <= 0 || static_cast<uint64_t>(total) <= most || WithoutMemoryLimit::active()) return;
-  untold = -bytes;
-  // Blocks that threads have not told in time may be beyond the limit. What they have too much is needed, too.
-  const uint64_t all = static_cast<uint64_t>(total);
-  const uint64_t before = std::min(most, all - std::min(all, static_cast<uint64_t>(bytes)));
-  throw MemoryLimitExceeded(all - before, before, most, MemoryPurpose::current());
+  if (bytes <= 0 || WithoutMemoryLimit::active()) return;
+  const auto refuse_beyond = [bytes](int64_t sum, uint64_t most, bool of_session) {
+    if (sum <= 0 || static_cast<uint64_t>(sum) <= most) return;
+    untold = -bytes;
+    // Blocks that threads have not told in time may be beyond the limit. What they have too much is needed, too.
+    const uint64_t all = static_cast<uint64_t>(sum);
+    const uint64_t before = std::min(most, all - std::min(all, static_cast<uint64_t>(bytes)));
+    throw MemoryLimitExceeded(all - before, before, most, MemoryPurpose::current(), of_session);
+  };
+  refuse_beyond(total, limit.load(std::memory_order_relaxed), false);
+  if (account != nullptr) refuse_beyond(of_account, account->limit(), true);
 }
 
 /// Counts a block before it is made, so that the limit holds for its first page.
@@ -171,10 +180,16 @@ void Count(int64_t bytes) {
 
 /// Whether a block should lie in a temporary file.
 bool IsOverflow(std::size_t bytes) {
-  const uint64_t most = limit.load(std::memory_order_relaxed);
-  if (most == UINT64_MAX || TemporaryLimit() == 0 || WithoutMemoryLimit::active()) return false;
-  const uint64_t in_memory = most - std::min(most / kLeftShare, kMostLeft), before = MemoryUsed();
-  return before > in_memory || bytes > in_memory - before;
+  if (TemporaryLimit() == 0 || WithoutMemoryLimit::active()) return false;
+  const auto is_full = [bytes](uint64_t most, uint64_t before) {
+    if (most == UINT64_MAX) return false;
+    const uint64_t in_memory = most - std::min(most / kLeftShare, kMostLeft);
+    return before > in_memory || bytes > in_memory - before;
+  };
+  if (is_full(limit.load(std::memory_order_relaxed), MemoryUsed())) return true;
+  const MemoryAccount* const account = MemoryAccountScope::current();
+  return account != nullptr &&
+         is_full(account->limit(), static_cast<uint64_t>(std::max<int64_t>(0, account->used() + untold)));
 }
 
 void* AllocateAndCount(std::size_t bytes, std::size_t alignment) {

@@ -15,6 +15,7 @@
 // Start at: SetMemoryLimit, MemoryPurpose. Any thread.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <new>
@@ -43,8 +44,9 @@ uint64_t UsableMemory();
 
 class MemoryLimitExceeded : public std::bad_alloc {
  public:
-  MemoryLimitExceeded(uint64_t requested, uint64_t used, uint64_t limit, const char* purpose)
-      : requested_(requested), used_(used), limit_(limit), purpose_(purpose) {}
+  /// `of_session`: the limit is that of a MemoryAccount.
+  MemoryLimitExceeded(uint64_t requested, uint64_t used, uint64_t limit, const char* purpose, bool of_session = false)
+      : requested_(requested), used_(used), limit_(limit), purpose_(purpose), of_session_(of_session) {}
   const char* what() const noexcept override { return "the memory limit is exceeded"; }
   /// kResource: "memory limit exceeded by sorting: 1.5 GiB more are needed, and ...". May throw bad_alloc.
   Status status() const;
@@ -52,6 +54,7 @@ class MemoryLimitExceeded : public std::bad_alloc {
  private:
   const uint64_t requested_, used_, limit_;
   const char* const purpose_;
+  const bool of_session_;
 };
 
 /// From here to its end, what this thread allocates is for `purpose`: "sorting", "grouping", after "exceeded by".
@@ -68,6 +71,45 @@ class MemoryPurpose {
  private:
   static inline constinit thread_local const char* purpose_ = "the statement";
   const char* const before_;
+};
+
+/// What a part of the process has allocated, with a limit of its own: a session's running statement. Blocks are counted where
+/// they are made and where they are freed, to kFlushBytes a thread. It outlives the scopes with it.
+class MemoryAccount {
+ public:
+  /// Counts from 0 on. `limit`: bytes; UINT64_MAX: any.
+  void Begin(uint64_t limit) {
+    used_ = 0;
+    limit_ = limit;
+  }
+  int64_t Add(int64_t bytes) { return used_.fetch_add(bytes, std::memory_order_relaxed) + bytes; }
+  int64_t used() const { return used_.load(std::memory_order_relaxed); }
+  uint64_t limit() const { return limit_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<int64_t> used_{0};
+  std::atomic<uint64_t> limit_{UINT64_MAX};
+};
+
+/// From here to its end, what this thread allocates is of that account; nullptr: of none. ThreadPool hands it on to its workers.
+class MemoryAccountScope {
+ public:
+  explicit MemoryAccountScope(MemoryAccount* account) : before_(account_) { Set(account); }
+  ~MemoryAccountScope() { Set(before_); }
+  MemoryAccountScope(const MemoryAccountScope&) = delete;
+  MemoryAccountScope& operator=(const MemoryAccountScope&) = delete;
+  /// Of this thread.
+  static MemoryAccount* current() { return account_; }
+
+ private:
+  /// What has not been told yet is of the account before.
+  static void Set(MemoryAccount* account) {
+    if (account != account_) FlushMemoryCount();
+    account_ = account;
+  }
+
+  static inline constinit thread_local MemoryAccount* account_ = nullptr;
+  MemoryAccount* const before_;
 };
 
 /// From here to its end the limit does not hold for this thread: for messages, and for what must not fail half way.

@@ -18,6 +18,7 @@ struct ThreadPool::Job {
   void Work(int worker) {
     const InterruptScope interrupt(flag);
     const MemoryPurpose for_purpose(purpose);
+    const MemoryAccountScope of_account(account);
     std::optional<WithoutMemoryLimit> without_limit;
     if (has_no_limit) without_limit.emplace();
     Status status;
@@ -34,6 +35,7 @@ struct ThreadPool::Job {
   const std::function<Status(int)>& f;
   const std::atomic<bool>* const flag = InterruptScope::flag();
   const char* const purpose = MemoryPurpose::current();
+  MemoryAccount* const account = MemoryAccountScope::current();
   const bool has_no_limit = WithoutMemoryLimit::active();
   std::mutex mutex;
   Status error;

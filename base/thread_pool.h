@@ -1,7 +1,7 @@
 // Threads that run one function together: how all parallel work of Tessera runs. No exception leaves it; every one
 // becomes a Status. The threads of a pool live as long as it does.
 //
-// A worker works for the statement of the thread that called Run: its InterruptScope, its MemoryPurpose, and, where that has one,
+// A worker works for the statement of the thread that called Run: its InterruptScope, its MemoryPurpose and MemoryAccount, and, where that has one,
 // WithoutMemoryLimit.
 //
 // Start at: ForEach, ThreadPool. One thread at a time calls a pool. For one thread beside the caller, see

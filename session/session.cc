@@ -203,6 +203,8 @@ class Session::Impl {
     Status status = timer_.Start(state_.settings.statement_timeout, [this] { state_.cancel = true; });
     if (status.ok()) {
       const InterruptScope interrupt(&state_.cancel);
+      state_.memory.Begin(state_.session_memory());
+      const MemoryAccountScope account(&state_.memory);
       try {
         status = run();
       } catch (...) {

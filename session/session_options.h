@@ -27,9 +27,10 @@ struct SessionOptions {
   std::string directory;  ///< "" for a database that lives until the session ends
   OpenMode mode = OpenMode::kReadWrite;
   DeviceChoice device = DeviceChoice::kAuto;
-  int threads = 0;            ///< 0: as many as the process may use
-  uint64_t memory_limit = 0;  ///< bytes that the process may allocate; 0: 80 % of what it may use
-  uint64_t gpu_memory = 0;    ///< bytes; 0: most of what the device has free
+  int threads = 0;              ///< 0: as many as the process may use
+  uint64_t memory_limit = 0;    ///< bytes that the process may allocate; 0: 80 % of what it may use
+  uint64_t session_memory = 0;  ///< bytes that one of its statements may take at most, whatever SET says; 0: any
+  uint64_t gpu_memory = 0;      ///< bytes; 0: most of what the device has free
   /// What it shares with other sessions of the process (session/engine.h); nullptr: nothing.
   std::shared_ptr<Engine> engine;
   /// Where it says what it does, made by the one who knows its user; nullptr: the session makes one.

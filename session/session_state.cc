@@ -8,10 +8,16 @@
 #include <utility>
 
 #include "base/memory_budget.h"
+#include "base/size_text.h"
 #include "base/temporary_memory.h"
 #include "mpi/cluster.h"
 
 namespace tessera {
+
+uint64_t SessionState::session_memory() const {
+  const auto bytes = static_cast<uint64_t>(settings.session_memory);
+  return bytes != 0 ? bytes : options.session_memory != 0 ? options.session_memory : UINT64_MAX;
+}
 
 Status SessionState::OpenGpu() {
   return engine->OpenGpu(cluster != nullptr ? cluster->local_rank() : 0, options.gpu_memory);
@@ -70,6 +76,11 @@ Result<AttachedDatabases::List> SessionState::ReadAttached() {
 }
 
 Status SessionState::ChangeSettings(const Settings& changed) {
+  if (options.session_memory != 0 && static_cast<uint64_t>(changed.session_memory) > options.session_memory) {
+    return SqlError(ErrorKind::kInsufficientPrivilege,
+                    "session_memory may not be more than " + SizeText(options.session_memory), -1,
+                    "The server was started with --session-memory.");
+  }
   if (changed.device == DeviceChoice::kGpu) TESSERA_TRY(OpenGpu());
   settings = changed;
   SetMemoryLimit(memory_limit());

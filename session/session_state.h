@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/memory_budget.h"
 #include "base/status.h"
 #include "compiler/query/random_calls.h"
 #include "session/attached_databases.h"
@@ -67,6 +68,8 @@ struct SessionState {
   }
   /// Between statements nothing of the engine is taken.
   void GiveBackExecutor() { engine->GiveBack(std::move(running.executor)); }
+  /// SET session_memory, or else what the options say; UINT64_MAX: any.
+  uint64_t session_memory() const;
   Status OpenGpu();
   /// The settings, and those that are the process's as another session may have set them.
   Settings CurrentSettings() const;
@@ -100,6 +103,7 @@ struct SessionState {
   std::unique_ptr<SessionSequences> sequences = std::make_unique<SessionSequences>(this);
   PreparedStatements prepared;
   RunningStatement running;
+  MemoryAccount memory;             ///< of the running statement
   std::atomic<bool> cancel{false};  ///< also set by signal handlers
 };
 

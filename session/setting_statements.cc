@@ -37,6 +37,7 @@ Status Show(SessionState* state, const std::string& name, ResultWriter* out) {
   Settings shown = state->CurrentSettings();
   // What holds, not that it was not said.
   shown.threads = state->threads();
+  if (shown.session_memory == 0) shown.session_memory = static_cast<int64_t>(state->options.session_memory);
   shown.memory_limit = static_cast<int64_t>(std::min<uint64_t>(INT64_MAX, MemoryLimit()));
   const SqlType text = SqlType::Text();
   const std::vector<vm::ResultColumn> columns = ColumnsOfShow(name);

@@ -215,6 +215,7 @@ constexpr Option kOptions[] = {
     {"scatter", no_argument, Assign<&SessionOptions::scatter, true>},
     {"separator", required_argument, TakeSeparator},
     {"serve", required_argument, TakeServe},
+    {"session-memory", required_argument, TakeSize<&SessionOptions::session_memory>},
     {"socket-folder", required_argument, TakeText<&server::ServerOptions::socket_folder>},
     {"stats", required_argument, TakeStatistics},
     {"stats-file", required_argument, TakeStatisticsFile},
@@ -399,6 +400,9 @@ editing and history if that is a terminal.
   --max-connections N
                     clients at once (default: 100)
   --max-queries N   queries over a million rows at once (default: any number); others never wait
+  --session-memory N
+                    bytes that a statement of a session may take (default: as --memory), which SET
+                    session_memory makes less
   --authentication-timeout N
                     seconds in which a client has to log in (default: 60)
   --roles FILE      who may connect from other machines: lines as --role makes them

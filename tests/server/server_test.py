@@ -1082,6 +1082,43 @@ def sessions_that_are_idle_are_ended():
 
 
 @test
+def a_session_has_its_limit_of_memory():
+    import psycopg
+    hungry = "SELECT count(*) FROM (SELECT x, md5(x::text) AS h FROM range(3000000) AS s(x) ORDER BY h, x LIMIT 2999999) AS q"
+    with Server(statements="CREATE TABLE t AS SELECT x FROM range(1000) AS s(x)") as server, server.connect() as one, server.connect() as other:
+        one.execute("SET session_memory = '32MB'; SET temp_file_limit = 0")
+        equals(one.execute("SHOW session_memory").fetchone(), ("33554432",))
+        equals(other.execute("SHOW session_memory").fetchone(), ("0",))
+        for _ in range(2):
+            try:
+                one.execute(hungry)
+                raise AssertionError("it has more")
+            except psycopg.errors.OutOfMemory as error:
+                holds("memory limit of the session exceeded" in str(error) and "SET session_memory" in str(error), str(error))
+            equals(one.execute("SELECT sum(x) FROM t").fetchone(), (499500,))  # the next one begins from nothing
+        equals(other.execute(hungry).fetchone(), (2999999,))
+        # With temporary files it takes longer, and no more memory.
+        one.execute("RESET temp_file_limit")
+        equals(one.execute(hungry).fetchone(), (2999999,))
+        one.execute("RESET session_memory; SET temp_file_limit = 0")
+        equals(one.execute(hungry).fetchone(), (2999999,))
+    with Server("--session-memory", "32MB") as server, server.connect() as one:
+        equals(one.execute("SHOW session_memory").fetchone(), ("33554432",))
+        for size, sqlstate in (("64MB", "42501"), ("16MB", None), ("0", None), ("32MB", None)):
+            try:
+                one.execute(f"SET session_memory = '{size}'")
+                equals(sqlstate, None, size)
+            except psycopg.Error as error:
+                equals(error.sqlstate, sqlstate, size)
+        one.execute("SET temp_file_limit = 0")
+        try:
+            one.execute(hungry)
+            raise AssertionError("it has more")
+        except psycopg.Error as error:
+            holds("memory limit of the session" in str(error), str(error))
+
+
+@test
 def large_queries_take_turns():
     with Server("--max-queries", "1", statements="CREATE TABLE t AS SELECT x FROM range(1000) AS s(x)") as server:
         with server.connect() as first, server.connect() as second, server.connect() as third:
