@@ -126,15 +126,15 @@ bool TakeTables(std::string_view word, std::optional<TableRights>* tables) {
   if (equals == word.npos || equals + 1 == word.size()) return false;
   const std::string_view right = word.substr(0, equals);
   TableRights rights = tables->value_or(TableRights());
-  auto* const names = right == "select"   ? &rights.select
-                      : right == "insert" ? &rights.insert
-                      : right == "all"    ? &rights.all
-                                          : nullptr;
-  if (names == nullptr) return false;
+  const int64_t added = right == "select"   ? kRightSelect
+                        : right == "insert" ? kRightInsert
+                        : right == "all"    ? kAllRights
+                                            : 0;
+  if (added == 0) return false;
   for (std::string_view rest = word.substr(equals + 1); !rest.empty();) {
     const size_t end = std::min(rest.find(','), rest.size());
     if (end == 0) return false;
-    names->emplace(rest.substr(0, end));
+    rights.Add(rest.substr(0, end), added);
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
   *tables = std::move(rights);
@@ -142,6 +142,25 @@ bool TakeTables(std::string_view word, std::optional<TableRights>* tables) {
 }
 
 }  // namespace
+
+std::optional<Role> CurrentRoles::FindInDatabase(std::string_view name) const {
+  const Result<CatalogNames> names = database_ != nullptr ? database_->ReadNames() : CatalogNames();
+  const CatalogRole* const found = names.ok() ? FindRole(names->roles, name) : nullptr;
+  if (found == nullptr) return std::nullopt;
+  Role role;
+  role.is_of_catalog = true;
+  role.logs_in = found->logs_in;
+  Result<ScramVerifier> verifier = ReadVerifier(found->verifier);
+  role.has_password = verifier.ok();
+  if (verifier.ok()) role.verifier = *std::move(verifier);
+  return role;
+}
+
+Result<bool> CurrentRoles::HasPasswords() const {
+  if (database_ == nullptr) return false;
+  TESSERA_ASSIGN(const CatalogNames names, database_->ReadNames());
+  return std::ranges::any_of(names.roles, [](const CatalogRole& role) { return !role.verifier.empty(); });
+}
 
 Result<Roles> ReadRoles(const std::string& file) {
   std::ifstream in(file);

@@ -20,6 +20,7 @@
 
 #include "base/status.h"
 #include "session/table_rights.h"
+#include "tablet/database.h"
 
 namespace tessera::server {
 
@@ -38,6 +39,9 @@ struct Role {
   bool reads_only = false;
   bool files = false;
   std::shared_ptr<const TableRights> tables;  ///< nullptr: all rights on all of them
+  bool is_of_catalog = false;                 ///< of CREATE ROLE: its rights are what GRANT says
+  bool logs_in = true;
+  bool has_password = true;
 };
 using Roles = std::map<std::string, Role, std::less<>>;
 
@@ -48,7 +52,11 @@ class CurrentRoles {
     const std::lock_guard lock(mutex_);
     roles_ = std::make_shared<const Roles>(std::move(roles));
   }
-  /// nullopt: there is none of that name.
+  /// Roles of CREATE ROLE are those of this database, which outlives this; without it there are none.
+  void SetDatabase(Database* database) { database_ = database; }
+  /// Whether CREATE ROLE gave any role a password. Errors: the catalog cannot be read.
+  Result<bool> HasPasswords() const;
+  /// One of the roles file, or else of CREATE ROLE. nullopt: there is none of that name, or the catalog cannot be read.
   std::optional<Role> Find(std::string_view name) const {
     std::shared_ptr<const Roles> roles;
     {
@@ -56,10 +64,13 @@ class CurrentRoles {
       roles = roles_;
     }
     const auto at = roles->find(name);
-    return at != roles->end() ? std::optional(at->second) : std::nullopt;
+    return at != roles->end() ? std::optional(at->second) : FindInDatabase(name);
   }
 
  private:
+  std::optional<Role> FindInDatabase(std::string_view name) const;
+
+  Database* database_ = nullptr;
   mutable std::mutex mutex_;
   std::shared_ptr<const Roles> roles_ = std::make_shared<const Roles>();
 };

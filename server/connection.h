@@ -87,6 +87,8 @@ class Connection final : private CopyClient {
   void Appear();
   /// What the role may do, if there is one.
   void TakeRights();
+  /// False: the role is refused.
+  bool MayLogIn();
 
   // connection.cc
   bool TakeReady(const Message& message);

@@ -98,15 +98,18 @@ bool Connection::Start(std::string_view body) {
   files_ = service_.options.files;
   role_ = service_.roles->Find(user_);
   if (origin_.is_local && !service_.options.authenticate_all) {
+    if (!MayLogIn()) return false;
     TakeRights();
     Welcome();
     return true;
   }
-  if (service_.options.roles_file.empty()) {
-    Refuse("28000", "no roles file: only processes of this machine may connect", "Start the server with --roles FILE.");
+  const Result<bool> has_passwords = service_.roles->HasPasswords();
+  if (service_.options.roles_file.empty() && !(has_passwords.ok() && *has_passwords)) {
+    Refuse("28000", "no role has a password: only processes of this machine may connect",
+           "Start the server with --roles FILE, or enter CREATE ROLE name LOGIN PASSWORD '...'.");
     return false;
   }
-  scram_ = std::make_unique<ScramExchange>(role_ ? &*role_ : nullptr);
+  scram_ = std::make_unique<ScramExchange>(role_ && role_->has_password ? &*role_ : nullptr);
   WriteChallenge(Challenge::kScram, std::string_view("SCRAM-SHA-256\0\0", 15), &out_);
   state_ = State::kScramFirst;
   Flush();
@@ -141,6 +144,7 @@ bool Connection::TakePassword(std::string_view body) {
     return false;
   }
   scram_.reset();
+  if (!MayLogIn()) return false;
   WriteChallenge(Challenge::kScramEnds, **answer, &out_);
   TakeRights();
   Welcome();
@@ -182,6 +186,12 @@ void Connection::Welcome() {
   SendReady();
 }
 
+bool Connection::MayLogIn() {
+  if (!role_ || role_->logs_in) return true;
+  Refuse("28000", "role \"" + user_ + "\" is not permitted to log in", "ALTER ROLE " + user_ + " LOGIN permits it.");
+  return false;
+}
+
 void Connection::TakeRights() {
   if (!role_) return;
   reads_only_ = role_->reads_only;
@@ -195,7 +205,8 @@ void Connection::Appear() {
   report.application = application_;
   report.client = origin_.address;
   report.client_port = origin_.port;
-  activity_ = std::make_shared<SessionActivity>(service_.session.engine->activity(), std::move(report), !reads_only_);
+  activity_ = std::make_shared<SessionActivity>(service_.session.engine->activity(), std::move(report),
+                                                !reads_only_ && !(role_ && role_->is_of_catalog));
   activity_->Connect([this] { Cancel(); }, [this] { link_.Terminate(); });
 }
 
@@ -206,6 +217,7 @@ Status Connection::OpenSession() {
   options.files = files_;
   options.files_folder = service_.options.files_folder;
   if (role_) options.rights = role_->tables;
+  if (role_ && role_->is_of_catalog) options.role = user_;
   options.copy_client = this;
   options.activity = activity_;
   options.standard_input_is_free = false;

@@ -18,4 +18,6 @@ Status RunServer(const SessionOptions&, const ServerOptions&, const std::functio
 
 Result<std::string> RoleLine(const std::string&, const std::string&) { return NotBuilt(); }
 
+Result<std::string> PasswordVerifier(const std::string&) { return NotBuilt(); }
+
 }  // namespace tessera::server

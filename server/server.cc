@@ -51,6 +51,7 @@ class Server final : public ClientOwner {
     TESSERA_TRY(ReadAgain());
     // What is wrong with the database is known now, and the sessions that come share its files.
     TESSERA_ASSIGN(first_, Session::Open(service_.session));
+    roles_.SetDatabase(&first_->database());
     HidePaths();
     TESSERA_TRY(ListenOn(options.host, options.port, &tcp_));
     port_ = tcp_.local_endpoint().port();
@@ -284,6 +285,11 @@ Status RunServer(const SessionOptions& session, const ServerOptions& options,
     server.Run();
     return Status::Ok();
   });
+}
+
+Result<std::string> PasswordVerifier(const std::string& password) {
+  TESSERA_ASSIGN(const ScramVerifier verifier, MakeVerifier(password));
+  return VerifierText(verifier);
 }
 
 Result<std::string> RoleLine(const std::string& role, const std::string& password) {

@@ -17,7 +17,9 @@ namespace tessera::server {
 Status RunServer(const SessionOptions& session, const ServerOptions& options,
                  const std::function<void(const std::string&)>& say);
 
-/// The line of a roles file for a role with this password. Errors: as RunServer.
+/// What CREATE ROLE keeps of a password. Errors: that this program was built without what a server needs.
+Result<std::string> PasswordVerifier(const std::string& password);
+/// The line of a roles file for a role with this password. Errors: the same.
 Result<std::string> RoleLine(const std::string& role, const std::string& password);
 
 }  // namespace tessera::server

@@ -95,7 +95,7 @@ Result<Compiled> CompileStatement(SessionState* state, std::string_view sql, con
   for (;;) {
     const RandomState random = state->random;
     TESSERA_ASSIGN(Compiled compiled, Compile(sql, *tables, options, &state->random));
-    if (state->options.rights != nullptr) TESSERA_TRY(CheckRights(*state->options.rights, compiled));
+    TESSERA_TRY(CheckStatementRights(state, *tables, compiled));
     if (std::string& file = compiled.statement.copy.file; !file.empty()) {
       TESSERA_ASSIGN(file, AllowedFile(*state, file));
     }

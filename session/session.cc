@@ -76,6 +76,8 @@ bool Changes(const Statement& s) {
     case Statement::Kind::kCreateSchema:
     case Statement::Kind::kDropSchema:
     case Statement::Kind::kComment:
+    case Statement::Kind::kChangeRole:
+    case Statement::Kind::kGrant:
       break;
   }
   return true;
@@ -277,7 +279,7 @@ class Session::Impl {
       if (done) return Status::Ok();
       TESSERA_ASSIGN(DatabaseCommand command, ReadDatabaseCommand(sql));
       if (command.kind == DatabaseCommand::Kind::kNone) return RunOther(sql, out);
-      if (state_.options.rights != nullptr && !state_.options.rights->MayEverything()) return EverythingRefused();
+      TESSERA_TRY(CheckMayEverything(&state_));
       if (command.NamesFiles()) {
         TESSERA_ASSIGN(command.directory, AllowedFile(state_, command.directory));
       }
@@ -301,9 +303,20 @@ class Session::Impl {
     return state_.transaction.is_open ? Status::Ok() : RunOnCommit(&state_);
   }
 
+  /// What was compiled was looked at for rights that a role may not have any more.
+  void ForgetOtherRights(const Snapshot& snapshot) {
+    if (state_.options.role.empty()) return;
+    if (seen_roles_ == snapshot.names.roles && seen_grants_ == snapshot.names.grants) return;
+    seen_roles_ = snapshot.names.roles;
+    seen_grants_ = snapshot.names.grants;
+    state_.programs.SetLimit(0);
+    state_.programs.SetLimit(static_cast<uint64_t>(state_.settings.program_cache));
+  }
+
   /// `start`: when its compilation began.
   Status RunText(std::string_view sql, const std::shared_ptr<const Snapshot>& snapshot, Clock::time_point start,
                  ResultWriter* out) {
+    ForgetOtherRights(*snapshot);
     PlanOptions options = PlanOptionsOf(state_);
     Compiled compiled;
     std::shared_ptr<const Snapshot> seen = snapshot;  // with the files that the statement reads
@@ -415,6 +428,8 @@ class Session::Impl {
   }
 
   SessionState state_;
+  CatalogRoles seen_roles_;  ///< with which programs were compiled, if the session has a role
+  TableGrants seen_grants_;
   std::function<void(const Progress&)> progress_;  ///< of the program around the session; may be empty
   StatementTimer timer_;
   bool is_new_ = false;
@@ -468,6 +483,8 @@ Status RunDefinition(SessionState* state, const Statement& s, ResultWriter* out)
   if (s.kind == Kind::kComment) {
     return SetComment(state, s.definition.comment, out);
   }
+  if (s.kind == Kind::kChangeRole) return ChangeRole(state, s.definition.role, out);
+  if (s.kind == Kind::kGrant) return ChangeGrants(state, s.definition.role, out);
   return {ErrorCode::kInternal, "a definition of an unknown kind"};
 }
 
@@ -516,6 +533,8 @@ Status RunStatement(SessionState* state, const Compiled& compiled, const Snapsho
     case Statement::Kind::kCreateSchema:
     case Statement::Kind::kDropSchema:
     case Statement::Kind::kComment:
+    case Statement::Kind::kChangeRole:
+    case Statement::Kind::kGrant:
       return RunDefinition(state, s, out);
     case Statement::Kind::kCopyFrom:
       return CopyFrom(state, s, out);

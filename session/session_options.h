@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "base/status.h"
 #include "tablet/database.h"
 
 namespace tessera {
@@ -48,6 +49,10 @@ struct SessionOptions {
   std::string files_folder;
   /// What it may do with tables (session/table_rights.h); nullptr: all.
   std::shared_ptr<const TableRights> rights;
+  /// The role of CREATE ROLE whose grants hold, as they are when a statement runs; "": none.
+  std::string role;
+  /// Makes of a password what CREATE ROLE keeps of it; nullptr: only those are taken that have been made so.
+  Result<std::string> (*make_verifier)(const std::string& password) = nullptr;
 };
 
 }  // namespace tessera

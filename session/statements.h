@@ -103,6 +103,16 @@ Status ChangeSchemaNames(SessionState* state, const Statement& statement, Result
 /// COMMENT ON what is no table.
 Status SetComment(SessionState* state, const Comment& comment, ResultWriter* out);
 
+// role_statements.cc
+/// CREATE, ALTER and DROP ROLE.
+Status ChangeRole(SessionState* state, const RoleChange& change, ResultWriter* out);
+/// GRANT and REVOKE.
+Status ChangeGrants(SessionState* state, const RoleChange& change, ResultWriter* out);
+/// Errors: kInsufficientPrivilege, the session lacks a right that the statement needs.
+Status CheckStatementRights(SessionState* state, const Snapshot& snapshot, const Compiled& compiled);
+/// The same for what needs all rights on everything.
+Status CheckMayEverything(SessionState* state);
+
 // sequence_statements.cc
 /// CREATE, ALTER and DROP SEQUENCE.
 Status ChangeSequence(SessionState* state, const Statement& statement, ResultWriter* out);

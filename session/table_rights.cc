@@ -8,21 +8,18 @@
 namespace tessera {
 namespace {
 
-bool Has(const std::set<std::string, std::less<>>& names, std::string_view qualified) {
-  if (IsTemporaryName(qualified)) return true;
-  const std::string_view schema = SchemaOfName(qualified);
-  const std::string of_schema = (schema.empty() ? "public" : std::string(schema)) + ".";
-  return names.contains("*") || names.contains(of_schema + "*") || names.contains(of_schema + BaseName(qualified)) ||
-         (schema.empty() && names.contains(qualified));
-}
-
 Status Refused(std::string_view right, std::string_view qualified) {
   return {ErrorKind::kInsufficientPrivilege, "permission denied for table " + ShownName(qualified),
           "This role has no " + std::string(right) + " on it."};
 }
 
-/// The tables of which the statement needs all rights; "*": of everything.
-std::vector<std::string> Changed(const Statement& s) {
+/// Rights that the statement needs on tables; "*": on everything.
+struct Needed {
+  std::vector<std::string> tables;
+  int64_t rights = kAllRights;
+};
+
+Needed Changed(const Statement& s) {
   switch (s.kind) {
     case Statement::Kind::kSelect:
     case Statement::Kind::kCopyTo:
@@ -37,14 +34,17 @@ std::vector<std::string> Changed(const Statement& s) {
     case Statement::Kind::kDeallocate:
       return {};
     case Statement::Kind::kDelete:
+      return {{s.table}, kRightDelete};
     case Statement::Kind::kUpdate:
+      return {{s.table}, kRightUpdate};
     case Statement::Kind::kMerge:
+      return {{s.table}, kRightInsert | kRightUpdate | kRightDelete};
     case Statement::Kind::kAlterTable:
     case Statement::Kind::kDropTable:
     case Statement::Kind::kRefreshView:
-      return {s.table};
+      return {{s.table}};
     case Statement::Kind::kTruncate:
-      return s.tables;
+      return {s.tables, kRightTruncate};
     case Statement::Kind::kCreateTable:
       if (IsTemporaryName(s.definition.schema.name)) return {};
       break;
@@ -52,7 +52,7 @@ std::vector<std::string> Changed(const Statement& s) {
       if (s.definition.view->temporary) return {};
       break;
     case Statement::Kind::kVacuum:
-      if (!s.tables.empty()) return s.tables;
+      if (!s.tables.empty()) return {s.tables};
       break;
     case Statement::Kind::kCreateType:
     case Statement::Kind::kDropType:
@@ -65,9 +65,19 @@ std::vector<std::string> Changed(const Statement& s) {
     case Statement::Kind::kCreateSchema:
     case Statement::Kind::kDropSchema:
     case Statement::Kind::kComment:
+    case Statement::Kind::kChangeRole:
+    case Statement::Kind::kGrant:
       break;
   }
-  return {"*"};
+  return {{"*"}};
+}
+
+const char* RightName(int64_t rights) {
+  return rights == kRightDelete     ? "DELETE"
+         : rights == kRightUpdate   ? "UPDATE"
+         : rights == kRightTruncate ? "TRUNCATE"
+         : rights == kAllRights     ? "ALL"
+                                    : "INSERT, UPDATE and DELETE";
 }
 
 bool Reads(const vm::Program* program, std::string_view table) {
@@ -77,32 +87,68 @@ bool Reads(const vm::Program* program, std::string_view table) {
 
 }  // namespace
 
-bool TableRights::MaySelect(std::string_view qualified) const { return Has(select, qualified) || MayAll(qualified); }
-bool TableRights::MayInsert(std::string_view qualified) const { return Has(insert, qualified) || MayAll(qualified); }
-bool TableRights::MayAll(std::string_view qualified) const { return Has(all, qualified); }
+bool TableRights::May(int64_t rights, std::string_view qualified) const {
+  if (IsTemporaryName(qualified)) return true;
+  int64_t has = 0;
+  const auto add = [&](std::string_view name) {
+    const auto at = by_table.find(name);
+    if (at != by_table.end()) has |= at->second;
+  };
+  const std::string_view schema = SchemaOfName(qualified);
+  const std::string of_schema = (schema.empty() ? "public" : std::string(schema)) + ".";
+  add("*");
+  add(of_schema + "*");
+  add(of_schema + std::string(BaseName(qualified)));
+  if (schema.empty()) add(qualified);
+  return (has & rights) == rights;
+}
+
+bool TableRights::MayEverything() const {
+  const auto at = by_table.find("*");
+  return at != by_table.end() && at->second == kAllRights;
+}
+
+TableRights RightsOfRole(const Snapshot& snapshot, std::string_view role) {
+  TableRights rights;
+  const CatalogRole* const is = FindRole(snapshot.names.roles, role);
+  if (is == nullptr) return rights;  // it has been dropped
+  if (is->superuser) rights.Add("*", kAllRights);
+  for (const TableGrant& grant : snapshot.names.grants) {
+    if (grant.role != role && grant.role != kPublicRole) continue;
+    const auto table = std::ranges::find_if(snapshot.tables, [&](const auto& t) { return t->id == grant.table_id; });
+    if (table == snapshot.tables.end()) continue;
+    const std::string& name = (*table)->schema.name;
+    const std::string_view schema = SchemaOfName(name);
+    rights.Add((schema.empty() ? "public" : std::string(schema)) + "." + std::string(BaseName(name)), grant.rights);
+  }
+  return rights;
+}
 
 Status EverythingRefused() {
-  return {ErrorKind::kInsufficientPrivilege, "permission denied", "It needs a role with all=*."};
+  return {ErrorKind::kInsufficientPrivilege, "permission denied",
+          "It needs a role that may do all: a superuser, or all=* of a roles file."};
 }
 
 Status CheckRights(const TableRights& rights, const Compiled& compiled) {
   if (rights.MayEverything()) return Status::Ok();
   const Statement& s = compiled.statement;
-  for (const std::string& table : Changed(s)) {
+  const Needed changed = Changed(s);
+  for (const std::string& table : changed.tables) {
     if (table == "*") return EverythingRefused();
-    if (!rights.MayAll(table)) return Refused("ALL", table);
+    if (!rights.May(changed.rights, table)) return Refused(RightName(changed.rights), table);
   }
   const bool inserts = s.kind == Statement::Kind::kInsert || s.kind == Statement::Kind::kCopyFrom;
-  if (inserts && !rights.MayInsert(s.table)) return Refused("INSERT", s.table);
+  if (inserts && !rights.May(kRightInsert, s.table)) return Refused("INSERT", s.table);
   // (ON CONFLICT DO UPDATE changes rows that are there.)
-  if (inserts && s.change.on_conflict != nullptr && !rights.MayAll(s.table)) return Refused("ALL", s.table);
+  if (inserts && s.change.on_conflict != nullptr && !rights.May(kRightUpdate, s.table))
+    return Refused("UPDATE", s.table);
   const bool returns = s.change.returning != nullptr;
   for (const Dependencies::Table& read : compiled.dependencies.tables) {
     // (The target is noted, too.)
     if (inserts && read.name == s.table && !Reads(compiled.program.get(), s.table)) continue;
-    if (!rights.MaySelect(read.name)) return Refused("SELECT", read.name);
+    if (!rights.May(kRightSelect, read.name)) return Refused("SELECT", read.name);
   }
-  return returns && !rights.MaySelect(s.table) ? Refused("SELECT", s.table) : Status::Ok();
+  return returns && !rights.May(kRightSelect, s.table) ? Refused("SELECT", s.table) : Status::Ok();
 }
 
 }  // namespace tessera

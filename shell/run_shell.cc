@@ -80,6 +80,7 @@ int Run(int argc, char** argv, Cluster* cluster) {
   }
   line->session.standard_input_is_free = !line->script.inputs.empty();
   line->session.cluster = cluster;
+  line->session.make_verifier = server::PasswordVerifier;
   if (cluster != nullptr && line->launch.ranks != 0 && line->launch.ranks != cluster->ranks()) {
     fmt::print(stderr, "tessera: --ranks {}, but mpirun started {}; leave --ranks out\n", line->launch.ranks,
                cluster->ranks());

@@ -195,6 +195,8 @@ class DirectoryDatabase final : public Database {
     std::ranges::sort(names.sequences, {}, &Sequence::name);
     std::ranges::sort(names.schemas);
     std::ranges::sort(names.comments);
+    std::ranges::sort(names.roles);
+    std::ranges::sort(names.grants);
     return names == write.contents.names ? Status() : directory_->SetNames(write, std::move(names));
   }
 

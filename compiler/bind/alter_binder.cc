@@ -14,6 +14,7 @@
 #include "compiler/bind/query_block.h"
 #include "compiler/bind/relation_name.h"
 #include "compiler/bind/renamed_expression.h"
+#include "compiler/bind/role_binder.h"
 #include "compiler/bind/row_rules.h"
 #include "compiler/bind/schema_binder.h"
 #include "compiler/bind/sequence_binder.h"
@@ -695,6 +696,7 @@ Status BindAlterTable(const ParseNode& alter, int position, std::string_view sql
 Status BindRename(const ParseNode& rename, int position, const Snapshot& snapshot, Statement* out) {
   const std::string_view type = rename.Text(Field::k_renameType);
   if (type == "OBJECT_INDEX") return RenameIndex(rename, position, snapshot, out);
+  if (type == "OBJECT_ROLE") return BindRenameRole(rename, position, snapshot, out);
   if (type == "OBJECT_SEQUENCE") return BindRenameSequence(rename, position, snapshot, out);
   if (type != "OBJECT_TABLE" && type != "OBJECT_COLUMN" && type != "OBJECT_TABCONSTRAINT") {
     const std::string name(type.starts_with("OBJECT_") ? type.substr(7) : type);

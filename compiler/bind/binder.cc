@@ -24,6 +24,7 @@
 #include "compiler/bind/query_block.h"
 #include "compiler/bind/relation_name.h"
 #include "compiler/bind/returning_binder.h"
+#include "compiler/bind/role_binder.h"
 #include "compiler/bind/row_rules.h"
 #include "compiler/bind/schema_binder.h"
 #include "compiler/bind/sequence_binder.h"
@@ -280,9 +281,14 @@ Status BindShow(const ParseNode& show, const Snapshot& snapshot, Statement* out)
   return {};
 }
 
-/// A statement without an effect, or without support, by its tag.
-Status BindOther(std::string_view tag, std::string_view sql, Statement* out) {
+/// A statement about roles, or else one without an effect, or without support, by its tag.
+Status BindOther(const ParseNode& node, std::string_view sql, const Snapshot& snapshot, Statement* out) {
   const int position = FirstWord(sql);
+  if (node.Is(Tag::kCreateRoleStmt)) return BindCreateRole(node, position, snapshot, out);
+  if (node.Is(Tag::kAlterRoleStmt)) return BindAlterRole(node, position, snapshot, out);
+  if (node.Is(Tag::kDropRoleStmt)) return BindDropRole(node, position, snapshot, out);
+  if (node.Is(Tag::kGrantStmt)) return BindGrant(node, position, snapshot, out);
+  const std::string_view tag = node.text();
   const Token word = NextToken(sql, static_cast<size_t>(position));
   std::optional<std::string> notice = StatementNotice(tag, sql.substr(word.begin, word.end - word.begin));
   if (!notice) return UnsupportedStatement(tag, position);
@@ -401,7 +407,7 @@ Status BindStatement(const ParseNode& node, std::string_view sql, const Dialect&
     case Tag::kDeallocateStmt:
       return BindDeallocate(node, out);
     default:
-      return BindOther(node.text(), sql, out);
+      return BindOther(node, sql, snapshot, out);
   }
 }
 

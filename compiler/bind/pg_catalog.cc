@@ -93,6 +93,24 @@ Rows PgSequence(const Snapshot& snapshot) {
   return rows;
 }
 
+/// What was granted on a table, as PostgreSQL writes it; "": nothing.
+std::string AclOf(const TableInfo& table, const Snapshot& snapshot) {
+  constexpr std::pair<int64_t, const char*> kLetters[] = {{kRightInsert, "a"},   {kRightSelect, "r"},
+                                                          {kRightUpdate, "w"},   {kRightDelete, "d"},
+                                                          {kRightTruncate, "D"}, {kRightChange, "xt"}};
+  const std::string owner = std::string("/") + kTheDatabase;
+  std::string out;
+  for (const TableGrant& grant : snapshot.names.grants) {
+    if (grant.table_id != table.id) continue;
+    out += grant.role == kPublicRole ? ",=" : "," + grant.role + "=";
+    for (const auto& [right, letters] : kLetters) {
+      if ((grant.rights & right) != 0) out += letters;
+    }
+    out += owner;
+  }
+  return out.empty() ? out : "{" + std::string(kTheDatabase) + "=arwdDxt" + owner + out + "}";
+}
+
 Rows PgClass(const Snapshot& snapshot) {
   Rows rows;
   std::set<int64_t> triggered;  // by foreign keys, in both directions: psql asks for these where there are triggers
@@ -100,7 +118,8 @@ Rows PgClass(const Snapshot& snapshot) {
     if (c.foreign != nullptr) triggered.insert({OidOf(*c.table), OidOf(*c.referenced)});
   }
   const auto add = [&](int64_t oid, const std::string& name, int64_t schema, double tuples, bool indexed,
-                       const char* kind, size_t columns, size_t checks, bool populated = true, int64_t pages = 0) {
+                       const char* kind, size_t columns, size_t checks, bool populated = true, int64_t pages = 0,
+                       const std::string& rights = {}) {
     rows.push_back({CatalogNumber(oid),
                     CatalogText(name),
                     CatalogNumber(schema),
@@ -126,7 +145,7 @@ Rows PgClass(const Snapshot& snapshot) {
                     CatalogFlag(false),
                     NoText(),
                     NoText(),
-                    NoText(),
+                    rights.empty() ? NoText() : CatalogText(rights),
                     CatalogFlag(populated),
                     CatalogFlag(false),
                     CatalogNumber(pages)});
@@ -138,7 +157,8 @@ Rows PgClass(const Snapshot& snapshot) {
     for (size_t c = 0; c < schema.columns.size(); ++c) bytes += table->statistics[c].encoded_bytes;
     add(OidOf(*table), BaseName(schema.name), SchemaOid(*table), static_cast<double>(table->rows), IsIndexed(schema),
         schema.materialized ? "m" : "r", schema.columns.size(), schema.checks.size(),
-        !schema.materialized || schema.materialized->populated, static_cast<int64_t>((bytes + kPage - 1) / kPage));
+        !schema.materialized || schema.materialized->populated, static_cast<int64_t>((bytes + kPage - 1) / kPage),
+        AclOf(*table, snapshot));
   }
   for (size_t v = 0; v < snapshot.views.size(); ++v) {
     const ViewSchema& view = *snapshot.views[v];

@@ -135,10 +135,23 @@ Rows PgAm(const Snapshot&) {
           {CatalogNumber(403), CatalogText("btree"), CatalogText("i")}};
 }
 
-Rows PgRoles(const Snapshot&) {
-  return {{CatalogNumber(kOwner), CatalogText(kTheDatabase), CatalogFlag(true), CatalogFlag(true), CatalogFlag(true),
-           CatalogFlag(true), CatalogFlag(true), CatalogFlag(false), CatalogNumber(-1), NoText(), CatalogFlag(true),
-           NoText()}};
+int64_t OidOfRole(const std::string& name) {
+  return (int64_t{1} << 26) + static_cast<int64_t>(std::hash<std::string>{}(name)&0x3FFFFFF);
+}
+
+Rows PgRoles(const Snapshot& snapshot) {
+  const auto row = [](int64_t oid, const std::string& name, bool superuser, bool logs_in) {
+    return std::vector<Value>{CatalogNumber(oid),     CatalogText(name),
+                              CatalogFlag(superuser), CatalogFlag(true),
+                              CatalogFlag(superuser), CatalogFlag(superuser),
+                              CatalogFlag(logs_in),   CatalogFlag(false),
+                              CatalogNumber(-1),      NoText(),
+                              CatalogFlag(superuser), NoText()};
+  };
+  Rows rows = {row(kOwner, kTheDatabase, true, true)};
+  for (const CatalogRole& role : snapshot.names.roles)
+    rows.push_back(row(OidOfRole(role.name), role.name, role.superuser, role.logs_in));
+  return rows;
 }
 
 Rows PgUser(const Snapshot&) {

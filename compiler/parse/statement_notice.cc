@@ -5,15 +5,15 @@
 namespace tessera {
 namespace {
 
-constexpr const char* kNoUsers = "there are no users";
+constexpr const char* kNoUsers = "there are no owners, and roles have no members";
 
 struct Known {
   std::string_view tag;  ///< libpg_query's
   const char* why;
 };
 constexpr Known kKnown[] = {
-    {"GrantStmt", kNoUsers},
     {"GrantRoleStmt", kNoUsers},
+    {"AlterRoleSetStmt", "settings are those of sessions"},
     {"AlterOwnerStmt", kNoUsers},
     {"AlterDefaultPrivilegesStmt", kNoUsers},
     {"ReindexStmt", "scans need no index"},
@@ -45,7 +45,7 @@ constexpr KnownSetting kSettings[] = {
     {"intervalstyle", "postgres", "it is always so"},
     {"lock_timeout", "0", kForServers},
     {"maintenance_work_mem", "", kForServers},
-    {"row_security", "off", kNoUsers},
+    {"row_security", "off", "rows are not hidden"},
     {"standard_conforming_strings", "on", "strings always are"},
     {"synchronize_seqscans", "", kForServers},
     {"transaction_timeout", "0", kForServers},

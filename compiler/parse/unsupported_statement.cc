@@ -37,7 +37,6 @@ constexpr Known kKnown[] = {
     {"FetchStmt", "FETCH", ""},
     {"ClosePortalStmt", "CLOSE", ""},
     {"LockStmt", "LOCK", kLock},
-    {"CreateRoleStmt", "CREATE ROLE", kNoUsers},
     {"ListenStmt", "LISTEN", kNoServer},
     {"NotifyStmt", "NOTIFY", kNoServer},
     {"UnlistenStmt", "UNLISTEN", kNoServer},

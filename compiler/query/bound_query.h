@@ -20,6 +20,7 @@
 
 #include "base/status.h"
 #include "compiler/query/functions.h"
+#include "compiler/query/role_change.h"
 #include "tablet/catalog/comment.h"
 #include "tablet/catalog/schema.h"
 #include "tablet/catalog/sequence.h"
@@ -271,6 +272,7 @@ struct Definition {
   std::vector<std::string> dropped_sequences;  ///< kDropSequence, kAlterSequence, kAlterTable
   std::vector<std::string> dropped_schemas;    ///< kDropSchema: with all that is in them
   Comment comment;                             ///< kComment: an empty text drops it
+  RoleChange role;                             ///< kChangeRole, kGrant
   bool if_exists = false;   ///< DROP TABLE, TYPE, MACRO and VIEW IF EXISTS, CREATE TABLE, MACRO and VIEW IF NOT EXISTS
   bool or_replace = false;  ///< CREATE OR REPLACE TABLE, MACRO and VIEW
 };
@@ -315,7 +317,9 @@ struct Statement {
     kDropSequence,
     kCreateSchema,
     kDropSchema,
-    kComment
+    kComment,
+    kChangeRole,
+    kGrant
   };
   Kind kind = Kind::kSelect;
   ExplainRequest explain;  ///< kSelect, kInsert, kDelete, kUpdate, kMerge, kCreateTable with a query, and kExecute only

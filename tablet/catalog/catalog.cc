@@ -27,12 +27,12 @@ namespace {
 constexpr int kApplicationId = 0x54534352;  // "TSCR"
 /// Without and with the table of defaults, with that of constraints, with types or what is computed for each row, with
 /// clustered tables, with distributed ones, with deleted rows, with views or macros, and with a commit log, short tablets
-/// before the last, foreign keys, materialised views or tablets of several files, with sequences, schemas or comments, and with
-/// a commit log of several tables and sequences. Each is made with the first entry.
+/// before the last, foreign keys, materialised views or tablets of several files, with sequences, schemas or comments, with
+/// a commit log of several tables and sequences, and with roles or grants. Each is made with the first entry.
 constexpr int kUserVersion = 1, kVersionWithDefaults = 2, kVersionWithConstraints = 3, kVersionWithTypes = 4,
               kVersionWithClusters = 5, kVersionWithBuckets = 6, kVersionWithDeletedRows = 7,
               kVersionWithShortTablets = 9, kVersionWithForeignKeys = 9, kVersionWithComments = 10,
-              kNewestVersion = kVersionWithSeveral;  // (8: with views or macros; 10: with sequences or schemas)
+              kNewestVersion = kVersionWithRoles;  // (8: with views or macros; 10: with sequences or schemas)
 /// Of tables, tablets and versions: who counts on from here does not come to the end of an int64_t.
 constexpr int64_t kGreatestId = int64_t{1} << 62;
 constexpr int64_t kGreatestFileBytes = int64_t{1} << 50;
@@ -176,8 +176,8 @@ Result<Catalog::State> Catalog::Check() {
   }
   // Another schema could make a SELECT or an INSERT run expressions of its own.
   const std::string_view kSchemas[] = {
-      kSchema,       kDefaultsSchema, kConstraintsSchema, kTypesSchema,     kDeletedRowsSchema, kViewsSchema,
-      kMacrosSchema, kLogSchema,      kLayoutsSchema,     kSequencesSchema, kSchemasSchema,     kCommentsSchema};
+      kSchema,    kDefaultsSchema, kConstraintsSchema, kTypesSchema,   kDeletedRowsSchema, kViewsSchema, kMacrosSchema,
+      kLogSchema, kLayoutsSchema,  kSequencesSchema,   kSchemasSchema, kCommentsSchema,    kRolesSchema};
   CatalogStatement query(&file_, "SELECT type, sql FROM sqlite_schema");
   for (;;) {
     TESSERA_ASSIGN(bool row, query.Step());

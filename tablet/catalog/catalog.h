@@ -84,7 +84,7 @@ class Catalog {
   Result<Durability> SetMacros(const CatalogContents& state, std::vector<Macro> macros);
   /// The views are `views` from now on.
   Result<Durability> SetViews(const CatalogContents& state, Views views);
-  /// Sequences, schemas and comments are `names` from now on.
+  /// Sequences, schemas, comments, roles and grants are `names` from now on.
   Result<Durability> SetNames(const CatalogContents& state, CatalogNames names);
   /// Replaces a table's record by `after` (its version and checksum are set here) and its sketches, one per column. `made` becomes what
   /// Load() would return, if the disk has it. `is_of_rows`: the schema is that of `before`, and such changes may go to the commit
@@ -153,6 +153,10 @@ class Catalog {
   Status WriteSequences(const Sequences& sequences);
   Status WriteSchemas(const std::vector<std::string>& schemas);
   Status WriteComments(const Comments& comments);
+  // catalog_roles.cc: the tables of roles and grants, made with the first of them
+  static const char kRolesSchema[];
+  Status LoadRoles(CatalogNames* names);
+  Status WriteRoles(const CatalogNames& names);
   /// Errors: a table of that name cannot be made.
   static Status CheckNewName(const CatalogContents& state, const std::string& name);
   /// Sequences that belong to a table go with it.

@@ -135,6 +135,14 @@ uint64_t DatabaseChecksum(const CatalogContents& contents) {
   for (const Comment& c : contents.names.comments) {
     for (const std::string* text : {&c.kind, &c.name, &c.column, &c.text}) bytes.Add(std::string_view(*text));
   }
+  for (const CatalogRole& r : contents.names.roles) {
+    for (const std::string* text : {&r.name, &r.verifier}) bytes.Add(std::string_view(*text));
+    for (const bool is : {r.logs_in, r.superuser}) bytes.Add(int64_t{is});
+  }
+  for (const TableGrant& g : contents.names.grants) {
+    bytes.Add(std::string_view(g.role));
+    for (const int64_t n : {g.table_id, g.rights}) bytes.Add(n);
+  }
   return ChecksumOf(bytes);
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "tablet/catalog/comment.h"
+#include "tablet/catalog/role.h"
 #include "tablet/catalog/sequence.h"
 
 namespace tessera {
@@ -17,6 +18,8 @@ struct CatalogNames {
   Sequences sequences;
   std::vector<std::string> schemas;  ///< of CREATE SCHEMA, sorted: the default one is not among them
   Comments comments;                 ///< of what is no table
+  CatalogRoles roles;
+  TableGrants grants;
 
   bool operator==(const CatalogNames&) const = default;
 };

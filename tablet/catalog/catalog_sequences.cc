@@ -158,6 +158,7 @@ Status Catalog::LoadNames(CatalogNames* names) {
     if (!query.wrong().empty()) return file_.Corrupt("a schema has " + query.wrong());
     std::ranges::sort(names->schemas);
   }
+  TESSERA_TRY(LoadRoles(names));
   TESSERA_ASSIGN(const bool has_comments, HasTable("comments"));
   if (!has_comments) return {};
   CatalogStatement query(&file_, "SELECT kind, name, column, text FROM comments NOT INDEXED");
@@ -203,6 +204,7 @@ Status Catalog::WriteComments(const Comments& comments) {
 Status Catalog::WriteNames(const CatalogNames& names) {
   TESSERA_TRY(WriteSequences(names.sequences));
   TESSERA_TRY(WriteSchemas(names.schemas));
+  TESSERA_TRY(WriteRoles(names));
   return WriteComments(names.comments);
 }
 
@@ -265,6 +267,9 @@ Status Catalog::DropLeftComments(CatalogContents* after) {
 Result<Durability> Catalog::SetNames(const CatalogContents& state, CatalogNames names) {
   CatalogContents after = state;
   after.names = std::move(names);
+  std::erase_if(after.names.grants, [&](const TableGrant& g) {
+    return std::ranges::none_of(state.tables, [&](const auto& table) { return table->id == g.table_id; });
+  });
   const bool values_alone = DifferInValuesAlone(state.names, after.names);
   if (held_ != nullptr && values_alone) {
     held_->now.contents = std::move(after);
@@ -278,6 +283,8 @@ Result<Durability> Catalog::SetNames(const CatalogContents& state, CatalogNames 
   if (values_alone && !is_open_) TESSERA_TRY(RaiseVersion(kVersionWithSeveral));
   if (after.names.sequences != state.names.sequences) TESSERA_TRY(WriteSequences(after.names.sequences));
   if (after.names.schemas != state.names.schemas) TESSERA_TRY(WriteSchemas(after.names.schemas));
+  if (after.names.roles != state.names.roles || after.names.grants != state.names.grants)
+    TESSERA_TRY(WriteRoles(after.names));
   if (after.names.comments != state.names.comments) TESSERA_TRY(WriteComments(after.names.comments));
   TESSERA_TRY(DropLeftComments(&after));
   return Commit(&transaction, after);

@@ -209,7 +209,8 @@ Result<Sequence> ApplySequence(RecordReader* reader, Sequences* sequences) {
 
 bool DifferInValuesAlone(const CatalogNames& a, const CatalogNames& b) {
   const auto is_same = [](const Sequence& x, const Sequence& y) { return x == y || IsSameButForValue(x, y); };
-  return a.schemas == b.schemas && a.comments == b.comments && std::ranges::equal(a.sequences, b.sequences, is_same);
+  return a.schemas == b.schemas && a.comments == b.comments && a.roles == b.roles && a.grants == b.grants &&
+         std::ranges::equal(a.sequences, b.sequences, is_same);
 }
 
 LoggedChange DifferenceOf(const CatalogContents& before, const CatalogContents& after,

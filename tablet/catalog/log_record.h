@@ -42,7 +42,7 @@ struct LoggedChange {
   /// Only catalogs from version kVersionWithSeveral on have records of anything but one table.
   bool IsOfOneTable() const { return tables.size() == 1 && sequences.empty(); }
 };
-inline constexpr int kVersionWithSeveral = 11;
+inline constexpr int kVersionWithSeveral = 11, kVersionWithRoles = 12;
 
 /// Whether nothing differs but values of sequences: a record may bring the one to the other.
 bool DifferInValuesAlone(const CatalogNames& a, const CatalogNames& b);

@@ -306,7 +306,7 @@ TEST_F(TabletCorruption, CatalogsOfOtherPrograms) {
   ASSERT_FALSE(newer.ok());
   EXPECT_EQ(newer.status().code(), ErrorCode::kCorrupt);
   EXPECT_EQ(newer.status().message(),
-            "database \"" + database_ + "\" has format version 99, this program reads version 11");
+            "database \"" + database_ + "\" has format version 99, this program reads version 12");
   EXPECT_EQ(newer.status().hint(), "Use the newer program that wrote it.");
 }
 
