@@ -244,17 +244,25 @@ void Connection::ReportSettings(std::string_view sql) {
 
 // ---- COPY -----------------------------------------------------------------------------------------------------------
 
-Status Connection::SendCopyResponse(char type, size_t columns) {
+Status Connection::SendCopyResponse(char type, size_t columns, bool binary) {
   out_.Begin(type);
-  out_.Byte(0);  // text
+  out_.Byte(binary ? 1 : 0);
   out_.Int16(static_cast<int16_t>(columns));
-  for (size_t c = 0; c < columns; ++c) out_.Int16(0);
+  for (size_t c = 0; c < columns; ++c) out_.Int16(binary ? 1 : 0);
   out_.End();
   return Send();
 }
 
 Status Connection::BeginRead(size_t columns) {
+  copy_reader_.reset();
   TESSERA_TRY(SendCopyResponse('G', columns));
+  link_.Flush();
+  return Status::Ok();
+}
+
+Status Connection::BeginReadBinary(const std::vector<SqlType>& types) {
+  copy_reader_ = std::make_unique<BinaryCopyReader>(types);
+  TESSERA_TRY(SendCopyResponse('G', types.size(), true));
   link_.Flush();
   return Status::Ok();
 }
@@ -264,9 +272,15 @@ Result<bool> Connection::Read(std::string* bytes) {
     TESSERA_ASSIGN(Message message, link_.Wait());
     switch (message.type) {
       case 'd':
-        *bytes = std::move(message.body);
+        if (copy_reader_ == nullptr) {
+          *bytes = std::move(message.body);
+        } else {
+          bytes->clear();
+          TESSERA_TRY(copy_reader_->Read(message.body, bytes));
+        }
         return true;
       case 'c':
+        if (copy_reader_ != nullptr) TESSERA_TRY(copy_reader_->End());
         return false;
       case 'f': {
         MessageReader reader(message.body);
@@ -283,6 +297,39 @@ Result<bool> Connection::Read(std::string* bytes) {
 }
 
 Status Connection::BeginWrite(size_t columns) { return SendCopyResponse('H', columns); }
+
+Status Connection::BeginWriteBinary(size_t columns) {
+  copy_begun_ = false;
+  return SendCopyResponse('H', columns, true);
+}
+
+/// (A message a row, as PostgreSQL sends them; the first has the header, too.)
+Status Connection::WriteBinary(const RowBatch& batch) {
+  constexpr size_t kPiece = size_t{32} << 10;
+  for (size_t row = 0; row < batch.rows; ++row) {
+    out_.Begin('d');
+    if (!std::exchange(copy_begun_, true)) out_.Bytes(kBinaryCopyHeader);
+    WriteBinaryRow(batch, row, &out_);
+    out_.End();
+    if (out_.size() >= kPiece) TESSERA_TRY(Send());
+  }
+  return Send();
+}
+
+Status Connection::EndWriteBinary() {
+  out_.Begin('d');
+  if (!copy_begun_) out_.Bytes(kBinaryCopyHeader);
+  out_.Bytes(kBinaryCopyEnd);
+  out_.End();
+  return EndWrite();
+}
+
+/// (libpq takes the end of the statement for it; asyncpg waits.)
+Status Connection::EndWrite() {
+  out_.Begin('c');
+  out_.End();
+  return Send();
+}
 
 /// (Clients take a message for a line or for several; PostgreSQL sends a line each, on which some rely.)
 Status Connection::Write(std::string&& rows) {

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "server/authentication.h"
+#include "server/copy_binary.h"
 #include "server/link.h"
 #include "server/messages.h"
 #include "server/metrics.h"
@@ -123,7 +124,12 @@ class Connection final : private CopyClient {
   Result<bool> Read(std::string* bytes) override;
   Status BeginWrite(size_t columns) override;
   Status Write(std::string&& rows) override;
-  Status SendCopyResponse(char type, size_t columns);
+  Status EndWrite() override;
+  Status BeginReadBinary(const std::vector<SqlType>& types) override;
+  Status BeginWriteBinary(size_t columns) override;
+  Status WriteBinary(const RowBatch& batch) override;
+  Status EndWriteBinary() override;
+  Status SendCopyResponse(char type, size_t columns, bool binary = false);
 
   Status Send();
   void Flush();
@@ -143,7 +149,9 @@ class Connection final : private CopyClient {
   std::string zone_ = "UTC";
   std::map<std::string, std::shared_ptr<Prepared>, std::less<>> statements_;
   std::map<std::string, Portal, std::less<>> portals_;
-  std::shared_ptr<SessionActivity> activity_;  ///< nullptr before the login
+  std::unique_ptr<BinaryCopyReader> copy_reader_;  ///< of a COPY FROM in binary format; else nullptr
+  bool copy_begun_ = false;                        ///< rows of one TO have been sent
+  std::shared_ptr<SessionActivity> activity_;      ///< nullptr before the login
   /// Whether a message is being answered, and whether that is to end before its statement has begun.
   std::atomic<bool> works_{false}, cancelled_{false};
   std::mutex session_mutex_;          ///< for Cancel()

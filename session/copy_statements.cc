@@ -60,6 +60,14 @@ bool IsText(CopyForm form, const SessionState& state) {
 /// What the client sends, as CSV.
 Result<TemporaryFile> SpoolClient(CopyClient* client, const Statement& statement) {
   const CopyFromOptions& options = statement.copy.from;
+  if (options.format.form == CopyForm::kBinary) {
+    const std::vector<ColumnSchema>& columns = statement.target->schema.columns;
+    std::vector<SqlType> types;
+    for (const int c : options.columns) types.push_back(columns[static_cast<size_t>(c)].type);
+    for (size_t c = 0; options.columns.empty() && c < columns.size(); ++c) types.push_back(columns[c].type);
+    TESSERA_TRY(client->BeginReadBinary(types));
+    return SpoolPieces([&](std::string* piece) { return client->Read(piece); });
+  }
   TESSERA_TRY(
       client->BeginRead(options.columns.empty() ? statement.target->schema.columns.size() : options.columns.size()));
   if (options.format.form == CopyForm::kCsv)
@@ -98,6 +106,8 @@ Result<TemporaryFile> SpoolAsCsv(const CopyTextFormat& format, const TemporaryFi
 }
 
 Result<CopySource> OpenSource(const SessionState& state, const Statement& statement) {
+  if (statement.copy.from.format.form == CopyForm::kBinary && state.options.copy_client == nullptr)
+    return NoBinaryCopy();
   CopySource source;
   source.file = statement.copy.file;
   if (statement.copy.file.empty() && state.options.copy_client != nullptr) {
@@ -209,8 +219,30 @@ Status CopyTextTo(SessionState* state, const Compiled& compiled, const Snapshot&
   };
   TESSERA_TRY(RunQuery(state, compiled, snapshot, append));
   TESSERA_TRY(write());
+  if (client != nullptr) TESSERA_TRY(client->EndWrite());
   state->running.timing.rows = rows;
   return client != nullptr ? out->Done(fmt::format("COPY {}", rows)) : out->Text(text);
+}
+
+/// COPY TO STDOUT in the binary format.
+Status CopyBinaryTo(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, ResultWriter* out) {
+  CopyClient* const client = state->options.copy_client;
+  if (client == nullptr) return NoBinaryCopy();
+  uint64_t rows = 0;
+  bool begun = false;
+  const auto begin = [&] {
+    return std::exchange(begun, true) ? Status::Ok() : client->BeginWriteBinary(ResultColumns(compiled).size());
+  };
+  const auto write = [&](RowBatch&& batch) -> Status {
+    rows += batch.rows;
+    TESSERA_TRY(begin());
+    return client->WriteBinary(batch);
+  };
+  TESSERA_TRY(RunQuery(state, compiled, snapshot, write));
+  TESSERA_TRY(begin());
+  TESSERA_TRY(client->EndWriteBinary());
+  state->running.timing.rows = rows;
+  return out->Done(fmt::format("COPY {}", rows));
 }
 
 }  // namespace
@@ -218,6 +250,7 @@ Status CopyTextTo(SessionState* state, const Compiled& compiled, const Snapshot&
 Status CopyTo(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, ResultWriter* out) {
   const Statement& statement = compiled.statement;
   CopyClient* const client = statement.copy.file.empty() ? state->options.copy_client : nullptr;
+  if (statement.copy.to.form == CopyForm::kBinary) return CopyBinaryTo(state, compiled, snapshot, out);
   if (statement.copy.file.empty() && IsText(statement.copy.to.form, *state))
     return CopyTextTo(state, compiled, snapshot, out);
   std::string file = statement.copy.file;
@@ -238,6 +271,7 @@ Status CopyTo(SessionState* state, const Compiled& compiled, const Snapshot& sna
   if (client != nullptr) {
     TESSERA_TRY(client->BeginWrite(ResultColumns(compiled).size()));
     TESSERA_TRY(spool.ForEachPiece([&](std::string text) { return client->Write(std::move(text)); }));
+    TESSERA_TRY(client->EndWrite());
   } else if (statement.copy.file.empty()) {
     return spool.ForEachPiece([&](const std::string& text) { return out->Text(text); });
   }

@@ -86,6 +86,27 @@ Result<bool> BindReadOption(const std::string& name, const ParseNode& option, Co
   return true;
 }
 
+/// FORMAT of what is not Parquet, Arrow or JSON.
+Status ReadForm(const ParseNode& option, bool has_file, CopyFormat* format) {
+  const std::string text = LowerCase(OptionText(option));
+  if ((text == "binary" || text == "text") && has_file) {
+    return Unsupported("COPY format \"" + text + "\" is not supported", option.location(),
+                       "Formats are csv, parquet and arrow; DELIMITER and NULL of csv can be chosen.");
+  }
+  if (text != "csv" && text != "text" && text != "binary") {
+    return SqlError(ErrorKind::kInvalidParameterValue, "COPY format \"" + text + "\" not recognized",
+                    option.location());
+  }
+  format->form = text == "csv" ? CopyForm::kCsv : text == "text" ? CopyForm::kText : CopyForm::kBinary;
+  return {};
+}
+
+Status CheckBinaryFormat(const CopyFormat& format, bool has_quotes, int position) {
+  if (!format.has_delimiter && !format.has_null && !format.header && !has_quotes) return {};
+  return SqlError(ErrorKind::kSyntax, "COPY (FORMAT binary) takes no delimiter, null, header, quote or escape",
+                  position);
+}
+
 Status BindCopyOptions(const ParseNode* options, bool is_from, bool has_file, CopyOptions* out) {
   CopyFormat* const format = &out->from.format;
   bool has_escape = false;
@@ -96,14 +117,7 @@ Status BindCopyOptions(const ParseNode* options, bool is_from, bool has_file, Co
       const int position = option.location();
       if (name == "quote" || name == "escape") csv_option = position;
       if (name == "format") {
-        const std::string text = LowerCase(OptionText(option));
-        if (text == "binary" || (text == "text" && has_file)) {
-          return Unsupported("COPY format \"" + text + "\" is not supported", position,
-                             "Formats are csv, parquet and arrow; DELIMITER and NULL of csv can be chosen.");
-        }
-        if (text != "csv" && text != "text")
-          return SqlError(ErrorKind::kInvalidParameterValue, "COPY format \"" + text + "\" not recognized", position);
-        format->form = text == "csv" ? CopyForm::kCsv : CopyForm::kText;
+        TESSERA_TRY(ReadForm(option, has_file, format));
       } else if (name == "delimiter" || name == "delim" || name == "sep") {
         TESSERA_TRY(ByteOption(option, "delimiter", &format->delimiter));
         delimiter_position = position;
@@ -148,6 +162,8 @@ Status BindCopyOptions(const ParseNode* options, bool is_from, bool has_file, Co
     }
   }
   format->has_delimiter = delimiter_position >= 0;
+  if (format->form == CopyForm::kBinary)
+    return CheckBinaryFormat(*format, csv_option >= 0, options->first()->location());
   if (format->form == CopyForm::kText) {
     if (csv_option >= 0) return SqlError("COPY quote and escape are for the csv format only", csv_option);
     return CheckTextFormat(*format, delimiter_position);

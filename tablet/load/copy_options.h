@@ -27,7 +27,8 @@ struct TableSchema;
 enum class CopyForm : uint8_t {
   kUnsaid,  ///< CSV, or text with a client (session/copy_client.h)
   kCsv,
-  kText,  ///< of PostgreSQL: from and to the standard streams, or a client
+  kText,    ///< of PostgreSQL: from and to the standard streams, or a client
+  kBinary,  ///< of PostgreSQL: from and to a client
 };
 
 /// How the text of a file is cut into fields. A quote or escape that is the NUL byte: there is none.

@@ -455,6 +455,71 @@ def sqlalchemy_reflects_keys_and_constraints():
 
 
 @test
+def copy_in_binary_format():
+    import asyncpg
+    import psycopg
+
+    async def run(server):
+        connection = await asyncpg.connect(host="127.0.0.1", port=server.port, user="me", database="db")
+        records = [(i, *[(values + [None])[i % (len(values) + 1)] for _, values in VALUES]) for i in range(3000)]
+        columns = ["id", *[f"c{i}" for i in range(len(VALUES))]]
+        equals(await connection.copy_records_to_table("every", records=records, columns=columns), "COPY 3000")
+        rows = await connection.fetch("SELECT * FROM every ORDER BY id")
+        for row, record in zip(rows, records):
+            equals(tuple(row), record)
+        out = []
+
+        async def take(piece):
+            out.append(piece)
+
+        equals(await connection.copy_from_query("SELECT * FROM every ORDER BY id", output=take, format="binary"), "COPY 3000")
+        await connection.execute("CREATE TABLE again AS SELECT * FROM every WHERE false")
+        equals(await connection.copy_to_table("again", source=pieces(b"".join(out)), format="binary"), "COPY 3000")
+        equals([tuple(row) for row in await connection.fetch("SELECT * FROM again ORDER BY id")], records)
+        await connection.close()
+
+    async def pieces(data):
+        for at in range(0, len(data), 997):  # rows lie in several messages
+            yield data[at:at + 997]
+
+    with Server() as server:
+        table_of_values(server)
+        asyncio.run(run(server))
+        with server.connect() as connection:
+            connection.execute("CREATE TABLE t (a INTEGER, b TEXT, m DECIMAL(12,2)); CREATE TYPE mood AS ENUM ('sad', 'ok'); CREATE TABLE moods (m mood)")
+            with connection.cursor().copy("COPY t FROM STDIN (FORMAT binary)") as copy:
+                copy.set_types(["int4", "text", "numeric"])
+                copy.write_row((1, 'x"y,z', decimal.Decimal("12.50")))
+                copy.write_row((2, "", None))
+                copy.write_row((None, None, decimal.Decimal("-3")))
+            with connection.cursor().copy("COPY (SELECT * FROM t ORDER BY a) TO STDOUT (FORMAT binary)") as copy:
+                copy.set_types(["int4", "text", "numeric"])
+                equals(list(copy.rows()), [(1, 'x"y,z', decimal.Decimal("12.50")), (2, "", None), (None, None, decimal.Decimal("-3.00"))])
+            with connection.cursor().copy("COPY (SELECT 1 WHERE false) TO STDOUT (FORMAT binary)") as copy:
+                equals(b"".join(bytes(piece) for piece in copy), b"PGCOPY\n\xff\r\n\0" + bytes(8) + b"\xff\xff")
+            header = b"PGCOPY\n\xff\r\n\0" + bytes(8)
+            with connection.cursor().copy("COPY moods FROM STDIN (FORMAT binary)") as copy:
+                copy.write(header + b"\0\1\0\0\0\2ok\xff\xff")
+            equals(connection.execute("SELECT m::text FROM moods").fetchall(), [("ok",)])
+            for data, says in ((b"1\tx\n", "signature"), (header + b"\0\1\0\0\0\1x", "1 fields, not 3"), (header + b"\0\3\0\0", "unexpected end after row 0"),
+                               (header + b"\0\3\0\0\0\2ab" + b"\xff\xff\xff\xff" * 2, "row 1, field 1"), (header + b"\0\3\xff\xff\xff\xfe", "less than no bytes"),
+                               (header[:11] + b"\0\1\0\0" + bytes(4), "flags")):
+                try:
+                    with connection.cursor().copy("COPY t FROM STDIN (FORMAT binary)") as copy:
+                        copy.write(data)
+                    raise AssertionError("no error")
+                except psycopg.Error as error:
+                    holds(says in str(error), (data, str(error)))
+            equals(connection.execute("SELECT count(*) FROM t").fetchone(), (3,))
+            for statement, says in (("COPY t TO STDOUT (FORMAT binary, HEADER)", "takes no"), ("COPY t TO '/tmp/x' (FORMAT binary)", "binary")):
+                try:
+                    connection.execute(statement)
+                    raise AssertionError("no error")
+                except psycopg.Error as error:
+                    holds(says in str(error), str(error))
+
+
+@test
 def arrays_are_lists():
     import asyncpg
     import psycopg
@@ -1197,7 +1262,7 @@ def run_tests(tests):
     """Those that the command line names, or all. Returns the exit status."""
     signal.signal(signal.SIGALRM, hangs)
     if subprocess.run([TESSERA, "--serve", "0", "--roles", "/", "/"], capture_output=True, text=True).stderr.count("built without"):
-        print("[  SKIPPED ] 1 test, listed below:\n[  SKIPPED ] server_test: built without asio or OpenSSL")
+        print(f"[  SKIPPED ] 1 test, listed below:\n[  SKIPPED ] {os.path.basename(sys.argv[0])[:-3]}: built without asio or OpenSSL")
         return 0
     names = sys.argv[2:]
     passed, failed = 0, []
