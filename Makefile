@@ -32,11 +32,11 @@ endif
 # ---- What there is --------------------------------------------------------------------------------------------------
 
 # One run of the preprocessor answers for the compiler and every header. (\043 is a number sign.)
-HEADERS := nlohmann/json.hpp pg_query.h re2/re2.h utf8proc.h zstd.h sqlite3.h zlib.h fmt/core.h xxhash.h histedit.h asio.hpp openssl/ssl.h gtest/gtest.h boost/context/fiber.hpp
+HEADERS := nlohmann/json.hpp pg_query.h re2/re2.h utf8proc.h zstd.h sqlite3.h zlib.h fmt/core.h xxhash.h histedit.h asio.hpp openssl/ssl.h postgresql/libpq-fe.h gtest/gtest.h boost/context/fiber.hpp
 FOUND := $(if $(NOBUILD),,$(shell { printf '\043if __GNUC__ >= 12 || __clang_major__ >= 14\ngcc\n\043endif\n'; \
   printf '\043if __has_include(<fmt/core.h>)\n\043include <fmt/core.h>\n\043if FMT_VERSION / 10000 == 9\nfmt9\n\043endif\n\043endif\n'; \
   printf '\043if __has_include(<%s>)\n%s\n\043endif\n' $(foreach h,$(HEADERS),$h $h); } | \
-  $(CXX) -std=c++20 -x c++ -E -P - 2>/dev/null | grep -E '^[a-z0-9_/.]+$$'))
+  $(CXX) -std=c++20 -x c++ -E -P - 2>/dev/null | grep -E '^[a-z0-9_/.-]+$$'))
 Has = $(filter $1,$(FOUND))
 HasLibrary = $(filter /%,$(shell $(CXX) -print-file-name=lib$1 2>/dev/null))
 
@@ -58,6 +58,10 @@ MPICXX := $(if $(MPICXX_FOUND),$(shell printf '\043if __has_include(<mpi.h>)\n$(
 # The server (tessera --serve) needs both; without them the rest is built all the same.
 MISSING_SERVER := $(strip $(if $(call Has,asio.hpp),,libasio-dev) \
   $(if $(and $(call Has,openssl/ssl.h),$(call HasLibrary,ssl.a)),,libssl-dev))
+
+# The shell's sessions of servers (tessera --host): libpq is loaded when it runs, its header is needed here; and the server's
+# names of types.
+MISSING_CLIENT := $(strip $(if $(call Has,postgresql/libpq-fe.h),,libpq-dev) $(MISSING_SERVER))
 
 # The packages that a build, and the tests, lack.
 MISSING := $(strip $(if $(call Has,gcc),,g++) \
@@ -147,6 +151,7 @@ ifneq ($(PYARROW),)
 ARROW_OBJECT := $(B)/tessera_arrow.so
 endif
 SOURCES := $(filter-out $(if $(MISSING_SERVER),$(filter-out server/no_server.cc,$(wildcard server/*.cc)),server/no_server.cc),$(SOURCES))
+SOURCES := $(filter-out $(if $(MISSING_CLIENT),shell/server_session.cc,shell/no_server_session.cc),$(SOURCES))
 # The folders of tests/ have the names of those whose code they test; the others have build rules of their own.
 TEST_FOLDERS := $(filter-out $(addprefix tests/,cuda_emulator fuzz ledger sql torture),$(patsubst %/,%,$(wildcard tests/*/)))
 TEST_SOURCES := $(filter-out $(EXCLUDE) $(if $(MISSING_SERVER),tests/server/server_messages_test.cc tests/server/server_connection_test.cc),$(wildcard $(TEST_FOLDERS:%=%/*.cc)))

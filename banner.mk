@@ -1,6 +1,6 @@
 # What was found on this machine, and how to get what was not. Included by the Makefile.
 
-OrMissing = $(if $(filter $1,$(MISSING) $(MISSING_TEST) $(MISSING_EMULATOR) $(MISSING_SERVER)),NOT FOUND: sudo apt-get install $1,found)
+OrMissing = $(if $(filter $1,$(MISSING) $(MISSING_TEST) $(MISSING_EMULATOR) $(MISSING_CLIENT)),NOT FOUND: sudo apt-get install $1,found)
 GXX_VERSION = $(shell $(CXX) -dumpfullversion 2>/dev/null)
 CACHED = $(if $(CCACHE),$(COMMA) ccache)
 CUDA_FOUND = $(if $(NVCC),$(CUDA_VERSION) in $(CUDA_HOME)$(COMMA) for $(CUDA_ARCHS:%=sm_%))
@@ -22,6 +22,7 @@ Tessera
   tz database    $(if $(wildcard /usr/share/zoneinfo/Etc/UTC),found,not found: sudo apt-get install tzdata (for time zones))
   asio           $(call OrMissing,libasio-dev) (for tessera --serve only)
   OpenSSL        $(call OrMissing,libssl-dev) (for tessera --serve only)
+  libpq          $(call OrMissing,libpq-dev) (for tessera --host only)
   GoogleTest     $(call OrMissing,libgtest-dev)
   Boost.Context  $(call OrMissing,libboost-context-dev)
   CUDA toolkit   $(or $(CUDA_FOUND),$(if $(NOCUDA),not used: host only,not found: host only. $(CUDA_HINT)))

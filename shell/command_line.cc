@@ -42,6 +42,7 @@ MeasureOptions& PartOf(CommandLine* line, const MeasureOptions*) { return line->
 ScriptOptions& PartOf(CommandLine* line, const ScriptOptions*) { return line->script; }
 LaunchOptions& PartOf(CommandLine* line, const LaunchOptions*) { return line->launch; }
 SessionOptions& PartOf(CommandLine* line, const SessionOptions*) { return line->session; }
+ServerAddress& PartOf(CommandLine* line, const ServerAddress*) { return line->address; }
 server::ServerOptions& PartOf(CommandLine* line, const server::ServerOptions*) { return line->server; }
 CommandLine& PartOf(CommandLine* line, const CommandLine*) { return *line; }
 
@@ -144,6 +145,19 @@ Status TakeServe(const std::string& name, const char* value, CommandLine* line) 
   return ReadPlace(name, value, &line->server.host, &line->server.port);
 }
 
+Status TakeHost(const std::string&, const char* value, CommandLine* line) {
+  TESSERA_ASSIGN(ServerAddress address, ReadServerAddress(value));
+  line->address.host = std::move(address.host);
+  if (!address.port.empty()) line->address.port = std::move(address.port);
+  return Status::Ok();
+}
+
+Status TakePort(const std::string& name, const char* value, CommandLine* line) {
+  TESSERA_ASSIGN(const int port, Count(name, value, 1, 65'535));
+  line->address.port = std::to_string(port);
+  return Status::Ok();
+}
+
 Status TakeMetrics(const std::string& name, const char* value, CommandLine* line) {
   return ReadPlace(name, value, &line->server.metrics_host, &line->server.metrics_port);
 }
@@ -185,7 +199,8 @@ constexpr Option kOptions[] = {
     {"format", required_argument, TakeFormat},
     {"gpu-memory", required_argument, TakeSize<&SessionOptions::gpu_memory>},
     {"header", no_argument, Assign<&OutputOptions::headers, true>},
-    {"help", no_argument, Assign<&CommandLine::help, true>, 'h'},
+    {"help", no_argument, Assign<&CommandLine::help, true>},
+    {"host", required_argument, TakeHost, 'h'},
     {"hostfile", required_argument, TakeText<&LaunchOptions::hostfile>},
     {"init", required_argument, TakeText<&ScriptOptions::init_file>},
     {"html", no_argument, Assign<&OutputOptions::format, ResultFormat::kHtml>},
@@ -204,6 +219,7 @@ constexpr Option kOptions[] = {
     {"no-init", no_argument, Assign<&ScriptOptions::reads_home, false>},
     {"noheader", no_argument, Assign<&OutputOptions::headers, false>},
     {"nullvalue", required_argument, TakeText<&OutputOptions::null_text>},
+    {"port", required_argument, TakePort, 'p'},
     {"quote", no_argument, Assign<&OutputOptions::format, ResultFormat::kQuote>},
     {"ranks", required_argument, TakeCount<&LaunchOptions::ranks, 1, kMostRanks>},
     {"readonly", no_argument, Assign<&SessionOptions::mode, OpenMode::kReadOnly>},
@@ -226,6 +242,7 @@ constexpr Option kOptions[] = {
     {"tls-certificate", required_argument, TakeText<&server::ServerOptions::tls_certificate>},
     {"tls-key", required_argument, TakeText<&server::ServerOptions::tls_key>},
     {"trace", required_argument, TakeTrace},
+    {"user", required_argument, TakeText<&ServerAddress::user>, 'U'},
     {"version", no_argument, Assign<&CommandLine::version, true>},
     {"warmup", required_argument, TakeCount<&MeasureOptions::warmup, 0, kMostRuns>},
 };
@@ -269,7 +286,7 @@ constexpr RefusedOption kRefusedOptions[] = {
     {"agent", "Take --csv or --json: results go to standard output, all else to standard error."},
     {"append", "A database is a directory, and no part of another file."},
     {"ascii", "Take --separator, --csv or --json."},
-    {"connect", "psql speaks to a server, which tessera --serve is."},
+    {"connect", "Take --host, which speaks to a server."},
     {"dark-mode", "Colours are the terminal's; $NO_COLOR turns them off."},
     {"deserialize", "A database is a directory; without one it lives until the program ends."},
     {"format-file", "SQL is not formatted."},
@@ -315,84 +332,25 @@ void TakeWord(const char* word, bool* is_named, CommandLine* line) {
   }
 }
 
-}  // namespace
+/// Options about the database of this process.
+constexpr std::string_view kOfProcess[] = {"device",     "gpu-memory", "hostfile", "memory",         "ranks",
+                                           "readonly",   "scatter",    "serve",    "session-memory", "stats",
+                                           "stats-file", "threads",    "trace"};
 
-Result<CommandLine> ParseCommandLine(int argc, char** argv) {
-  static const auto kGetoptOptions = OptionsForGetopt();
-  CommandLine line;
-  bool is_named = false;
-  opterr = 0;
-  optind = 0;  // from the start, whatever was read before
-  for (;;) {
-    const int at = std::max(1, optind);
-    // With "-" words come in their place; after "--" there are words only.
-    const int got = getopt_long_only(argc, argv, "-:c:f:h", kGetoptOptions.data(), nullptr);
-    if (got < 0) break;
-    if (got == kWord) {
-      TakeWord(optarg, &is_named, &line);
-      continue;
-    }
-    if (got == ':') return Usage("option \"" + std::string(argv[optind - 1]) + "\" needs a value");
-    const Option* const option = FindOption(got);
-    if (option == nullptr || (got < kFirstOption && LooksLikeLongOption(argv[at]))) return UnknownOption(argv[at]);
-    TESSERA_TRY(option->take("--" + std::string(option->name), optarg, &line));
+/// With --host all words are statements.
+Result<CommandLine> AtServer(CommandLine line, const char* of_process, size_t first_word) {
+  if (of_process != nullptr) {
+    return Usage("--" + std::string(of_process) +
+                 " is about a database of this process; --host speaks to a server, which has its own");
   }
-  for (int i = optind; i < argc; ++i) TakeWord(argv[i], &is_named, &line);
-  if (line.serves && line.session.directory.empty()) return Usage("--serve needs the directory of a database");
-  if (line.serves && line.launch.ranks != 0) return Usage("--serve runs without ranks; leave --ranks out");
-  if (line.serves && !line.script.inputs.empty())
-    return Usage("--serve takes its statements from clients, not from -c or -f");
-  if (!line.launch.hostfile.empty() && line.launch.ranks == 0)
-    return Usage("--hostfile says where ranks run; --ranks N how many");
+  if (!line.session.directory.empty()) {
+    line.script.inputs.insert(line.script.inputs.begin() + static_cast<std::ptrdiff_t>(first_word),
+                              {CommandLineInput::Kind::kText, std::exchange(line.session.directory, {})});
+  }
   return line;
 }
 
-std::string UsageText() {
-  return R"(Usage: tessera [options] [DATABASE_DIR [SQL ...]]
-
-Without a directory the database lives until the program ends. Words after the directory are
-run like -c. Without any of -c, -f and such words, statements are read from standard input, with
-editing and history if that is a terminal.
-
-  -c SQL            run these statements (repeatable, in order with -f); also -s SQL
-  -f FILE           run the statements in FILE (repeatable)
-  --cmd SQL         run these statements or this dot command before all that (repeatable)
-  --init FILE       run the statements in FILE first, instead of ~/.tesserarc, which is for the
-                    prompt only
-  --no-init         do not run ~/.tesserarc
-  --bail            stop at the first error (default, but not at the prompt)
-  --no-bail         go on after errors
-  --batch           no prompt, even if standard input is a terminal
-  --echo            print statements before they run
-  --readonly        open the database for reading only
-  --safe            neither statements nor dot commands may name files or start programs
-
-  --format F        bar, box, column, csv, html, insert, json, jsonlines, line, list, markdown,
-                    plot, quote, table, trash or tsv; also as -box -column -csv ... (default: box on a
-                    terminal, else csv)
-  --header          print column names (default)
-  --noheader        do not
-  --separator X     between columns, in csv and list (default: , and |)
-  --nullvalue X     text for NULL, except in json
-  --timer           print the time of each statement
-
-  --device D        auto (default), host or gpu
-  --threads N       threads on the host (default: all)
-  --memory N        budget on the host in bytes, or with k, m, g (default: 80 % of what the
-                    process may use)
-  --gpu-memory N    budget on the GPU in bytes, or with k, m, g
-
-  --stats F         csv or json: for each statement and rank, rows, bytes and where the time went
-  --stats-file FILE write them to FILE instead of standard error
-  --trace FILE      write a timeline of all ranks, which https://ui.perfetto.dev opens
-  --repeat N        run each query N times; the first run prints its result
-  --warmup N        run each query N times before, which --stats, --timer and --trace leave out
-
-  --ranks N         run on N ranks, started by mpirun (with a terminal for rank 0)
-  --hostfile FILE   the machines of the ranks, as mpirun takes it (default: this one)
-  --scatter         on ranks: send the other ranks their tablets, even if they see the directory
-
-  --serve [HOST:]PORT
+constexpr const char* kServerUsage = R"(  --serve [HOST:]PORT
                     serve DATABASE_DIR to clients of PostgreSQL until SIGTERM (HOST: 127.0.0.1,
                     which with the Unix socket is for processes of this machine)
   --socket-folder DIR
@@ -420,7 +378,108 @@ editing and history if that is a terminal.
   --tls-certificate FILE, --tls-key FILE
                     encrypt connections whose client asks for it
 
-  --version, --help
+)";
+
+}  // namespace
+
+Result<CommandLine> ParseCommandLine(int argc, char** argv) {
+  static const auto kGetoptOptions = OptionsForGetopt();
+  CommandLine line;
+  bool is_named = false;
+  size_t first_word = 0;             // of the inputs, before which it stands
+  const char* of_process = nullptr;  // an option that a server has no use for
+  opterr = 0;
+  optind = 0;  // from the start, whatever was read before
+  for (;;) {
+    const int at = std::max(1, optind);
+    // With "-" words come in their place; after "--" there are words only.
+    const int got = getopt_long_only(argc, argv, "-:c:f:h:p:U:", kGetoptOptions.data(), nullptr);
+    if (got < 0) break;
+    if (got == kWord) {
+      if (!is_named) first_word = line.script.inputs.size();
+      TakeWord(optarg, &is_named, &line);
+      continue;
+    }
+    if (got == ':' && std::strcmp(argv[optind - 1], "-h") == 0) {  // as programs without servers have it
+      line.help = true;
+      continue;
+    }
+    if (got == ':') return Usage("option \"" + std::string(argv[optind - 1]) + "\" needs a value");
+    const Option* const option = FindOption(got);
+    if (option == nullptr || (got < kFirstOption && LooksLikeLongOption(argv[at]))) return UnknownOption(argv[at]);
+    TESSERA_TRY(option->take("--" + std::string(option->name), optarg, &line));
+    if (std::ranges::find(kOfProcess, std::string_view(option->name)) != std::end(kOfProcess))
+      of_process = option->name;
+  }
+  for (int i = optind; i < argc; ++i) TakeWord(argv[i], &is_named, &line);
+  if (!line.address.host.empty()) return AtServer(std::move(line), of_process, first_word);
+  if (!line.address.port.empty() || !line.address.user.empty())
+    return Usage("--port and --user are for a server; --host says where that is");
+  if (line.serves && line.session.directory.empty()) return Usage("--serve needs the directory of a database");
+  if (line.serves && line.launch.ranks != 0) return Usage("--serve runs without ranks; leave --ranks out");
+  if (line.serves && !line.script.inputs.empty())
+    return Usage("--serve takes its statements from clients, not from -c or -f");
+  if (!line.launch.hostfile.empty() && line.launch.ranks == 0)
+    return Usage("--hostfile says where ranks run; --ranks N how many");
+  return line;
+}
+
+std::string UsageText() {
+  return std::string(R"(Usage: tessera [options] [DATABASE_DIR [SQL ...]]
+       tessera [options] -h HOST[:PORT] [SQL ...]
+
+Without a directory the database lives until the program ends. Words after the directory are
+run like -c. Without any of -c, -f and such words, statements are read from standard input, with
+editing and history if that is a terminal.
+
+  -c SQL            run these statements (repeatable, in order with -f); also -s SQL
+  -f FILE           run the statements in FILE (repeatable)
+  --cmd SQL         run these statements or this dot command before all that (repeatable)
+  --init FILE       run the statements in FILE first, instead of ~/.tesserarc, which is for the
+                    prompt only
+  --no-init         do not run ~/.tesserarc
+  --bail            stop at the first error (default, but not at the prompt)
+  --no-bail         go on after errors
+  --batch           no prompt, even if standard input is a terminal
+  --echo            print statements before they run
+  --readonly        open the database for reading only
+  --safe            neither statements nor dot commands may name files or start programs
+
+  --format F        bar, box, column, csv, html, insert, json, jsonlines, line, list, markdown,
+                    plot, quote, table, trash or tsv; also as -box -column -csv ... (default: box on a
+                    terminal, else csv)
+  --header          print column names (default)
+  --noheader        do not
+  --separator X     between columns, in csv and list (default: , and |)
+  --nullvalue X     text for NULL, except in json
+  --timer           print the time of each statement
+
+  -h HOST[:PORT], --host HOST[:PORT]
+                    speak to the server there, which --serve is; a folder is that of its Unix socket
+  -p PORT, --port PORT
+                    of the server (default: $PGPORT or 5432)
+  -U NAME, --user NAME
+                    come as NAME (default: $PGUSER or the name of the user); passwords are those
+                    of $PGPASSWORD and ~/.pgpass, or asked for
+
+  --device D        auto (default), host or gpu
+  --threads N       threads on the host (default: all)
+  --memory N        budget on the host in bytes, or with k, m, g (default: 80 % of what the
+                    process may use)
+  --gpu-memory N    budget on the GPU in bytes, or with k, m, g
+
+  --stats F         csv or json: for each statement and rank, rows, bytes and where the time went
+  --stats-file FILE write them to FILE instead of standard error
+  --trace FILE      write a timeline of all ranks, which https://ui.perfetto.dev opens
+  --repeat N        run each query N times; the first run prints its result
+  --warmup N        run each query N times before, which --stats, --timer and --trace leave out
+
+  --ranks N         run on N ranks, started by mpirun (with a terminal for rank 0)
+  --hostfile FILE   the machines of the ranks, as mpirun takes it (default: this one)
+  --scatter         on ranks: send the other ranks their tablets, even if they see the directory
+
+)") + kServerUsage +
+         R"(  --version, --help
 
 One dash does, too. Results go to standard output, everything else to standard error. A script ends
 at its first error, be it -c, -f, .read or a pipe; the prompt goes on with the next line. Exit

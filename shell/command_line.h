@@ -13,6 +13,7 @@
 #include "session/session.h"
 #include "shell/rank_statistics_text.h"
 #include "shell/result_text.h"
+#include "shell/server_session.h"
 
 namespace tessera {
 
@@ -64,7 +65,8 @@ struct CommandLine {
   MeasureOptions measure;
   ScriptOptions script;
   LaunchOptions launch;
-  bool serves = false;  ///< --serve
+  ServerAddress address;  ///< --host: of the server to which statements go; "": they run here
+  bool serves = false;    ///< --serve
   server::ServerOptions server;
   std::string role;  ///< --role: whose line is wanted; "": none
   bool help = false;

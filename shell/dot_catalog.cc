@@ -89,10 +89,25 @@ bool AlwaysMakesItsOwn(const Sequences& sequences, const TableInfo& table) {
   return false;
 }
 
+/// Keeps the first column of a result.
+class FirstColumn final : public ResultWriter {
+ public:
+  Status Begin(const std::vector<vm::ResultColumn>&) override { return Status::Ok(); }
+  Status Rows(RowBatch&& batch) override {
+    for (size_t row = 0; row < batch.rows; ++row) AppendText(batch.columns[0], row, &texts.emplace_back());
+    return Status::Ok();
+  }
+  Status End() override { return Status::Ok(); }
+  Status Done(const std::string&) override { return Status::Ok(); }
+  Status Text(const std::string&) override { return Status::Ok(); }
+
+  std::vector<std::string> texts;
+};
+
 }  // namespace
 
 Status DotCommands::Memory(const Arguments&) {
-  TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> snapshot, shell_.session->Tables());
+  TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> snapshot, shell_.session->local()->Tables());
   std::string out = fmt::format("process: {} now, {} at most\n", BytesText(static_cast<double>(ProcessMemory("VmRSS"))),
                                 BytesText(static_cast<double>(ProcessMemory("VmHWM"))));
   for (const std::shared_ptr<const TableInfo>& table : snapshot->tables) {
@@ -101,13 +116,43 @@ Status DotCommands::Memory(const Arguments&) {
     out += fmt::format("table {}: {} rows, {} in {} tablets\n", ShownName(table->schema.name), table->rows,
                        BytesText(static_cast<double>(bytes)), table->tablets.size());
   }
-  const std::string gpu = shell_.session->GpuMemoryDescription();
+  const std::string gpu = shell_.session->local()->GpuMemoryDescription();
   if (!gpu.empty()) out += "gpu: " + gpu + "\n";
   return Print(out);
 }
 
+Result<std::vector<std::string>> DotCommands::Texts(std::string_view query) {
+  FirstColumn rows;
+  TESSERA_TRY(shell_.session->Execute(query, &rows));
+  return std::move(rows.texts);
+}
+
+Status DotCommands::ServerSchema(const Arguments& arguments) {
+  std::string query = "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL";
+  if (!arguments.empty()) query += " AND tbl_name LIKE " + LikePattern(arguments[0]);
+  TESSERA_ASSIGN(const std::vector<std::string> statements, Texts(query));
+  std::string out;
+  for (const std::string& statement : statements) out += statement + ";\n";
+  if (!out.empty() || arguments.empty()) return Print(out);
+  return SqlError("table \"" + arguments[0] + "\" does not exist", -1, ".tables lists the tables.");
+}
+
+Status DotCommands::ServerTables(const Arguments& arguments) {
+  TESSERA_ASSIGN(
+      const std::vector<std::string> names,
+      Texts("SELECT CASE WHEN table_schema IN ('public', 'main') THEN table_name ELSE table_schema || '.' || "
+            "table_name END FROM information_schema.tables WHERE table_schema NOT IN ('pg_catalog', "
+            "'information_schema') ORDER BY 1"));
+  std::string out;
+  for (const std::string& name : names) {
+    if (arguments.empty() || Matches(arguments[0], name)) out += name + "\n";
+  }
+  return Print(out);
+}
+
 Status DotCommands::Schema(const Arguments& arguments) {
-  TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> snapshot, shell_.session->Tables());
+  if (shell_.session->local() == nullptr) return ServerSchema(arguments);
+  TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> snapshot, shell_.session->local()->Tables());
   // A name with its schema or alone.
   const auto is_asked = [&](const std::string& name) {
     return arguments.empty() || Matches(arguments[0], BaseName(name)) || Matches(arguments[0], ShownName(name));
@@ -147,7 +192,8 @@ Status DotCommands::Schema(const Arguments& arguments) {
 }
 
 Status DotCommands::Tables(const Arguments& arguments) {
-  TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> snapshot, shell_.session->Tables());
+  if (shell_.session->local() == nullptr) return ServerTables(arguments);
+  TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> snapshot, shell_.session->local()->Tables());
   std::set<std::string> names;
   for (const std::shared_ptr<const TableInfo>& table : snapshot->tables) names.insert(ShownName(table->schema.name));
   for (const std::shared_ptr<const ViewSchema>& view : snapshot->views) names.insert(ShownName(view->name));
@@ -180,7 +226,12 @@ Status DotCommands::Describe(const Arguments& arguments) {
   if (IsPattern(arguments[0])) return List({"relations", arguments[0]});
   TESSERA_TRY(shell_.Execute("DESCRIBE " + arguments[0]));
   const std::string name = arguments[0].substr(arguments[0].rfind('.') + 1);
-  TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> snapshot, shell_.session->Tables());
+  if (shell_.session->local() == nullptr) {
+    TESSERA_ASSIGN(const std::vector<std::string> keys,
+                   Texts("SELECT indexname FROM pg_indexes WHERE tablename = " + QuotedText(name)));
+    return keys.empty() ? Status::Ok() : Indexes({name});
+  }
+  TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> snapshot, shell_.session->local()->Tables());
   for (const std::shared_ptr<const TableInfo>& table : snapshot->tables) {
     const TableSchema& schema = table->schema;
     if (BaseName(schema.name) != name) continue;
@@ -200,21 +251,24 @@ Status DotCommands::Indexes(const Arguments& arguments) {
 Status DotCommands::Databases(const Arguments&) { return shell_.Execute("PRAGMA database_list"); }
 
 Status DotCommands::ShowStatus(const Arguments&) {
-  const Session& session = *shell_.session;
+  Session* const session = shell_.session->local();
   const std::string& directory = shell_.line.session.directory;
-  const Session::TransactionState transaction = session.transaction();
+  const Session::TransactionState transaction = shell_.session->transaction();
   std::string out = fmt::format("version: {}\n", kVersion);
-  out += fmt::format("database: {}{}\n", directory.empty() ? "in memory, until you leave" : directory,
-                     shell_.line.session.mode == OpenMode::kReadOnly ? ", for reading only" : "");
-  out += fmt::format("queries run on: {}\n", session.DeviceDescription());
+  if (session != nullptr) {
+    out += fmt::format("database: {}{}\n", directory.empty() ? "in memory, until you leave" : directory,
+                       shell_.line.session.mode == OpenMode::kReadOnly ? ", for reading only" : "");
+  }
+  out += fmt::format("queries run on: {}\n", shell_.session->Description());
   out +=
       fmt::format("transaction: {}\n", transaction == Session::TransactionState::kNone   ? "none"
                                        : transaction == Session::TransactionState::kOpen ? "open"
                                                                                          : "failed; ROLLBACK ends it");
-  out += fmt::format("memory: {} now, {} at most, {} allowed\n", BytesText(static_cast<double>(ProcessMemory("VmRSS"))),
-                     BytesText(static_cast<double>(ProcessMemory("VmHWM"))),
-                     BytesText(static_cast<double>(MemoryLimit())));
-  const std::string gpu = session.GpuMemoryDescription();
+  if (session != nullptr)
+    out += fmt::format(
+        "memory: {} now, {} at most, {} allowed\n", BytesText(static_cast<double>(ProcessMemory("VmRSS"))),
+        BytesText(static_cast<double>(ProcessMemory("VmHWM"))), BytesText(static_cast<double>(MemoryLimit())));
+  const std::string gpu = session != nullptr ? session->GpuMemoryDescription() : "";
   if (!gpu.empty()) out += "gpu: " + gpu + "\n";
   out += fmt::format("statements: {}\n", shell_.statements);
   return Print(out);
@@ -229,10 +283,11 @@ Status DotCommands::RunQuietly(std::string_view sql) {
 Status DotCommands::Dump(const Arguments& patterns) {
   const bool is_own = shell_.session->transaction() == Session::TransactionState::kNone;
   if (is_own) TESSERA_TRY(RunQuietly("BEGIN"));
-  const DeviceChoice device = shell_.session->device();
-  Status status = shell_.session->SetDevice(DeviceChoice::kHost);  // a GPU's rows come in any order
+  Session& session = *shell_.session->local();
+  const DeviceChoice device = session.device();
+  Status status = session.SetDevice(DeviceChoice::kHost);  // a GPU's rows come in any order
   if (status.ok()) status = DumpTables(patterns);
-  const Status back = shell_.session->SetDevice(device);
+  const Status back = session.SetDevice(device);
   const Status ended = is_own ? RunQuietly("ROLLBACK") : Status::Ok();
   const Status written = shell_.output.StatementDone();
   TESSERA_TRY(status);
@@ -243,7 +298,7 @@ Status DotCommands::Dump(const Arguments& patterns) {
 
 Status DotCommands::DumpTables(const Arguments& patterns) {
   constexpr size_t kRowsEach = 200;
-  TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> snapshot, shell_.session->Tables());
+  TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> snapshot, shell_.session->local()->Tables());
   const auto is_asked = [&](const std::string& name) {
     return patterns.empty() || std::ranges::any_of(patterns, [&](const std::string& pattern) {
              return Matches(pattern, BaseName(name)) || Matches(pattern, ShownName(name));

@@ -72,7 +72,7 @@ constexpr RefusedCommand kRefused[] = {
 
 }  // namespace
 
-enum class Reach : uint8_t { kShell, kFiles };
+enum class Reach : uint8_t { kShell, kFiles, kLocal };
 
 struct DotCommands::Command {
   const char* name;
@@ -134,12 +134,18 @@ Status DotCommands::Run(std::string_view line) {
     return Status(ErrorKind::kInsufficientPrivilege, "." + name + " is refused by --safe",
                   "It reads or writes files or starts programs; start tessera without --safe.");
   }
+  if (command->reach == Reach::kLocal && shell_.session->local() == nullptr) return RefuseAtServer("." + name);
   rest_ = line.substr(std::min(line.find_first_of(" \t"), line.size()));
   rest_.remove_prefix(std::min(rest_.find_first_not_of(" \t"), rest_.size()));
   while (rest_.ends_with('\r') || rest_.ends_with(' ')) rest_.remove_suffix(1);
   Status status = (this->*command->run)(words);
   if (status.ok() || !status.hint().empty() || status.code() != ErrorCode::kSql) return status;
   return SqlError(status.message(), status.position(), usage);
+}
+
+Status DotCommands::RefuseAtServer(const std::string& what) {
+  return Unsupported(what + " is about a database of this process, and this shell speaks to a server", -1,
+                     "Start tessera with the directory, where the server runs.");
 }
 
 Status DotCommands::Print(const std::string& text) { return shell_.output.Write(text); }
@@ -195,24 +201,28 @@ Status DotCommands::Verbosity(const Arguments& arguments) {
 Status DotCommands::Cache(const Arguments& arguments) {
   if (arguments.empty()) return shell_.Execute("SELECT * FROM tessera_cache()");
   if (arguments[0] != "clear") return SqlError("\"" + arguments[0] + "\" is not clear", -1, "Usage: .cache [clear]");
-  return shell_.session->DropCaches();
+  Session* const session = shell_.session->local();
+  return session != nullptr ? session->DropCaches() : RefuseAtServer(".cache clear");
 }
 
 Status DotCommands::Device(const Arguments& arguments) {
+  Session* const session = shell_.session->local();
+  if (session == nullptr)
+    return arguments.empty() ? shell_.Execute("SHOW device") : RunQuietly("SET device = " + QuotedText(arguments[0]));
   if (arguments.empty()) {
-    const DeviceChoice device = shell_.session->device();
+    const DeviceChoice device = session->device();
     const char* name = device == DeviceChoice::kHost ? "host" : device == DeviceChoice::kGpu ? "gpu" : "auto";
-    return Print(fmt::format("{}: {}\n", name, shell_.session->DeviceDescription()));
+    return Print(fmt::format("{}: {}\n", name, session->DeviceDescription()));
   }
-  if (arguments[0] == "auto") return shell_.session->SetDevice(DeviceChoice::kAuto);
-  if (arguments[0] == "host") return shell_.session->SetDevice(DeviceChoice::kHost);
-  if (arguments[0] == "gpu") return shell_.session->SetDevice(DeviceChoice::kGpu);
+  if (arguments[0] == "auto") return session->SetDevice(DeviceChoice::kAuto);
+  if (arguments[0] == "host") return session->SetDevice(DeviceChoice::kHost);
+  if (arguments[0] == "gpu") return session->SetDevice(DeviceChoice::kGpu);
   return SqlError("unknown device \"" + arguments[0] + "\"");
 }
 
 Status DotCommands::Devices(const Arguments&) {
   std::string out;
-  for (const std::string& device : shell_.session->Devices()) out += device + "\n";
+  for (const std::string& device : shell_.session->local()->Devices()) out += device + "\n";
   return Print(out);
 }
 
@@ -249,7 +259,8 @@ Status DotCommands::Import(const Arguments& arguments) {
   const std::string format = IsColumnar(FormatOfName(names[0])) ? "" : "FORMAT csv";
   options = format + (format.empty() && !options.empty() ? options.substr(2) : options);
   if (!options.empty()) options = " (" + options + ")";
-  return shell_.Execute("COPY " + QuotedName(names[1]) + " FROM " + QuotedText(names[0]) + options);
+  const std::string copy = "COPY " + QuotedName(names[1]) + " FROM " + QuotedText(names[0]) + options;
+  return shell_.session->local() != nullptr ? shell_.Execute(copy) : shell_.CopyThroughServer(copy);
 }
 
 Status DotCommands::MaxRows(const Arguments& arguments) {

@@ -82,6 +82,13 @@ class DotCommands {
   Status Width(const Arguments& arguments);
 
   Status Print(const std::string& text);
+  /// The error of what needs a database of this process.
+  static Status RefuseAtServer(const std::string& what);
+  /// The first column of a query's rows.
+  Result<std::vector<std::string>> Texts(std::string_view query);
+  /// What .schema and .tables are of a server.
+  Status ServerSchema(const Arguments& arguments);
+  Status ServerTables(const Arguments& arguments);
   /// Runs statements whose results are not shown.
   Status RunQuietly(std::string_view sql);
   Status DumpTables(const Arguments& patterns);

@@ -13,7 +13,7 @@
 namespace tessera {
 namespace {
 
-std::atomic<Session*> watched{nullptr};
+std::atomic<ShellSession*> watched{nullptr};
 std::atomic<int> pending{0};
 std::atomic<int64_t> ends_since{0};  // when the first signal came that ends the process, in milliseconds; 0: none has
 std::atomic<bool> has_prompt{false};
@@ -42,7 +42,7 @@ void Handle(int signal) {
     }
     pending = signal;
   }
-  if (Session* session = watched.load()) session->Cancel();
+  if (ShellSession* session = watched.load()) session->Cancel();
   const char byte = 0;
   if (wake[1] >= 0 && write(wake[1], &byte, 1) < 0) {
     // If the pipe is full it is readable, which is enough.
@@ -52,7 +52,7 @@ void Handle(int signal) {
 
 }  // namespace
 
-void WatchInterrupts(Session* session, bool interactive) {
+void WatchInterrupts(ShellSession* session, bool interactive) {
   watched = session;
   has_prompt = interactive;
   if (wake[0] < 0 && pipe2(wake, O_CLOEXEC | O_NONBLOCK) != 0) wake[0] = wake[1] = -1;

@@ -8,12 +8,12 @@
 // Start at: WatchInterrupts. The main thread; the handlers run on any.
 #pragma once
 
-#include "session/session.h"
+#include "shell/shell_session.h"
 
 namespace tessera {
 
 /// Installs the handlers. `session` must live until StopWatchingInterrupts().
-void WatchInterrupts(Session* session, bool interactive);
+void WatchInterrupts(ShellSession* session, bool interactive);
 void StopWatchingInterrupts();
 
 /// The signal that came: one that ends the process, or else a Ctrl-C since the last call of TakeInterrupt; 0 if none.

@@ -17,6 +17,7 @@
 #include "shell/exit_status.h"
 #include "shell/plan_tree_text.h"
 #include "shell/ranks_launcher.h"
+#include "shell/server_session.h"
 #include "shell/shell.h"
 #include "shell/statistics_text.h"
 #include "tablet/catalog/temporary_directory.h"
@@ -50,6 +51,19 @@ int Serve(CommandLine* line) {
   if (status.ok()) return kExitOk;
   PrintError(status);
   return kExitUsage;
+}
+
+int RunAtServer(const CommandLine& line, const Cluster* cluster) {
+  if (cluster != nullptr) {
+    PrintError(Unsupported("--host runs without ranks", -1, "Start it without mpirun."));
+    return kExitUsage;
+  }
+  const bool asks = !line.script.batch && isatty(STDIN_FILENO) == 1;
+  Result<std::unique_ptr<ShellSession>> session =
+      ConnectToServer(line.address, asks, line.session.standard_input_is_free && !line.script.safe);
+  if (session.ok()) return Shell(std::move(*session), line).Run();
+  PrintError(session.status());
+  return session.status().code() == ErrorCode::kUnsupported ? kExitUsage : kExitDatabase;
 }
 
 int Run(int argc, char** argv, Cluster* cluster) {
@@ -91,12 +105,13 @@ int Run(int argc, char** argv, Cluster* cluster) {
     line->output.format = ResultFormat::kCsv;
   if (!line->session.directory.empty()) RemoveAbandonedDirectories();  // (else the session does)
   if (line->serves) return Serve(&*line);
+  if (!line->address.host.empty()) return RunAtServer(*line, cluster);
   Result<std::unique_ptr<Session>> session = Session::Open(line->session);
   if (!session.ok()) {
     PrintError(session.status());
     return session.status().code() == ErrorCode::kDevice ? kExitUsage : kExitDatabase;
   }
-  return Shell(std::move(*session), *line).Run();
+  return Shell(MakeLocalSession(std::move(*session)), *line).Run();
 }
 
 }  // namespace

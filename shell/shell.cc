@@ -36,7 +36,7 @@ std::string HomeFile(const char* name) {
 
 }  // namespace
 
-Shell::Shell(std::unique_ptr<Session> session, const CommandLine& line) : state_(std::move(session), line) {}
+Shell::Shell(std::unique_ptr<ShellSession> session, const CommandLine& line) : state_(std::move(session), line) {}
 
 int Shell::Run() {
   state_.interactive = state_.line.script.inputs.empty() && !state_.line.script.batch && isatty(STDIN_FILENO) == 1;
@@ -67,12 +67,12 @@ int Shell::Run() {
 void Shell::Greet() {
   const std::string& directory = state_.line.session.directory;
   if (state_.interactive) {
-    ShellState::Message(
-        fmt::format("Tessera {} ({}). Enter .help for help.", kVersion, state_.session->DeviceDescription()));
-    if (directory.empty()) ShellState::Message("No database directory was given: this one lives until you leave.");
+    ShellState::Message(fmt::format("Tessera {} ({}). Enter .help for help.", kVersion, state_.session->Description()));
+    if (directory.empty() && state_.session->local() != nullptr)
+      ShellState::Message("No database directory was given: this one lives until you leave.");
   }
   // The name may be a mistake.
-  if (!directory.empty() && state_.session->is_new())
+  if (!directory.empty() && state_.session->local()->is_new())
     ShellState::Message(directory + ": a new database, written at its first change");
 }
 
@@ -113,8 +113,10 @@ void Shell::RunInteractive() {
   editor.SetCompleter([this, &script](std::string_view text) {
     CompletionNames names;
     names.dot_commands = DotCommands::Names();
-    if (const Result<std::shared_ptr<const Snapshot>> tables = state_.session->Tables(); tables.ok())
-      names.snapshot = *tables;
+    if (Session* const session = state_.session->local(); session != nullptr) {
+      if (const Result<std::shared_ptr<const Snapshot>> tables = session->Tables(); tables.ok())
+        names.snapshot = *tables;
+    }
     return Complete(names, script.buffer, text);
   });
   std::string typed;  // since the first prompt of the statement
@@ -226,6 +228,11 @@ bool Shell::TakeHabit(Script* script, std::string_view line) {
       return true;
     case Habit::Kind::kSql:
       if (!at_start) return false;
+      if (state_.session->local() == nullptr && !TakesRows(habit->text)) {  // a file of this machine
+        const Status status = state_.CopyThroughServer(habit->text);
+        if (!status.ok()) ReportError(status, habit->text, script->line, *script);
+        return true;
+      }
       TakeLine(script, habit->text);
       --script->line;  // it is the same one
       return true;
@@ -341,12 +348,14 @@ void Shell::RunStatement(std::string_view sql, int line, const Script& script, c
 }
 
 bool Shell::RunSqliteSequence(std::string_view sql, int line, const Script& script) {
-  const Result<std::shared_ptr<const Snapshot>> tables = state_.session->Tables();
+  Session* const session = state_.session->local();
+  if (session == nullptr) return false;
+  const Result<std::shared_ptr<const Snapshot>> tables = session->Tables();
   if (!tables.ok()) return false;
   const std::optional<std::string> set = SequenceStatement(sql, **tables);
   if (!set) return false;
   NoResult none;
-  const Status status = set->empty() ? Status::Ok() : state_.session->Execute(*set, &none);
+  const Status status = set->empty() ? Status::Ok() : session->Execute(*set, &none);
   if (!status.ok()) ReportError(status, *set, line, script);
   return true;
 }

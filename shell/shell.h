@@ -10,16 +10,16 @@
 
 #include "base/status.h"
 #include "compiler/compiler.h"
-#include "session/session.h"
 #include "shell/command_line.h"
 #include "shell/script_rows.h"
+#include "shell/shell_session.h"
 #include "shell/shell_state.h"
 
 namespace tessera {
 
 class Shell {
  public:
-  Shell(std::unique_ptr<Session> session, const CommandLine& line);
+  Shell(std::unique_ptr<ShellSession> session, const CommandLine& line);
   Shell(const Shell&) = delete;
   Shell& operator=(const Shell&) = delete;
 

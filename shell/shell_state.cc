@@ -21,7 +21,7 @@ bool HasColors() {
   return (off == nullptr || *off == 0) && terminal != nullptr && std::string_view(terminal) != "dumb";
 }
 
-ShellState::ShellState(std::unique_ptr<Session> open, const CommandLine& command_line)
+ShellState::ShellState(std::unique_ptr<ShellSession> open, const CommandLine& command_line)
     : session(std::move(open)), line(command_line), reports(command_line) {
   settings.format = line.output.format;
   settings.headers = line.output.headers;
@@ -91,6 +91,10 @@ void ShellState::TellDone(const std::string& command_tag) {
 }
 
 Status ShellState::OpenDatabase(const std::string& directory) {
+  if (session->local() == nullptr) {
+    return Unsupported("a shell of a server stays with it", -1,
+                       "Leave, and start tessera with the directory, or with --host.");
+  }
   if (line.session.cluster != nullptr) {
     return Unsupported("ranks stay with their database", -1,
                        "Leave, and start tessera --ranks with the other directory.");
@@ -100,21 +104,24 @@ Status ShellState::OpenDatabase(const std::string& directory) {
   TESSERA_ASSIGN(std::unique_ptr<Session> opened, Session::Open(options));
   StopWatchingInterrupts();
   session->SetProgress({});
-  session = std::move(opened);
+  session = MakeLocalSession(std::move(opened));
   line.session.directory = directory;
   session->SetProgress([this](const Progress& now) { progress.Update(now); });
   WatchInterrupts(session.get(), interactive);
-  if (!directory.empty() && session->is_new()) Message(directory + ": a new database, written at its first change");
+  if (!directory.empty() && session->local()->is_new())
+    Message(directory + ": a new database, written at its first change");
   return Status::Ok();
 }
 
 void ShellState::ReportTiming() const {
   const Timing& t = session->last_timing();
+  if (session->local() == nullptr)
+    return Message(fmt::format("Time: {:.3f} ms; {} row{}", t.total, t.rows, t.rows == 1 ? "" : "s"));
   std::string text = fmt::format("Time: {:.3f} ms (compile {:.3f}{}, execute {:.3f}", t.total, t.compile,
                                  t.kept ? " from cache" : "", t.execute);
   uint64_t transferred = 0;
   bool gpu = false;
-  for (const vm::SectionStatistics& section : session->last_statistics().sections) {
+  for (const vm::SectionStatistics& section : session->local()->last_statistics().sections) {
     transferred += section.bytes_transferred;
     gpu |= section.on_gpu;
   }
@@ -129,7 +136,8 @@ void ShellState::ReportTiming() const {
 }
 
 void ShellState::Report(const StatementRun& run) {
-  const Status written = reports.Add(run, session->last_statistics());
+  if (session->local() == nullptr) return;  // a server's are its own
+  const Status written = reports.Add(run, session->local()->last_statistics());
   if (written.ok()) return;
   Message(written.message());
   file_failed = true;

@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "base/status.h"
-#include "session/session.h"
 #include "shell/command_line.h"
 #include "shell/result_output.h"
 #include "shell/result_text.h"
 #include "shell/run_reports.h"
+#include "shell/shell_session.h"
 #include "shell/statement_progress.h"
 
 namespace tessera {
@@ -48,22 +48,26 @@ struct ShellSettings {
 };
 
 struct ShellState {
-  ShellState(std::unique_ptr<Session> open, const CommandLine& command_line);
+  ShellState(std::unique_ptr<ShellSession> open, const CommandLine& command_line);
   ~ShellState();
   ShellState(const ShellState&) = delete;
   ShellState& operator=(const ShellState&) = delete;
 
-  /// Closes the database for another; "" is one in memory. Errors: those of Session::Open, and this one stays.
+  /// Closes the database for another; "" is one in memory. Errors: those of Session::Open, and this one stays; kUnsupported:
+  /// of ranks, or of a server.
   Status OpenDatabase(const std::string& directory);
   /// Runs SQL, a query as often as --repeat and --warmup say. (Errors of what a dot command made are told without a place.)
   Status Execute(std::string_view sql, const std::string& name = {});
+  /// COPY with a file of this machine, whose rows go to a server as if they stood after it. REQUIRES: the session is a server's.
+  /// Errors: kSql, it is none that can be made so; kIo; those of the statement.
+  Status CopyThroughServer(std::string_view sql);
   /// Whether to go on: not after .quit, an interrupt, an error that ends the script, or when no one reads the results.
   bool Continues() const;
   ResultTextOptions TextOptions() const;
   /// Prints a message to standard error, ending the line.
   static void Message(const std::string& text);
 
-  std::unique_ptr<Session> session;
+  std::unique_ptr<ShellSession> session;
   CommandLine line;
   ShellSettings settings;
   ResultOutput output;
