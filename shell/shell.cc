@@ -17,6 +17,7 @@
 #include "shell/interrupts.h"
 #include "shell/line_editor.h"
 #include "shell/other_shells.h"
+#include "shell/server_names.h"
 #include "shell/sqlite_sequence.h"
 #include "shell/statement_name.h"
 #include "tablet/files/io_error.h"
@@ -113,9 +114,10 @@ void Shell::RunInteractive() {
   editor.SetCompleter([this, &script](std::string_view text) {
     CompletionNames names;
     names.dot_commands = DotCommands::Names();
-    if (Session* const session = state_.session->local(); session != nullptr) {
-      if (const Result<std::shared_ptr<const Snapshot>> tables = session->Tables(); tables.ok())
-        names.snapshot = *tables;
+    if (Session* const session = state_.session->local(); session == nullptr) {
+      names.snapshot = NamesOfServer(state_.session.get());
+    } else if (const Result<std::shared_ptr<const Snapshot>> tables = session->Tables(); tables.ok()) {
+      names.snapshot = *tables;
     }
     return Complete(names, script.buffer, text);
   });

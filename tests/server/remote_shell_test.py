@@ -182,6 +182,25 @@ def terminal(server, *arguments, **environment):
 
 
 @test
+def tab_completes_names_of_the_server():
+    with Server(statements="CREATE TABLE measurements (weight INTEGER, height INTEGER); CREATE SCHEMA other; CREATE TABLE other.things (x INTEGER)") as server, \
+            contextlib.closing(terminal(server)) as screen:
+        screen.expect_prompt()
+        for keys, seen in (("SELECT 4 + count(*) AS answer FROM meas", "meas"), ("\t", "rements"), ("WHERE wei", "wei"), ("\t", "ght"), ("> 1;\r", ";")):
+            screen.type(keys)  # (Tab in what is pasted indents.)
+            screen.expect(seen)
+        holds("│      4 │" in screen.expect("└────────┘"), "a table and its column")
+        screen.expect_prompt()
+        for keys, seen in (("SELECT 5 + count(*) AS answer FROM other.th", "th"), ("\t", "ings"), (";\r", ";")):
+            screen.type(keys)
+            screen.expect(seen)
+        holds("│      5 │" in screen.expect("└────────┘"), "a table of another schema")
+        screen.expect_prompt()
+        screen.type("\\q\r")
+        equals(screen.leave(), 0)
+
+
+@test
 def ctrl_c_cancels_the_statement_and_keeps_the_session():
     with Server() as server, contextlib.closing(terminal(server)) as screen:
         holds(f"server at {server.folder}:{server.port}" in screen.expect_prompt(), "the greeting")
