@@ -20,6 +20,7 @@ namespace {
 /// From 1970-01-01 to 2000-01-01, where PostgreSQL counts from.
 constexpr int64_t kEpochDays = 10'957, kEpochMicros = kEpochDays * 86'400 * 1'000'000;
 constexpr int32_t kSmallVectorOid = 22, kOidVectorOid = 30;
+constexpr int32_t kOidOid = 26, kOidArrayOid = 1028;
 constexpr int32_t kVarcharOid = 1043, kTextOid = 25, kNumericOid = 1700, kMomentOid = 1184;
 constexpr auto kSignBit = static_cast<int128_t>(static_cast<uint128_t>(1) << 127);
 
@@ -248,6 +249,10 @@ WireType WireTypeOf(const SqlType& type) {
     wire.oid = ElementOf(type).id == TypeId::kSmallint ? kSmallVectorOid : kOidVectorOid;
     return wire;
   }
+  if (type == OidArray()) {
+    wire.oid = kOidArrayOid;
+    return wire;
+  }
   if (IsArrayType(type)) {
     if (const CatalogType* const element = KnownType(ElementOf(type).id); element != nullptr)
       wire.oid = static_cast<int32_t>(element->array_oid);
@@ -271,10 +276,9 @@ WireType WireTypeOf(const SqlType& type) {
 }
 
 std::optional<SqlType> TypeOfOid(int32_t oid) {
-  constexpr int32_t kChar = 18, kName = 19, kOid = 26, kJson = 114, kBlankPadded = 1042, kVarcharArray = 1015,
-                    kOidArray = 1028;
-  if (oid == kOid) return SqlType::Of(TypeId::kBigint);
-  if (oid == kOidArray) return ArrayOf(SqlType::Of(TypeId::kBigint));
+  constexpr int32_t kChar = 18, kName = 19, kJson = 114, kBlankPadded = 1042, kVarcharArray = 1015;
+  if (oid == kOidOid) return SqlType::Of(TypeId::kBigint);
+  if (oid == kOidArrayOid) return ArrayOf(SqlType::Of(TypeId::kBigint));
   if (oid == kVarcharArray) return ArrayOf(SqlType::Text());
   for (const int32_t of_text : {kChar, kName, kJson, kBlankPadded, kVarcharOid}) {
     if (oid == of_text) return SqlType::Text();
@@ -352,6 +356,7 @@ Result<Value> ReadParameter(const std::optional<std::string>& bytes, bool binary
     return v;
   }
   MessageReader reader(*bytes);
+  if (oid == kOidOid && bytes->size() == 4) return Value::Int(type, static_cast<uint32_t>(reader.Int32()));
   if (oid == kNumericOid) {
     TESSERA_ASSIGN(const std::string text, ReadNumeric(&reader));
     TESSERA_TRY(reader.End());

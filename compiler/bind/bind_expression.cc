@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <optional>
 #include <string>
 
 #include "base/interrupt.h"
@@ -10,11 +11,13 @@
 #include "compiler/bind/array_text.h"
 #include "compiler/bind/expression_binder.h"
 #include "compiler/bind/macro_call.h"
+#include "compiler/bind/unreached_branch.h"
 #include "compiler/parse/parser.h"
 #include "compiler/parse/sql_scanner.h"
 #include "compiler/query/fold.h"
 #include "compiler/query/nearest_name.h"
 #include "compiler/query/window_call.h"
+#include "tablet/values/array_type.h"
 
 namespace tessera {
 namespace {
@@ -580,8 +583,13 @@ Result<ExprPtr> ExpressionBinder::BindCase(const ParseNode& node) {
       TESSERA_ASSIGN(ExprPtr x, BindBoolean(condition, "argument of CASE/WHEN"));
       args.push_back(std::move(x));
     }
-    TESSERA_ASSIGN(ExprPtr result, Bind(*when.Get(Field::k_result)));
-    args.push_back(std::move(result));
+    const ParseNode& branch = *when.Get(Field::k_result);
+    const bool is_unreached =
+        branch.Is(Tag::kSubLink) && context_->relations != nullptr && IsNeverTrue(*args.back(), *context_->relations);
+    std::optional<UnreachedBranch> unreached;
+    if (is_unreached) unreached.emplace();
+    TESSERA_ASSIGN(ExprPtr result, Bind(branch));
+    args.push_back(is_unreached ? MakeNull(StoredType(result->type), result->position) : std::move(result));
   }
   if (const ParseNode* otherwise = node.Get(Field::k_defresult)) {
     TESSERA_ASSIGN(ExprPtr e, Bind(*otherwise));

@@ -8,6 +8,7 @@
 #include "base/lower_case.h"
 #include "compiler/bind/array_binder.h"
 #include "compiler/bind/calls/composed_function.h"
+#include "compiler/bind/catalog_tables.h"
 #include "compiler/bind/expression_binder.h"
 #include "compiler/bind/from_binder.h"
 #include "compiler/bind/macro_call.h"
@@ -115,6 +116,22 @@ Status ExpressionBinder::RefuseAggregateWords(const ParseNode& call, std::string
   return {};
 }
 
+namespace {
+
+/// Errors: current_setting('x') without its second argument, of a setting that there is not, as PostgreSQL has it.
+Status CheckSettingName(const ParseNode& call) {
+  const ParseNode* const args = call.Get(Field::k_args);
+  if (args == nullptr || args->size() != 1 || !args->first()->Is(Tag::kA_Const)) return {};
+  const ParseNode* const text = args->first()->Get(Field::k_sval);
+  if (text == nullptr) return {};
+  const std::string name(text->Text(Field::k_sval));
+  if (ServerSetting(name) != nullptr || LowerCase(name) == "search_path") return {};
+  return SqlError(ErrorKind::kUndefinedObject, "unrecognized configuration parameter \"" + name + "\"",
+                  args->first()->location(), "SHOW shows those of Tessera, current_setting(name, TRUE) is NULL.");
+}
+
+}  // namespace
+
 Result<ExprPtr> ExpressionBinder::BindFunction(const ParseNode& node) {
   const int position = node.location();
   const ParseNode* names = node.Get(Field::k_funcname);
@@ -148,6 +165,7 @@ Result<ExprPtr> ExpressionBinder::BindFunction(const ParseNode& node) {
     return Unsupported("generate_series here is not supported", position, "SELECT i FROM generate_series(...) AS i.");
   }
   TESSERA_TRY(RefuseAggregateWords(node, name));
+  if (name == "current_setting") TESSERA_TRY(CheckSettingName(node));
   const ComposedFunction* const row = FindComposed(name);
   if (row != nullptr) {
     TESSERA_ASSIGN(ExprPtr made, BindCalled(*row, node));

@@ -725,7 +725,8 @@ Result<ExprPtr> ExpressionBinder::BindAnyOfArray(const ParseNode& node) {
   const bool all = node.Text(Field::k_kind) == "AEXPR_OP_ALL";
   const bool like = symbol.find("~~") != std::string_view::npos;
   if (!array.Is(Tag::kA_ArrayExpr) && !like) {
-    TESSERA_ASSIGN(ExprPtr text, Bind(array));
+    // (The type of a parameter is that of its cast.)
+    TESSERA_ASSIGN(ExprPtr text, Bind(array.Is(Tag::kParamRef) ? *node.Get(Field::k_rexpr) : array));
     TESSERA_ASSIGN(text, Resolve(std::move(text), SqlType::Text()));
     const bool is_text = text->type.id == TypeId::kText;
     if (is_text && IsConstant(*text) && !text->constant.null) {

@@ -274,12 +274,16 @@ Result<ExprPtr> ExpressionBinder::BindCast(const ParseNode& node) {
   }
   if (type_name.Get(Field::k_arrayBounds) != nullptr && !tries) {
     TESSERA_ASSIGN(ExprPtr array, Bind(*node.Get(Field::k_arg)));
-    TESSERA_ASSIGN(array, Resolve(std::move(array), SqlType::Text()));
-    TESSERA_ASSIGN(const SqlType element, BindType(type_name, type_name.location(), true));
+    SqlType element = SqlType::Of(TypeId::kBigint);
+    if (name != "oid") {
+      TESSERA_ASSIGN(element, BindType(type_name, type_name.location(), true));
+    }
+    const SqlType wanted = name == "oid" ? OidArray() : ArrayOf(element);
+    TESSERA_ASSIGN(array, Resolve(std::move(array), IsParameter(*array) ? wanted : SqlType::Text()));
     if (IsConstant(*array) && array->type.id == TypeId::kText && !array->constant.null) {
       TESSERA_ASSIGN(array->constant.text, ArrayAs(array->constant.text, element, zone(), position));
     }
-    if (array->type.id == TypeId::kText) return ArrayBinder::WithType(std::move(array), ArrayOf(element));
+    if (array->type.id == TypeId::kText) return ArrayBinder::WithType(std::move(array), wanted);
     return Unsupported("array types are not supported", type_name.location());
   }
   SqlType type = SqlType::Of(TypeId::kBigint);  // of what PostgreSQL calls an oid

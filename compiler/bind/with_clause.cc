@@ -8,6 +8,7 @@
 #include "compiler/bind/expression_binder.h"
 #include "compiler/bind/inner_block.h"
 #include "compiler/bind/limit.h"
+#include "compiler/bind/unreached_branch.h"
 #include "compiler/parse/parser.h"
 #include "compiler/query/expr_builder.h"
 #include "compiler/query/query_copy.h"
@@ -16,6 +17,10 @@
 
 namespace tessera {
 namespace {
+
+Status RefuseOuterColumnsOf(const Query& query, int position) {
+  return UnreachedBranch::active() ? Status::Ok() : RefuseOuterColumns(query, "a query of WITH", position);
+}
 
 /// Levels of nesting that the blocks around the arms count as, as QueryBlock's.
 constexpr int kLevels = 8;
@@ -115,7 +120,7 @@ Result<std::unique_ptr<Query>> BindRecursive(const ParseNode& body, const std::s
                        "Put it into the query that reads \"" + name + "\".");
   }
   TESSERA_ASSIGN(std::unique_ptr<Query> first, BindQueryBlock(*left, &around.context, nullptr));
-  TESSERA_TRY(RefuseOuterColumns(*first, "a query of WITH", position));
+  TESSERA_TRY(RefuseOuterColumnsOf(*first, position));
   first = Reader(std::move(first));
   const auto width = static_cast<size_t>(first->visible);
   for (size_t c = columns->size(); c < width; ++c) columns->push_back(first->outputs[c].name);
@@ -129,7 +134,7 @@ Result<std::unique_ptr<Query>> BindRecursive(const ParseNode& body, const std::s
   std::shared_ptr<Query> working = WorkingTable(*first);
   around.ctes.queries[name] = {working, *columns};
   TESSERA_ASSIGN(std::unique_ptr<Query> step, BindQueryBlock(*right, &around.context, nullptr));
-  TESSERA_TRY(RefuseOuterColumns(*step, "a query of WITH", position));
+  TESSERA_TRY(RefuseOuterColumnsOf(*step, position));
   if (static_cast<size_t>(step->visible) != width) {
     return SqlError(ErrorKind::kSyntax,
                     "each arm of UNION must have the same number of columns: " + std::to_string(width) + " and " +

@@ -30,7 +30,14 @@ inline SqlType VectorOf(TypeId element) {
   return type;
 }
 inline bool IsVectorType(const SqlType& type) {
-  return IsArrayType(type) && type.scale != 0 && type.precision != static_cast<int>(TypeId::kDecimal) + 1;
+  return IsArrayType(type) && type.scale == 1 && type.precision != static_cast<int>(TypeId::kDecimal) + 1;
+}
+
+/// oid[], whose elements clients send and take as 32 bits; here they are BIGINTs.
+inline SqlType OidArray() {
+  SqlType type = ArrayOf(SqlType::Of(TypeId::kBigint));
+  type.scale = 2;
+  return type;
 }
 
 /// The type of its elements; DECIMALs have all digits. REQUIRES: IsArrayType().

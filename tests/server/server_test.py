@@ -546,6 +546,12 @@ def arrays_are_lists():
         connection = await asyncpg.connect(host="127.0.0.1", port=server.port, user="me", database="db")
         equals(await connection.fetchval("SELECT ARRAY['a', 'b']"), ["a", "b"])
         equals(await connection.fetchval("SELECT ARRAY[1, 2]::TEXT"), "{1,2}")
+        for type, values in (("int4", [1, None, -3]), ("int8", [1 << 40]), ("float8", [0.5, None]), ("bool", [True]), ("int2", []), ("numeric", [decimal.Decimal("1.5")]),
+                             ("date", [datetime.date(2024, 1, 2)]), ("uuid", [uuid.UUID(int=7)])):
+            equals(await connection.fetchval(f"SELECT $1::{type}[]", values), values, type)
+        equals(await connection.fetchval("SELECT count(*) FROM generate_series(1, 9) AS x WHERE x = ANY ($1::int4[])", [2, 5]), 2)
+        equals(await connection.fetchval("SELECT ARRAY[1, NULL]"), [1, None])
+        equals(await connection.fetchval("SELECT array_agg(x / 2.0 ORDER BY x)::float8[] FROM generate_series(1, 2) AS x"), [0.5, 1.0])
         await connection.close()
 
     with Server() as server:
