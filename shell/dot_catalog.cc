@@ -71,6 +71,12 @@ constexpr ListKind kLists[] = {
      "SELECT sequence_schema AS schema, sequence_name AS name FROM information_schema.sequences WHERE true",
      "sequence_name"},
     {"types", "SELECT t.typname AS name FROM pg_type t WHERE t.typtype = 'e'", "t.typname"},
+    {"roles", "SELECT rolname AS name, rolsuper AS superuser, rolcanlogin AS login FROM pg_roles WHERE true",
+     "rolname"},
+    {"grants",
+     "SELECT n.nspname AS schema, c.relname AS name, c.relacl AS grants FROM pg_class c, pg_namespace n WHERE n.oid = "
+     "c.relnamespace AND c.relkind IN ('r', 'm')",
+     "c.relname"},
 };
 
 /// The columns into which rows are put: not those that are computed.

@@ -154,6 +154,9 @@ def dot_commands():
         holds("i,INTEGER" in described and "t_pkey" in described, described)
         holds("other,u,base table" in run(server, "-c", "\\d").stdout, "all tables")
         equals(run(server, "-c", ".list types").stdout, "name\nmood\n")
+        run(server, "CREATE ROLE reader LOGIN; GRANT SELECT ON t TO reader")
+        equals(run(server, "-c", "\\du").stdout, "name,superuser,login\nreader,false,true\ntessera,true,true\n")
+        equals(run(server, "-c", "\\dp t").stdout, 'schema,name,grants\npublic,t,"{tessera=arwdDxt/tessera,reader=r/tessera}"\n')
         status = run(server, "-c", ".status").stdout
         holds(f"queries run on: server at {server.folder}:{server.port}, as " in status and "transaction: none" in status, status)
         equals(run(server, "-c", ".mode json", "-c", "SELECT i, m FROM t WHERE i = 1").stdout, '[{"i":1,"m":"ok"}]\n')
