@@ -5,7 +5,9 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/lower_case.h"
 #include "tablet/catalog/qualified_name.h"
+#include "tablet/sqlite/sqlite_tables.h"
 
 namespace tessera {
 namespace {
@@ -23,27 +25,59 @@ std::shared_ptr<const TableInfo> Renamed(const TableInfo& table, const std::stri
 
 }  // namespace
 
-Status AttachedDatabases::Attach(const std::string& directory, const std::string& name,
+Status AttachedDatabases::Attach(const std::string& directory, const std::string& name, bool is_sqlite,
                                  std::shared_ptr<SharedFiles> files) {
   static std::atomic<int64_t> attached{0};  // of the process: its sessions share caches
   Entry entry;
-  TESSERA_ASSIGN(entry.database, Database::Open(directory, OpenMode::kReadOnly, std::move(files)));
-  TESSERA_TRY(entry.database->Read().status());
+  entry.first_id = (attached++ % kMostAttached + 1) * kIdentifiers;
   std::error_code error;
   const std::filesystem::path path = std::filesystem::canonical(directory, error);
   entry.directory = error ? directory : path.string();
-  entry.first_id = (attached++ % kMostAttached + 1) * kIdentifiers;
+  if (is_sqlite || std::filesystem::is_regular_file(path, error)) {
+    TESSERA_TRY(ReadSqlite(name, &entry).status());
+  } else {
+    TESSERA_ASSIGN(entry.database, Database::Open(directory, OpenMode::kReadOnly, std::move(files)));
+    TESSERA_TRY(entry.database->Read().status());
+  }
   databases_.emplace(name, std::move(entry));
   return {};
 }
 
 void AttachedDatabases::SetLockTimeout(int milliseconds) {
-  for (auto& [name, entry] : databases_) entry.database->SetLockTimeout(milliseconds);
+  for (auto& [name, entry] : databases_) {
+    if (entry.database != nullptr) entry.database->SetLockTimeout(milliseconds);
+  }
+}
+
+Result<std::shared_ptr<const AttachedDatabase>> AttachedDatabases::ReadSqlite(const std::string& name, Entry* entry) {
+  TESSERA_ASSIGN(FileIdentity file, IdentifySqlite(entry->directory));
+  if (entry->sqlite != nullptr && file == entry->file) return entry->sqlite;
+  TESSERA_ASSIGN(const std::vector<SqliteTable> tables, DescribeSqliteTables(entry->directory, entry->directory));
+  AttachedDatabase out{name, entry->directory, true, {}, nullptr};
+  auto snapshot = std::make_shared<Snapshot>();
+  for (const SqliteTable& table : tables) {
+    auto info = std::make_shared<TableInfo>();
+    info->id = entry->first_id + static_cast<int64_t>(out.tables.size()) + 1;
+    info->schema = table.schema;
+    info->schema.name = LowerCase(table.name);
+    info->statistics.resize(table.schema.columns.size());
+    out.tables.push_back(Renamed(*info, name, 0));
+    snapshot->tables.push_back(std::move(info));
+  }
+  out.snapshot = std::move(snapshot);
+  std::ranges::sort(out.tables, {}, [](const auto& table) { return std::string_view(table->schema.name); });
+  entry->file = std::move(file);
+  entry->sqlite = std::make_shared<const AttachedDatabase>(std::move(out));
+  return entry->sqlite;
 }
 
 Result<AttachedDatabases::List> AttachedDatabases::Read() {
   List list;
   for (auto& [name, entry] : databases_) {
+    if (entry.database == nullptr) {
+      TESSERA_ASSIGN(list.emplace_back(), ReadSqlite(name, &entry));
+      continue;
+    }
     TESSERA_ASSIGN(std::shared_ptr<const Snapshot> snapshot, entry.database->Read());
     if (std::shared_ptr<const AttachedDatabase> last = entry.last.lock();
         last != nullptr && last->snapshot == snapshot) {
@@ -55,7 +89,7 @@ Result<AttachedDatabases::List> AttachedDatabases::Read() {
       std::shared_ptr<const Snapshot> snapshot;
       std::shared_ptr<const TableInfo> table;
     };
-    AttachedDatabase out{name, entry.directory, {}, snapshot};
+    AttachedDatabase out{name, entry.directory, false, {}, snapshot};
     std::map<uint64_t, std::shared_ptr<const TableInfo>> tables;
     for (const auto& table : snapshot->tables) {
       const uint64_t number = table->number.value();

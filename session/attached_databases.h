@@ -25,8 +25,10 @@ class AttachedDatabases {
 
   bool empty() const { return databases_.empty(); }
   bool Has(std::string_view name) const { return databases_.contains(name); }
-  /// Opens the database for reading. Errors: there is none in `directory`. REQUIRES: !Has(name).
-  Status Attach(const std::string& directory, const std::string& name, std::shared_ptr<SharedFiles> files);
+  /// Opens the database for reading, also a file of SQLite. Errors: there is none in `directory`. REQUIRES: !Has(name).
+  /// `is_sqlite`: it must be such a file.
+  Status Attach(const std::string& directory, const std::string& name, bool is_sqlite,
+                std::shared_ptr<SharedFiles> files);
   /// REQUIRES: Has(name). Snapshots that have been read keep what they have of it.
   void Detach(std::string_view name) { databases_.erase(databases_.find(name)); }
   /// How long to wait for a process that has a catalog locked.
@@ -36,13 +38,18 @@ class AttachedDatabases {
 
  private:
   struct Entry {
-    std::string directory;  ///< absolute
-    std::unique_ptr<Database> database;
+    std::string directory;               ///< absolute
+    std::unique_ptr<Database> database;  ///< nullptr: a file of SQLite
+    /// What a file of SQLite was when it was looked at, and what it had; nullptr: it was not.
+    FileIdentity file;
+    std::shared_ptr<const AttachedDatabase> sqlite;
     int64_t first_id = 0;  ///< added to the identifiers of its tables
     /// What has been made of it, by the numbers of the tables in their database.
     std::map<uint64_t, std::shared_ptr<const TableInfo>> tables;
     std::weak_ptr<const AttachedDatabase> last;
   };
+  static Result<std::shared_ptr<const AttachedDatabase>> ReadSqlite(const std::string& name, Entry* entry);
+
   std::map<std::string, Entry, std::less<>> databases_;
 };
 

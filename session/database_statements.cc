@@ -95,7 +95,7 @@ Status RunAttach(SessionState* state, const DatabaseCommand& command) {
                     "a database cannot be attached as " + quoted + ": a schema has that name", -1,
                     "Write ATTACH 'directory' AS another_name.");
   }
-  TESSERA_TRY(state->attached.Attach(command.directory, command.name, state->engine->files()));
+  TESSERA_TRY(state->attached.Attach(command.directory, command.name, command.is_sqlite, state->engine->files()));
   state->attached.SetLockTimeout(static_cast<int>(state->settings.lock_timeout));
   return Status::Ok();
 }

@@ -7,6 +7,8 @@
 #include "tablet/columnar/columnar_reader.h"
 #include "tablet/csv/csv_reader.h"
 #include "tablet/json/json_lines.h"
+#include "tablet/sqlite/sqlite_reader.h"
+#include "tablet/sqlite/sqlite_tables.h"
 #include "tablet/values/utf8.h"
 
 namespace tessera {
@@ -38,7 +40,11 @@ class FileChain final : public FileReader {
  public:
   FileChain(std::vector<FileSource> sources, const TableSchema& schema, const std::vector<bool>& read, int name_column,
             const CopyFromOptions& options)
-      : sources_(std::move(sources)), schema_(schema), name_column_(name_column), zone_(options.zone) {
+      : sources_(std::move(sources)),
+        schema_(schema),
+        name_column_(name_column),
+        zone_(options.zone),
+        cancel_(options.cancel) {
     for (const bool is_read : read) read_.push_back(is_read ? 1 : 0);
     for (const FileSource& s : sources_) bytes_ += s.identity.bytes;
   }
@@ -72,7 +78,7 @@ class FileChain final : public FileReader {
 
  private:
   static Status CheckSame(const FileSource& source) {
-    TESSERA_ASSIGN(FileIdentity now, IdentifyFile(source.path));
+    TESSERA_ASSIGN(FileIdentity now, IdentifySource(source.format, source.path));
     now.path = source.identity.path;
     if (now == source.identity) return {};
     return {ErrorCode::kIo, QuoteForMessage(source.identity.path) + " has changed while it was read",
@@ -85,6 +91,7 @@ class FileChain final : public FileReader {
     options.columns = source.columns;
     options.read = read_;
     options.zone = zone_;
+    options.cancel = cancel_;
     if (IsColumnar(source.format)) {
       const ColumnarSource columnar{source.path, source.identity.path, source.format};
       TESSERA_ASSIGN(readers_.emplace_back(), OpenColumnarReader(columnar, schema_, options));
@@ -93,6 +100,11 @@ class FileChain final : public FileReader {
     if (source.format == FileFormat::kJson) {
       TESSERA_ASSIGN(readers_.emplace_back(),
                      OpenJsonReader(source.path, source.identity.path, schema_, source.keys, options));
+      return {};
+    }
+    if (source.format == FileFormat::kSqlite) {
+      TESSERA_ASSIGN(readers_.emplace_back(),
+                     OpenSqliteReader(source.path, source.identity.path, source.table, schema_, options));
       return {};
     }
     TESSERA_ASSIGN(CsvFile file, CsvFile::Open(source.path, source.identity.path));
@@ -104,6 +116,7 @@ class FileChain final : public FileReader {
   const TableSchema schema_;
   const int name_column_;
   const TimeZone* const zone_;
+  const std::atomic<bool>* const cancel_;
   std::vector<uint8_t> read_;
   uint64_t bytes_ = 0;
   /// Of the files up to the one that is read. Their shares may be read yet, so they stay.
@@ -155,6 +168,10 @@ class FirstRowsReader final : public FileReader {
 
 std::unique_ptr<FileReader> FirstRows(std::unique_ptr<FileReader> reader, uint64_t rows) {
   return std::make_unique<FirstRowsReader>(std::move(reader), rows);
+}
+
+Result<FileIdentity> IdentifySource(FileFormat format, const std::string& path) {
+  return format == FileFormat::kSqlite ? IdentifySqlite(path) : IdentifyFile(path);
 }
 
 std::unique_ptr<FileReader> OpenFileChain(std::vector<FileSource> sources, const TableSchema& schema,

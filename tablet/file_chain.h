@@ -25,7 +25,11 @@ struct FileSource {
   TableSchema schema;             ///< the columns that it has
   std::vector<int> columns;       ///< of the table, by column of the file
   std::vector<std::string> keys;  ///< of JSON: the member that each column is
+  std::string table;              ///< of an SQLite database
 };
+
+/// The file as it is now. Errors: as IdentifyFile.
+Result<FileIdentity> IdentifySource(FileFormat format, const std::string& path);
 
 /// `read`: by column of the table: whether it is read; the others become NULL. `name_column`: of the file's name; -1: there is
 /// none. `options`: the time zone. Errors of Next: also kIo, a file is another one than it was, or changes meanwhile.

@@ -13,6 +13,7 @@
 #include "tablet/files/byte_source.h"
 #include "tablet/files/file_descriptor.h"
 #include "tablet/json/json_lines.h"
+#include "tablet/sqlite/sqlite_tables.h"
 #include "tablet/values/utf8.h"
 
 namespace tessera {
@@ -38,6 +39,7 @@ FileFormat FormatOf(const FileSource& source) {
     return is_text && start[first] != '{' && start[first] != '[' ? FileFormat::kCsv : FileFormat::kJson;
   }
   if (start.starts_with("ARROW1\0")) return FileFormat::kArrow;
+  if (IsSqlite(start)) return FileFormat::kSqlite;
   // (A text may begin with these letters; what follows them in Parquet is no letter.)
   const bool control = start.size() > 4 && static_cast<unsigned char>(start[4]) < ' ' && start[4] != '\n' &&
                        start[4] != '\r' && start[4] != '\t';
@@ -75,6 +77,13 @@ Status DescribeFile(const FileSpec& spec, FileSource* source, double* rows) {
     source->schema = std::move(sniffed.schema);
     source->keys = std::move(sniffed.keys);
     *rows = static_cast<double>(source->identity.bytes) / sniffed.bytes_of_row;
+    return {};
+  }
+  if (source->format == FileFormat::kSqlite) {
+    TESSERA_ASSIGN(SqliteTable described, DescribeSqliteTable(source->path, name, spec.table, spec.all_text));
+    source->schema = std::move(described.schema);
+    source->table = std::move(described.name);
+    *rows = described.rows;
     return {};
   }
   TESSERA_ASSIGN(SniffedCsv sniffed, SniffCsv(source->path, name, spec));

@@ -124,7 +124,7 @@ Result<std::vector<FileIdentity>> FileTables::FindFiles(const FileSpec& spec) {
       spooled_.emplace_back(path, real);
     }
     const bool spooled = real != path;
-    Result<FileIdentity> file = IdentifyFile(real);
+    Result<FileIdentity> file = IdentifySource(spec.format, real);
     if (!file.ok() && !spooled && paths.size() == 1) {
       return Status(file.status().kind(), file.status().message(),
                     "FROM takes the name of a file that this program can read, or of a table without quotes.");
@@ -228,6 +228,7 @@ Result<FileTables::Entry*> FileTables::MakeEntry(const FileSpec& spec, const std
   info->id = next_id_++;
   info->schema = entry->schema;
   info->schema.name = files.size() == 1 ? files[0].path : spec.patterns[0];
+  if (!spec.table.empty()) info->schema.name += "." + spec.table;
   info->rows = info->stored_rows = static_cast<uint64_t>(rows);
   info->statistics.resize(entry->schema.columns.size());
   for (ColumnStatistics& s : info->statistics) SetUnknown(info->rows, &s);

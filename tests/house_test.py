@@ -21,7 +21,7 @@ MOST_FIELDS = 25
 FOLDERS = ["base", "tablet", "columnar", "vm", "compiler", "kernels", "mpi", "session", "server", "shell", "capi"]
 # Within a folder, from the lowest room to the highest; "" is the folder itself. A folder that is not here has no order.
 ROOMS = {
-    "tablet": ["values", "schemes", "chunk", "files", "catalog", "load", "csv", "columnar", "json", ""],
+    "tablet": ["values", "schemes", "chunk", "files", "catalog", "load", "csv", "columnar", "json", "sqlite", ""],
     "vm": ["program", "meaning", "rows", "encode", "sinks", "after", "machine", "shares", "run", "ranks", ""],
     "kernels": ["launch", "device", "cuda", "unpack", "text", "memory", "plan", "rows", "join", "window", "groups", "ranks", "run",
                 ""],

@@ -1,5 +1,5 @@
-// Binding files in FROM: 'a.csv' and read_csv('a.csv', option = x, ...). The files are looked for, and what is not said of
-// them is guessed, while the statement is bound; they are read when it runs.
+// Binding files in FROM: 'a.csv', read_csv('a.csv', option = x, ...) and 'a.db'.t. The files are looked for, and what is not
+// said of them is guessed, while the statement is bound; they are read when it runs.
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -51,10 +51,14 @@ class FileArguments {
     size_t number = 0;
     for (const ParseNode& node : *list) {
       const Argument argument = ArgumentOf(node);
-      if (number++ > 0) {
+      const bool is_table = number == 1 && argument.name.empty() && TakesTable(function);
+      if (is_table) {
+        TESSERA_ASSIGN(spec->table, Text(*argument.value, "the name of a table"));
+        spec->format = FileFormat::kSqlite;
+      } else if (number > 0) {
         TESSERA_TRY(BindOption(argument, function, spec));
-        continue;
       }
+      if (number++ > 0) continue;
       TESSERA_ASSIGN(spec->patterns, Texts(*argument.value, "the name of a file"));
       if (spec->patterns.empty()) return SqlError(function + " takes at least one file", argument.position);
     }
@@ -62,6 +66,8 @@ class FileArguments {
   }
 
  private:
+  /// Whether its second argument may be a table of the file.
+  static bool TakesTable(const std::string& function) { return function == "FROM" || function == "sqlite_scan"; }
   Result<Value> Constant(const ParseNode& node, const SqlType& type, const std::string& what) {
     ExpressionBinder binder(&context_, nullptr, Clause::kLimit);
     TESSERA_ASSIGN(ExprPtr e, binder.Bind(node));
@@ -147,6 +153,7 @@ class FileArguments {
 FileFormat FormatOfFunction(const std::string& name) {
   if (name == "read_parquet" || name == "parquet_scan") return FileFormat::kParquet;
   if (name == "read_json" || name == "read_json_auto" || name == "read_ndjson") return FileFormat::kJson;
+  if (name == "sqlite_scan") return FileFormat::kSqlite;
   return name == "read_arrow" ? FileFormat::kArrow : FileFormat::kCsv;
 }
 
@@ -165,6 +172,7 @@ Status NoSuchOption(const Argument& a, const std::string& function, const std::v
 constexpr std::string_view kJsonOptions[] = {"columns",       "encoding",    "filename",
                                              "ignore_errors", "sample_size", "union_by_name"};
 constexpr std::string_view kCommonOptions[] = {"filename", "union_by_name"};
+constexpr std::string_view kSqliteOptions[] = {"all_varchar", "filename", "union_by_name"};
 
 Result<bool> FileArguments::BindCommonOption(const Argument& a, FileSpec* spec) {
   const std::string what = "option " + a.name;
@@ -191,6 +199,8 @@ Status FileArguments::BindOption(const Argument& a, const std::string& function,
   const bool of_json = std::ranges::find(kJsonOptions, name) != std::end(kJsonOptions);
   if (IsColumnar(spec->format))
     return NoSuchOption(a, function, {std::begin(kCommonOptions), std::end(kCommonOptions)});
+  if (spec->format == FileFormat::kSqlite && name != "all_varchar")
+    return NoSuchOption(a, function, {std::begin(kSqliteOptions), std::end(kSqliteOptions)});
   if (spec->format == FileFormat::kJson && !of_json)
     return NoSuchOption(a, function, {std::begin(kJsonOptions), std::end(kJsonOptions)});
   if (name == "delim" || name == "delimiter" || name == "sep") {
@@ -269,7 +279,7 @@ Status FromBinder::BindFile(const ParseNode& item, const ParseNode& call, const 
     return {error.kind(), error.message(), error.hint(), position};
   }
   Relation relation = StoredTable(*std::move(table));
-  relation.alias = is_plain ? StemOf(spec.patterns[0]) : name;
+  relation.alias = !is_plain ? name : spec.table.empty() ? StemOf(spec.patterns[0]) : LowerCase(spec.table);
   return AddRelation(std::move(relation), "", item.Get(Field::k_alias), position, scope);
 }
 

@@ -233,7 +233,7 @@ std::vector<int> StoredColumns(const TableSchema& schema) {
 }
 
 /// FROM fills a table, TO also reads a materialised view.
-Result<std::shared_ptr<const TableInfo>> CopiedTable(const ParseNode& relation, bool is_from,
+Result<std::shared_ptr<const TableInfo>> CopiedTable(const ParseNode& relation, bool is_from, const Dialect& dialect,
                                                      const Snapshot& snapshot) {
   if (is_from) return FindTable(relation, snapshot);
   TESSERA_ASSIGN(const std::string name, ReadRelationName(relation, snapshot, true, true));
@@ -243,7 +243,7 @@ Result<std::shared_ptr<const TableInfo>> CopiedTable(const ParseNode& relation, 
   }
   NoteTable(*table);
   TESSERA_TRY(CheckPopulated(table->schema, relation.location()));
-  return table;
+  return WithRows(std::move(table), &dialect, snapshot, relation.location());
 }
 
 /// The columns of a list, which stands in `sql` from `after` on.
@@ -308,7 +308,7 @@ Status BindCopy(const ParseNode& copy, std::string_view sql, const Dialect& dial
     view = FindView(snapshot.views, name);
   }
   if (relation != nullptr && view == nullptr) {
-    TESSERA_ASSIGN(out->target, CopiedTable(*relation, is_from, snapshot));
+    TESSERA_ASSIGN(out->target, CopiedTable(*relation, is_from, dialect, snapshot));
     out->table = out->target->schema.name;
     if (const ParseNode* list = copy.Get(Field::k_attlist)) {
       // The tree has no positions of the names: take the first such words after the table.

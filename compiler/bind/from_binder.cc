@@ -196,7 +196,10 @@ Result<Relation> FromBinder::NamedRelation(const ParseNode& item) {
   if (table != nullptr) {
     NoteTable(*table);
     TESSERA_TRY(CheckPopulated(table->schema, item.location()));
-    return StoredTable(std::move(table));
+    TESSERA_ASSIGN(std::shared_ptr<const TableInfo> read, WithRows(table, context_.dialect, snapshot, item.location()));
+    Relation relation = StoredTable(std::move(read));
+    relation.alias = BaseName(qualified);
+    return relation;
   }
   if (catalog != nullptr) return CatalogRelation(*catalog, context_);
   const bool is_view = FindView(snapshot.views, qualified) != nullptr;

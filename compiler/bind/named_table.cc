@@ -9,6 +9,8 @@
 #include "compiler/query/dependencies.h"
 #include "compiler/query/nearest_name.h"
 #include "tablet/catalog/qualified_name.h"
+#include "tablet/file_tables.h"
+#include "tablet/load/file_spec.h"
 
 namespace tessera {
 namespace {
@@ -56,6 +58,23 @@ Result<std::shared_ptr<const TableInfo>> FindStored(const ParseNode& range_var, 
   if (table == nullptr) return TableNotFound(name, range_var.location(), snapshot);
   NoteTable(*table);
   return table;
+}
+
+Result<std::shared_ptr<const TableInfo>> WithRows(std::shared_ptr<const TableInfo> table, const Dialect* dialect,
+                                                  const Snapshot& snapshot, int position) {
+  if (snapshot.attached.empty()) return table;
+  const AttachedDatabase* const database = snapshot.FindAttached(AttachedOfName(table->schema.name));
+  if (database == nullptr || !database->is_sqlite) return table;
+  FileTables* const files = dialect != nullptr ? dialect->files : nullptr;
+  if (files == nullptr) return Unsupported("a table of an SQLite database here is not supported", position);
+  FileSpec spec;
+  spec.patterns = {database->directory};
+  spec.format = FileFormat::kSqlite;
+  spec.table = BaseName(table->schema.name);
+  NoteMoment();  // the file is looked at again each time
+  Result<std::shared_ptr<const TableInfo>> found = files->Find(spec);
+  if (!found.ok()) return Status(found.status().kind(), found.status().message(), found.status().hint(), position);
+  return found;
 }
 
 Result<int> FindTableColumn(const TableInfo& table, std::string_view name, int position) {

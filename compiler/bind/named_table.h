@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "compiler/parse/dialect.h"
 #include "compiler/parse/parse_tree.h"
 #include "tablet/catalog/table_info.h"
 
@@ -17,6 +18,10 @@ namespace tessera {
 Result<std::shared_ptr<const TableInfo>> FindTable(const ParseNode& range_var, const Snapshot& snapshot);
 /// The same of what has rows: also a materialised view.
 Result<std::shared_ptr<const TableInfo>> FindStored(const ParseNode& range_var, const Snapshot& snapshot);
+/// A table of a file of SQLite that is attached as the file's, which has rows; another table as it is. Errors: as
+/// FileTables::Find.
+Result<std::shared_ptr<const TableInfo>> WithRows(std::shared_ptr<const TableInfo> table, const Dialect* dialect,
+                                                  const Snapshot& snapshot, int position);
 /// The error of a statement that takes a table, about a view.
 Status NotATable(std::string_view view, int position);
 Status TableNotFound(std::string_view name, int position, const Snapshot& snapshot);

@@ -68,7 +68,7 @@ Result<std::string> TakeOptions(std::string_view sql, Tokens* tokens, const char
   return tokens->Unexpected(hint);
 }
 
-constexpr char kAttachHint[] = "Write ATTACH 'directory' AS name (READ_ONLY).";
+constexpr char kAttachHint[] = "Write ATTACH 'directory' AS name (READ_ONLY), or of an SQLite file (TYPE sqlite).";
 
 /// What is called so, if there is a name.
 Result<std::string> TakeName(Tokens* tokens, const char* hint) {
@@ -93,8 +93,8 @@ std::string NameOfDirectory(std::string_view directory) {
   return good ? name : std::string();
 }
 
-/// (READ_ONLY): what an attached database always is.
-Status TakeAttachOptions(Tokens* tokens) {
+/// (READ_ONLY): what an attached database always is. TYPE says of whom it is.
+Status TakeAttachOptions(Tokens* tokens, DatabaseCommand* command) {
   if (!tokens->Take("(")) return {};
   do {
     const auto position = static_cast<int>(tokens->token().begin);
@@ -102,9 +102,11 @@ Status TakeAttachOptions(Tokens* tokens) {
     const bool writes = !reads && !type && tokens->Take("read_write");
     if (!reads && !type && !writes) return tokens->Unexpected(kAttachHint);
     const bool is_true = !tokens->Is("false") && !tokens->Is("off");
-    if (type && !tokens->Is("tessera")) {
-      return Unsupported("ATTACH of another kind of database is not supported", position,
-                         "SELECT * FROM 'file' reads CSV, Parquet, Arrow and JSON files.");
+    if (type) command->is_sqlite = tokens->Is("sqlite");
+    if (type && !command->is_sqlite && !tokens->Is("tessera")) {
+      return Unsupported(
+          "ATTACH of another kind of database is not supported", position,
+          "Types are tessera and sqlite; SELECT * FROM 'file' reads CSV, Parquet, Arrow and JSON files.");
     }
     if ((reads && !is_true) || (writes && is_true)) {
       return Unsupported("ATTACH for writing is not supported", position,
@@ -134,7 +136,7 @@ Result<DatabaseCommand> ReadAttach(Tokens* tokens) {
     command.name = NameOfDirectory(command.directory);
     if (command.name.empty()) return SqlError("the directory's name is no name of a database", -1, kAttachHint);
   }
-  TESSERA_TRY(TakeAttachOptions(tokens));
+  TESSERA_TRY(TakeAttachOptions(tokens, &command));
   if (!tokens->AtEnd()) return tokens->Unexpected(kAttachHint);
   return command;
 }

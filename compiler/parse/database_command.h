@@ -30,6 +30,7 @@ struct DatabaseCommand {
   std::string name;        ///< kAttach and kDetach: of the database; kRenameSchema: of the schema
   std::string new_name;    ///< kRenameSchema
   bool if_exists = false;  ///< kDetach; kAttach: IF NOT EXISTS
+  bool is_sqlite = false;  ///< kAttach: TYPE sqlite
   // kCheck:
   std::string table;    ///< that alone is checked; "": all
   int64_t limit = 100;  ///< no more rows than these, as in SQLite

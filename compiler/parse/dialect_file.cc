@@ -1,5 +1,6 @@
-// Files in FROM: FROM 'a.csv' becomes FROM "\x06"('a.csv'), a call; and in the arguments of read_csv and its kin the lists
-// ['a', 'b'] and structs {'a': 'b'} become ARRAY['a', 'b'], which the binder reads as it is told by the argument's name.
+// Files in FROM: FROM 'a.csv' becomes FROM "\x06"('a.csv'), a call, and 'a.db'.t the call with 'a.db' and 't'. In the
+// arguments of read_csv and its kin the lists ['a', 'b'] and structs {'a': 'b'} become ARRAY['a', 'b'], which the binder reads
+// as it is told by the argument's name.
 #include <string>
 
 #include "compiler/parse/dialect_reader.h"
@@ -8,9 +9,14 @@ namespace tessera {
 
 bool DialectReader::IsText(const Lexeme& l) const { return l.kind == Token::Kind::kQuoted && sql_[l.begin] != '"'; }
 
-void DialectReader::CallFile(const Lexeme& name) {
-  Insert(name.begin, "\"" + std::string(kFileCall) + "\"(");
-  Insert(name.end, ")");
+void DialectReader::CallFile(size_t at) {
+  const Lexeme& file = tokens_[at];
+  Insert(file.begin, "\"" + std::string(kFileCall) + "\"(");
+  const bool has_table = tokens_[at + 1].symbol == '.' && IsName(tokens_[at + 2], sql_);
+  if (!has_table) return Insert(file.end, ")");
+  std::string argument = ", '";
+  for (const char c : NameOf(tokens_[at + 2])) argument.append(c == '\'' ? 2 : 1, c);
+  Replace(tokens_[at + 1].begin, tokens_[at + 2].end, argument + "')");
 }
 
 bool DialectReader::BeginsTables() const {
@@ -29,7 +35,7 @@ void DialectReader::ReadFileName() {
     const std::string first = NameOf(tokens_[0]);
     is_table = first == "merge" || first == "delete";
   }
-  if (is_table) CallFile(At(0));
+  if (is_table) CallFile(i_);
 }
 
 bool DialectReader::ReadFileArgument() {

@@ -220,7 +220,7 @@ Status DialectReader::ReadFirstWords() {
     const bool is_query = IsQueryWord(word(1)) || tokens_[1].symbol == '(';
     std::string words = summarize ? "EXPLAIN (SUMMARIZE)" : "";
     const bool is_file = IsText(tokens_[1]);
-    if (is_file) CallFile(tokens_[1]);
+    if (is_file) CallFile(1);
     if (is_file) words += summarize ? " SELECT * FROM" : "SELECT * FROM";
     if (!is_query && !is_file) words += summarize ? " TABLE" : "TABLE";
     Replace(tokens_[0].begin, tokens_[0].end, std::move(words));

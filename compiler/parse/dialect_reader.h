@@ -250,8 +250,8 @@ class DialectReader {
   // ---- dialect_file.cc
 
   bool IsText(const Lexeme& l) const;
-  /// Makes the text the argument of a call.
-  void CallFile(const Lexeme& name);
+  /// Makes the text, token `at`, the argument of a call, and the name after it, if there is one, the second.
+  void CallFile(size_t at);
   /// Whether tables follow the FROM being read.
   bool BeginsTables() const;
   /// At a text: the name of a file, if it stands where a table does.

@@ -134,7 +134,8 @@ class Snapshot;
 /// Another database that a session reads, see session/attached_databases.h.
 struct AttachedDatabase {
   std::string name;
-  std::string directory;  ///< absolute
+  std::string directory;   ///< absolute
+  bool is_sqlite = false;  ///< it is a file of SQLite: `tables` are without rows, and are read as 'file'.t is
   /// Sorted by name: AttachedName. Their identifiers are none that another database gives.
   std::vector<std::shared_ptr<const TableInfo>> tables;
   std::shared_ptr<const Snapshot> snapshot;  ///< as it calls them itself

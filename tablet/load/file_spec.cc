@@ -43,6 +43,7 @@ std::string FileSpec::Key() const {
   number(static_cast<int64_t>(patterns.size()));
   for (const std::string& pattern : patterns) add(pattern);
   number(static_cast<int64_t>(format));
+  add(table);
   maybe(delimiter);
   maybe(quote);
   maybe(escape);

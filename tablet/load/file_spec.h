@@ -24,7 +24,8 @@ enum class FileFormat : uint8_t {
   kCsv,
   kJson,  ///< a value a line
   kParquet,
-  kArrow,  ///< Arrow IPC: a file or a stream
+  kArrow,   ///< Arrow IPC: a file or a stream
+  kSqlite,  ///< an SQLite database, of which one table is read
 };
 
 /// What the ending of a file's name says, in any case; kFromName: nothing.
@@ -37,6 +38,7 @@ struct FileSpec {
 
   std::vector<std::string> patterns;  ///< names, in which *, ? and [...] stand for others; at least one
   FileFormat format = FileFormat::kFromName;
+  std::string table;  ///< kSqlite: the one that is read
   // Nothing: it is guessed.
   std::optional<char> delimiter, quote, escape;
   std::optional<bool> header;

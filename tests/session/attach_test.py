@@ -105,7 +105,8 @@ def test_names():
     equal(ask("ATTACH 'other' AS o; ATTACH IF NOT EXISTS 'other' AS o; DETACH DATABASE IF EXISTS p; DETACH o; "
               "DETACH IF EXISTS o; ATTACH 'other' AS o; SELECT count(*) FROM o.t"), "2\n")
     for wrong, part in (("ATTACH 'nowhere' AS o", "nowhere"), ("ATTACH '.' AS o", "there is no database"),
-                        ("ATTACH 'other' AS o (READ_WRITE)", "ATTACH for writing"), ("ATTACH 'other' AS o (TYPE sqlite)", "another kind"),
+                        ("ATTACH 'other' AS o (READ_WRITE)", "ATTACH for writing"), ("ATTACH 'other' AS o (TYPE mysql)", "another kind"),
+                        ("ATTACH 'other' AS o (TYPE sqlite)", "Is a directory"),
                         ("ATTACH other", "syntax error"), ("ATTACH 'other' AS", "syntax error"), ("ATTACH '../x.y/3'", "no name"),
                         ("ATTACH 'other' AS o x", "syntax error"), ("DETACH", "syntax error"), ("DETACH o p", "syntax error"),
                         ("BEGIN; ATTACH 'other' AS o", "inside a transaction"), ("BEGIN; DETACH o", "inside a transaction")):
