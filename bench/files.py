@@ -5,7 +5,8 @@
 
 Environment variables choose what to do. Their defaults:
 
-    PARTS="csv parquet"    parquet: TPC-H's lineitem and SSB's lineorder as Parquet files, which DuckDB writes
+    PARTS="csv parquet"    parquet: TPC-H's lineitem and SSB's lineorder as Parquet files, which DuckDB writes; tpch, ssb: all
+                           queries of the benchmark over such files, each in a process of its own
     SCALE=1                of these
     MEGABYTES=200          of the CSV file, which has integers, decimals, a date, a moment and texts
     ROUNDS=5               of each row; the two sides alternately, so that other load hits both
@@ -20,6 +21,7 @@ but its pages. Both answers are compared.
 import datetime
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -53,6 +55,10 @@ def write_file(path, megabytes):
                 lines.append(f"{i},{chance.randrange(100000)},{chance.randrange(10**9)},{chance.randrange(10**6) / 100:.2f},{d},"
                              f"{d} {chance.randrange(24):02}:{chance.randrange(60):02}:00,{'true' if i % 3 else 'false'},{note}\n")
             out.writelines(lines)
+
+
+TABLES = {"tpch": ["customer", "lineitem", "nation", "orders", "part", "partsupp", "region", "supplier"],
+          "ssb": ["customer", "date", "lineorder", "part", "supplier"]}
 
 
 class Bench:
@@ -99,15 +105,32 @@ class Bench:
             theirs.append(max(other - base_theirs, 0))
             self.csv.row(what=what, round=number, tessera_ms=ours[-1], duckdb_ms=theirs[-1])
         self.table.row(what, median(ours), median(theirs), median(ours) / max(median(theirs), 1e-3))
+        return median(ours), median(theirs)
+
+    def run_queries(self, benchmark):
+        import duckdb
+        scale = environment("SCALE", "1")
+        folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data_gen", benchmark)
+        views = "".join(f"CREATE TEMP VIEW \"{table}\" AS SELECT * FROM '{self.parquet_file(benchmark, table, scale)}';" for table in TABLES[benchmark])
+        queries = sorted((name for name in os.listdir(folder) if re.fullmatch(r"q[0-9.]+\.sql", name)),
+                         key=lambda name: [int(number) for number in re.findall(r"\d+", name)])
+        self.table = Table(f"{benchmark} over Parquet files, scale {scale}, {self.threads} threads, DuckDB {duckdb.__version__}, medians of "
+                           f"{self.rounds}", ("query", -32), ("ms", 9), ("DuckDB ms", 9), ("ratio", 6))
+        sums = [0, 0]
+        for name in queries:
+            with open(os.path.join(folder, name), encoding="utf-8") as file:
+                took = self.row(f"{benchmark} {name[1:-4]}", views + file.read(), False)
+            sums = [a + b for a, b in zip(sums, took)]
+        self.table.row("sum", *sums, sums[0] / max(sums[1], 1e-3))
 
     def parquet_file(self, benchmark, table, scale):
         """The table as a Parquet file, of which the database of the benchmark is the source."""
-        path = self.path(f"{table}_{scale}.parquet")
+        path = self.path(f"{benchmark}_{table}_{scale}.parquet")
         if not os.path.exists(path):
             made = subprocess.run(["bench/queries.sh", benchmark, "prepare", self.build, scale], capture_output=True, text=True)
             if made.returncode != 0:
                 raise Failed(made.stderr)
-            self.timed([self.program, "-csv", "-noheader", made.stdout.strip(), "-c", f"COPY {table} TO '{path}.own' (FORMAT parquet)"])
+            self.timed([self.program, "-csv", "-noheader", made.stdout.strip(), "-c", f"COPY \"{table}\" TO '{path}.own' (FORMAT parquet)"])
             self.duckdb(f"COPY (SELECT * FROM read_parquet('{path}.own')) TO '{path}.part' (FORMAT parquet)")
             os.remove(path + ".own")
             os.rename(path + ".part", path)
@@ -139,6 +162,9 @@ class Bench:
             self.run_csv()
         if "parquet" in parts:
             self.run_parquet()
+        for benchmark in TABLES:
+            if benchmark in parts:
+                self.run_queries(benchmark)
 
     def run_csv(self):
         if not os.path.exists(self.file):

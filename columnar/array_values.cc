@@ -51,13 +51,24 @@ int64_t Fill(const arrow::Array& array, std::vector<T>* values, const Get& get) 
   return -1;
 }
 
+/// Numbers of a type that fits, without NULLs.
+template <class T>
+void CopyAll(const T* values, int64_t count, std::vector<int64_t>* out) {
+  out->insert(out->end(), values, values + count);
+}
+
 template <class A>
 Found AppendIntegers(const arrow::Array& array, ColumnVector* out) {
   const auto* const values = static_cast<const A&>(array).raw_values();
+  constexpr bool kFits = sizeof(values[0]) < 8 || std::is_signed_v<std::remove_cvref_t<decltype(values[0])>>;
+  if (kFits && array.null_count() == 0 && out->null.empty()) {
+    CopyAll(values, array.length(), &out->fixed);
+    return {};
+  }
   Extend(array, out);
   const int64_t bad = Fill(array, &out->fixed, [&](int64_t row, int64_t* to) {
     *to = static_cast<int64_t>(values[row]);
-    return sizeof(values[0]) < 8 || std::is_signed_v<std::remove_cvref_t<decltype(values[0])>> || *to >= 0;
+    return kFits || *to >= 0;
   });
   return bad < 0 ? Found() : OutOfRange(bad, std::to_string(values[bad]), "bigint");
 }
@@ -129,11 +140,28 @@ int128_t PowerOfTen(int digits) {
   return power;
 }
 
+/// Decimals of 4 or 8 bytes without NULLs. false: one of them has too many digits, and nothing was appended.
+bool CopyNarrowDecimals(const arrow::FixedSizeBinaryArray& array, int64_t bound, std::vector<int64_t>* out) {
+  const size_t before = out->size();
+  if (array.byte_width() == 4) {
+    CopyAll(reinterpret_cast<const int32_t*>(array.GetValue(0)), array.length(), out);
+  } else {
+    CopyAll(reinterpret_cast<const int64_t*>(array.GetValue(0)), array.length(), out);
+  }
+  bool fits = true;
+  for (size_t i = before; i < out->size(); ++i) fits &= (*out)[i] < bound && (*out)[i] > -bound;
+  if (!fits) out->resize(before);
+  return fits;
+}
+
 /// `bytes`: of a number, little-endian; 16 of its 32 hold it if the others are its sign.
 Found AppendDecimals(const arrow::Array& array, ColumnVector* out) {
   const auto& values = static_cast<const arrow::FixedSizeBinaryArray&>(array);
   const auto width = static_cast<size_t>(values.byte_width());
   const int128_t bound = PowerOfTen(out->type.precision);
+  if (width <= 8 && out->type.storage() == StorageClass::kInt && array.null_count() == 0 && out->null.empty() &&
+      array.length() > 0 && CopyNarrowDecimals(values, static_cast<int64_t>(bound), &out->fixed))
+    return {};
   Extend(array, out);
   const auto get = [&](int64_t row, int128_t* to) {
     const uint8_t* const bytes = values.GetValue(row);
@@ -350,6 +378,24 @@ Found AppendNumbers(const arrow::Array& array, ColumnVector* out) {
 }
 
 }  // namespace
+
+bool AppendNumbered(const arrow::Array& array, ColumnVector* entries, std::vector<uint32_t>* numbers) {
+  if (array.type_id() != Type::DICTIONARY) return false;
+  const auto& values = static_cast<const arrow::DictionaryArray&>(array);
+  if (values.dictionary()->null_count() > 0 || values.indices()->type_id() != Type::INT32) return false;
+  const size_t before = entries->offsets.empty() ? 0 : entries->offsets.size() - 1;
+  if (AppendArray(*values.dictionary(), entries)) return false;
+  const auto count = static_cast<uint32_t>(values.dictionary()->length());
+  const int32_t* const indices = static_cast<const arrow::Int32Array&>(*values.indices()).raw_values();
+  const bool any_null = array.null_count() > 0;
+  for (int64_t row = 0; row < array.length(); ++row) {
+    const bool is_null = any_null && array.IsNull(row);
+    const auto index = static_cast<uint32_t>(indices[row]);
+    if (!is_null && index >= count) return false;
+    numbers->push_back(is_null ? UINT32_MAX : static_cast<uint32_t>(before) + index);
+  }
+  return true;
+}
 
 std::optional<BadValue> AppendArray(const arrow::Array& array, ColumnVector* out) {
   switch (array.type_id()) {

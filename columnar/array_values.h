@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "tablet/values/row_batch.h"
@@ -30,5 +31,9 @@ std::optional<BadValue> AppendArray(const arrow::Array& array, ColumnVector* out
 
 /// An array of type ArrowTypeOf(column.type).
 arrow::Result<std::shared_ptr<arrow::Array>> ArrayOf(const ColumnVector& column, size_t rows, arrow::MemoryPool* pool);
+
+/// Of a dictionary of texts: its entries, and the number of each row's entry among all that `entries` has then; UINT32_MAX is
+/// NULL. false: it is none, or broken.
+bool AppendNumbered(const arrow::Array& array, ColumnVector* entries, std::vector<uint32_t>* numbers);
 
 }  // namespace tessera::columnar

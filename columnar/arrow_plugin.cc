@@ -21,6 +21,9 @@ class ArrowPlugin final : public ColumnarPlugin {
       return source.format == FileFormat::kParquet ? OpenParquet(source, fields) : OpenIpc(source, fields);
     });
   }
+  Result<std::unique_ptr<ColumnarGroups>> OpenGroups(const ColumnarSource& source) override {
+    return Guarded(source.name, "", [&] { return OpenParquetGroups(source); });
+  }
   Result<std::unique_ptr<ColumnarWriter>> Write(int file, const std::string& name,
                                                 const std::vector<ColumnarColumn>& columns,
                                                 const ColumnarOptions& options) override {

@@ -15,8 +15,11 @@
 #include <utility>
 
 #include "columnar/array_share.h"
+#include "columnar/array_values.h"
 #include "columnar/arrow_calls.h"
 #include "columnar/arrow_types.h"
+#include "columnar/parquet_numbers.h"
+#include "columnar/parquet_statistics.h"
 
 namespace tessera::columnar {
 namespace {
@@ -25,12 +28,14 @@ namespace {
 /// million of rows that other programs make at most unless they are told otherwise.)
 constexpr int64_t kPieceRows = int64_t{1} << 20;
 
-parquet::ArrowReaderProperties ReaderProperties() {
+/// `numbered`: a leaf whose texts come as numbers of a dictionary's entries; -1: none.
+parquet::ArrowReaderProperties ReaderProperties(int numbered) {
   parquet::ArrowReaderProperties properties(false);
   properties.set_arrow_extensions_enabled(true);
   properties.set_batch_size(kPieceRows);
   properties.set_pre_buffer(false);
   properties.set_smallest_decimal_enabled(true);
+  if (numbered >= 0) properties.set_read_dictionary(numbered, true);
   return properties;
 }
 
@@ -41,11 +46,11 @@ struct ParquetFile : ArrayFile {
   std::vector<int> leaves;                          ///< the wanted fields, as Parquet counts them
 
   /// A reader of its own for a thread, which doesn't read the footer again.
-  Result<std::unique_ptr<parquet::arrow::FileReader>> Reader(const std::string& place) const {
+  Result<std::unique_ptr<parquet::arrow::FileReader>> Reader(const std::string& place, int numbered = -1) const {
     const std::string& name = source.name;
     auto reader = parquet::ParquetFileReader::Open(file, parquet::ReaderProperties(BudgetPool()), metadata);
     TESSERA_ARROW_ASSIGN(auto made,
-                         parquet::arrow::FileReader::Make(BudgetPool(), std::move(reader), ReaderProperties()));
+                         parquet::arrow::FileReader::Make(BudgetPool(), std::move(reader), ReaderProperties(numbered)));
     return made;
   }
 };
@@ -152,6 +157,16 @@ class ParquetShare final : public ArrayShare {
   const int64_t piece_;
 };
 
+/// Whether the columns have as many values as the row group rows, as far as that is said without reading them.
+bool HasAsManyValues(const parquet::FileMetaData& metadata, int group, int64_t rows) {
+  const auto chunks = metadata.RowGroup(group);
+  for (int leaf = 0; leaf < metadata.num_columns(); ++leaf) {
+    if (metadata.schema()->Column(leaf)->max_repetition_level() > 0) continue;
+    if (chunks->ColumnChunk(leaf)->num_values() != rows) return false;
+  }
+  return true;
+}
+
 class ParquetReader final : public FileReader {
  public:
   const TableSchema& schema() const override { return schema_; }
@@ -162,7 +177,7 @@ class ParquetReader final : public FileReader {
       share->reset();
       while (group_ < file_.metadata->num_row_groups()) {
         const int64_t rows = file_.metadata->RowGroup(group_)->num_rows();
-        if (rows < 0 || !HasAsManyValues(group_, rows))
+        if (rows < 0 || !HasAsManyValues(*file_.metadata, group_, rows))
           return Error(arrow::Status::Invalid("the footer says two numbers of rows"), file_.source.name,
                        PlaceOf(group_));
         const int64_t pieces = rows / kPieceRows + (rows % kPieceRows > 0 ? 1 : 0);
@@ -199,16 +214,6 @@ class ParquetReader final : public FileReader {
   }
 
  private:
-  /// Whether the columns have that number of values, as far as that is said without reading them.
-  bool HasAsManyValues(int group, int64_t rows) const {
-    const auto& metadata = *file_.metadata;
-    const auto chunks = metadata.RowGroup(group);
-    for (int leaf = 0; leaf < metadata.num_columns(); ++leaf) {
-      if (metadata.schema()->Column(leaf)->max_repetition_level() > 0) continue;
-      if (chunks->ColumnChunk(leaf)->num_values() != rows) return false;
-    }
-    return true;
-  }
   uint64_t BytesOf(int group) const {
     const int64_t bytes = file_.metadata->RowGroup(group)->total_byte_size();
     return static_cast<uint64_t>(std::clamp<int64_t>(bytes, 1, int64_t{1} << 50));
@@ -222,7 +227,137 @@ class ParquetReader final : public FileReader {
   std::shared_ptr<PieceStream> stream_;
 };
 
+/// A column of a row group.
+class ColumnShare final : public ArrayShare {
+ public:
+  ColumnShare(const ParquetFile* file, int group)
+      : ArrayShare(file, PlaceOf(group), 0), parquet_(*file), group_(group) {}
+
+ private:
+  Status ReadArrays(Arrays* arrays, int64_t* rows) const override {
+    const std::string &name = file().source.name, place = this->place();
+    *rows = parquet_.metadata->RowGroup(group_)->num_rows();
+    TESSERA_ASSIGN(const auto reader, parquet_.Reader(place));
+    TESSERA_ARROW_ASSIGN(const std::shared_ptr<arrow::Table> table, reader->ReadRowGroup(group_, parquet_.leaves));
+    *arrays = table->columns();
+    return {};
+  }
+
+  const ParquetFile& parquet_;
+  const int group_;
+};
+
+class ParquetGroups final : public ColumnarGroups {
+ public:
+  const std::vector<ColumnarField>& fields() const override { return file_.fields; }
+  const std::vector<uint64_t>& rows() const override { return rows_; }
+
+  std::string place(size_t group) const override { return PlaceOf(groups_[group]); }
+
+  ColumnarStatistics StatisticsOf(size_t group, int field) const override {
+    const int leaf = file_.leaves[static_cast<size_t>(field)];
+    ColumnarStatistics out;
+    const ColumnarField& found = file_.fields[static_cast<size_t>(field)];
+    if (!found.problem.empty()) return out;
+    // (What is wrong with the footer is said when the column is read.)
+    (void)Guarded(file_.source.name, "", [&]() -> Status {
+      out = columnar::StatisticsOf(*file_.metadata->RowGroup(groups_[group])->ColumnChunk(leaf), found.type);
+      return {};
+    });
+    return out;
+  }
+
+  GroupColumn Read(size_t group, int field, bool numbered) const override {
+    ParquetFile one;
+    one.source = file_.source;
+    one.metadata = file_.metadata;
+    one.fields = {file_.fields[static_cast<size_t>(field)]};
+    one.leaves = {file_.leaves[static_cast<size_t>(field)]};
+    GroupColumn out;
+    const std::string name = one.source.name, place = PlaceOf(groups_[group]);
+    const Status status = Guarded(name, place, [&]() -> Status {
+      TESSERA_ARROW_ASSIGN(one.file, arrow::io::ReadableFile::Open(one.source.path, BudgetPool()));
+      if (one.fields[0].problem.empty()) {
+        const auto opened =
+            parquet::ParquetFileReader::Open(one.file, parquet::ReaderProperties(BudgetPool()), one.metadata);
+        if (ReadNumbers(opened.get(), groups_[group], one.leaves[0], one.fields[0].type, &out)) return {};
+        out = {};
+      }
+      if (numbered && one.fields[0].problem.empty() && AreAllNumbered(groups_[group], one.leaves[0])) {
+        TESSERA_ASSIGN(const bool read, ReadNumbered(one, groups_[group], &out));
+        if (read) return {};
+        out = {};
+      }
+      FileRows rows = ColumnShare(&one, groups_[group]).Read();
+      out.error = std::move(rows.error);
+      out.rows = rows.batch.rows;
+      if (!out.error) out.values = std::move(rows.batch.columns[0]);
+      return {};
+    });
+    if (!status.ok()) out.error = FileError{status.kind(), 0, "", status.message(), status.hint()};
+    return out;
+  }
+
+  Status Open(const ColumnarSource& source) {
+    TESSERA_TRY(columnar::Open(source, &file_));
+    TESSERA_TRY(FindFields(file_, &file_.fields, &file_.leaves));
+    file_.file = nullptr;
+    for (int g = 0; g < file_.metadata->num_row_groups(); ++g) {
+      const int64_t rows = file_.metadata->RowGroup(g)->num_rows();
+      if (rows < 0 || !HasAsManyValues(*file_.metadata, g, rows))
+        return Error(arrow::Status::Invalid("the footer says two numbers of rows"), source.name, PlaceOf(g));
+      if (rows == 0) continue;
+      groups_.push_back(g);
+      rows_.push_back(static_cast<uint64_t>(rows));
+    }
+    return {};
+  }
+
+ private:
+  /// Whether all values are numbers of entries: else Arrow would have to number them.
+  bool AreAllNumbered(int group, int leaf) const {
+    const auto chunk = file_.metadata->RowGroup(group)->ColumnChunk(leaf);
+    if (chunk->type() != parquet::Type::BYTE_ARRAY) return false;
+    const std::vector<parquet::PageEncodingStats>& pages = chunk->encoding_stats();
+    bool any = false;
+    for (const parquet::PageEncodingStats& page : pages) {
+      const bool has_values =
+          page.page_type == parquet::PageType::DATA_PAGE || page.page_type == parquet::PageType::DATA_PAGE_V2;
+      any = any || has_values;
+      if (has_values && page.encoding != parquet::Encoding::RLE_DICTIONARY &&
+          page.encoding != parquet::Encoding::PLAIN_DICTIONARY)
+        return false;
+    }
+    return any && chunk->has_dictionary_page();
+  }
+
+  /// false: it did not come as such numbers, and is to be read as an array.
+  static Result<bool> ReadNumbered(const ParquetFile& one, int group, GroupColumn* out) {
+    const std::string name = one.source.name, place = PlaceOf(group);
+    TESSERA_ASSIGN(const auto reader, one.Reader(place, one.leaves[0]));
+    TESSERA_ARROW_ASSIGN(const std::shared_ptr<arrow::Table> table, reader->ReadRowGroup(group, one.leaves));
+    out->values.type = one.fields[0].type;
+    out->rows = static_cast<uint64_t>(table->num_rows());
+    out->is_numbered = true;
+    out->numbers.reserve(out->rows);
+    for (const std::shared_ptr<arrow::Array>& chunk : table->column(0)->chunks()) {
+      if (!AppendNumbered(*chunk, &out->values, &out->numbers)) return false;
+    }
+    return true;
+  }
+
+  ParquetFile file_;  ///< with all fields; it is not open
+  std::vector<int> groups_;
+  std::vector<uint64_t> rows_;
+};
+
 }  // namespace
+
+Result<std::unique_ptr<ColumnarGroups>> OpenParquetGroups(const ColumnarSource& source) {
+  auto groups = std::make_unique<ParquetGroups>();
+  TESSERA_TRY(groups->Open(source));
+  return std::unique_ptr<ColumnarGroups>(std::move(groups));
+}
 
 Status DescribeParquet(const ColumnarSource& source, ColumnarShape* shape) {
   ParquetFile file;

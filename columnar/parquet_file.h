@@ -13,5 +13,6 @@ namespace tessera::columnar {
 
 Status DescribeParquet(const ColumnarSource& source, ColumnarShape* shape);
 Result<std::unique_ptr<FileReader>> OpenParquet(const ColumnarSource& source, const std::vector<int>& fields);
+Result<std::unique_ptr<ColumnarGroups>> OpenParquetGroups(const ColumnarSource& source);
 
 }  // namespace tessera::columnar

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "mpi/cluster.h"
 #include "session/standard_streams.h"
 #include "session/statements.h"
 #include "session/table_rights.h"
@@ -135,6 +136,7 @@ Result<std::string> AllowedFile(const SessionState& state, const std::string& na
 }
 
 void SetSpoolOfFiles(SessionState* state) {
+  state->files.SetInPlace(state->options.cluster == nullptr || state->options.cluster->ranks() == 1);
   if (!state->options.files || !state->options.files_folder.empty())
     state->files.SetNaming([state](const std::string& name) { return AllowedFile(*state, name); });
   auto spools = std::make_shared<std::vector<TemporaryFile>>();

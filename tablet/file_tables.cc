@@ -7,6 +7,7 @@
 #include <chrono>
 #include <utility>
 
+#include "tablet/columnar/columnar_tablets.h"
 #include "tablet/file_chain.h"
 #include "tablet/file_description.h"
 #include "tablet/values/utf8.h"
@@ -56,6 +57,7 @@ struct FileTables::Entry {
   bool is_young = false;  ///< not to be kept
   bool used = false;      ///< by the statement
   bool is_loaded = false;
+  bool in_place = false;     ///< its tablets are parts of the files
   std::vector<bool> loaded;  ///< by column
   std::string stored;        ///< the name of its table in database_; "": there is none
   std::shared_ptr<const TableInfo> info;
@@ -200,6 +202,15 @@ void SetUnknown(uint64_t rows, ColumnStatistics* s) {
 
 }  // namespace
 
+Result<bool> FileTables::AddInPlace(const Entry& entry, TableInfo* info) {
+  std::vector<ColumnarFile> columnar;
+  for (const FileSource& source : entry.sources) {
+    if (source.format != FileFormat::kParquet) return false;
+    columnar.push_back({{source.path, source.identity.path, source.format}, source.identity, source.columns});
+  }
+  return AddColumnarTablets(columnar, entry.name_column, info);
+}
+
 Result<FileTables::Entry*> FileTables::MakeEntry(const FileSpec& spec, const std::string& key,
                                                  std::vector<FileIdentity> files) {
   auto entry = std::make_unique<Entry>();
@@ -233,6 +244,9 @@ Result<FileTables::Entry*> FileTables::MakeEntry(const FileSpec& spec, const std
   info->statistics.resize(entry->schema.columns.size());
   for (ColumnStatistics& s : info->statistics) SetUnknown(info->rows, &s);
   info->files = std::move(files);
+  if (in_place_) {
+    TESSERA_ASSIGN(entry->in_place, AddInPlace(*entry, info.get()));
+  }
   entry->info = std::move(info);
   entry->used = true;
   entries_.push_front(std::move(entry));
@@ -249,7 +263,7 @@ std::unique_ptr<FileReader> FileTables::ReadAll(int64_t table, const CopyFromOpt
 Result<bool> FileTables::Load(int64_t table, const std::vector<bool>& columns, const CopyFromOptions& options,
                               uint64_t rows) {
   Entry* const entry = EntryOf(table);
-  if (entry == nullptr) return false;
+  if (entry == nullptr || entry->in_place) return false;
   std::vector<bool> wanted = entry->loaded;
   for (size_t c = 0; c < std::min(wanted.size(), columns.size()); ++c) wanted[c] = wanted[c] || columns[c];
   if (entry->is_loaded && wanted == entry->loaded) return false;

@@ -36,6 +36,9 @@ class FileTables {
   /// What a name in a statement means. An error is one of Find.
   using Naming = std::function<Result<std::string>(const std::string& name)>;
   void SetNaming(Naming naming) { naming_ = std::move(naming); }
+  /// Whether Parquet files are scanned in place, row group by row group; else they are read into tablets as other files are,
+  /// which other ranks can be sent.
+  void SetInPlace(bool in_place) { in_place_ = in_place; }
   /// Forgets what the last statement used, and the files that were not used for long.
   void BeginStatement();
   /// The table of these files. Its rows may not be there yet; then they are estimates, and its statistics are bounds. Errors:
@@ -60,11 +63,14 @@ class FileTables {
 
   Result<Entry*> MakeEntry(const FileSpec& spec, const std::string& key, std::vector<FileIdentity> files);
   Result<std::vector<FileIdentity>> FindFiles(const FileSpec& spec);
+  /// false: the files are to be read.
+  static Result<bool> AddInPlace(const Entry& entry, TableInfo* info);
   Entry* EntryOf(int64_t table) const;
   Status Forget(std::list<std::unique_ptr<Entry>>::iterator entry);
 
   Spool spool_;
-  Naming naming_;                       ///< empty: itself
+  Naming naming_;  ///< empty: itself
+  bool in_place_ = false;
   std::unique_ptr<Database> database_;  ///< nullptr until rows are read
   std::list<std::unique_ptr<Entry>> entries_;
   std::vector<std::pair<std::string, std::string>> spooled_;  ///< names and where they are

@@ -178,7 +178,7 @@ int128_t Widen(T key) {
 }
 
 template <class Key>
-void EncodeFixed(std::span<const ColumnPiece> pieces, EncodedChunk* out) {
+void EncodeFixed(std::span<const ColumnPiece> pieces, bool counts, EncodedChunk* out) {
   ChunkDescriptor& d = out->descriptor;
   const uint32_t rows = CountRows(pieces);
   const Range<Key> range = FindRange<Key>(pieces);
@@ -199,7 +199,7 @@ void EncodeFixed(std::span<const ColumnPiece> pieces, EncodedChunk* out) {
     AllocateStreams({0, 0, 0, 0}, out);
     return;
   }
-  CountDistinct(pieces, range, rows, &out->distinct);
+  if (counts) CountDistinct(pieces, range, rows, &out->distinct);
   d.encoding = static_cast<uint8_t>(Encoding::kFrame);
   const uint64_t base = static_cast<uint64_t>(range.min);
   const uint64_t span = static_cast<uint64_t>(range.max) - base;
@@ -314,8 +314,6 @@ void EncodeWide(std::span<const ColumnPiece> pieces, EncodedChunk* out) {
   }
 }
 
-constexpr uint32_t kNullEntry = UINT32_MAX;
-
 /// Gives each row the number of its text in the order of first appearance.
 class TextNumbering {
  public:
@@ -417,7 +415,7 @@ class EntryWriter {
 };
 
 /// Nearly unique text: offsets and bytes in row order.
-void EncodePlain(std::span<const ColumnPiece> pieces, uint32_t rows, EncodedChunk* out) {
+void EncodePlain(std::span<const ColumnPiece> pieces, uint32_t rows, bool counts, EncodedChunk* out) {
   ChunkDescriptor& d = out->descriptor;
   d.encoding = static_cast<uint8_t>(Encoding::kPlain);
   d.entries = rows;
@@ -438,7 +436,7 @@ void EncodePlain(std::span<const ColumnPiece> pieces, uint32_t rows, EncodedChun
     entries.Add(text);
     if (is_null) {
       null_bytes[row] = 1;
-    } else {
+    } else if (counts) {
       out->distinct.Add(HashBytes(text));
     }
     ++row;
@@ -455,8 +453,61 @@ void WriteRanks(const std::vector<uint32_t>& numbers, const std::vector<uint32_t
   }
 }
 
-void EncodeText(std::span<const ColumnPiece> pieces, EncodedChunk* out) {
+void SetType(const SqlType& type, ChunkDescriptor* d) {
+  d->type = static_cast<uint8_t>(type.id);
+  d->precision = type.precision;
+  d->scale = type.scale;
+  d->length = StoredLength(type);
+}
+
+/// Sorts the entries, and writes them and the codes of the rows.
+void EncodeDictionary(const std::vector<std::string_view>& texts, const std::vector<uint32_t>& numbers, uint32_t nulls,
+                      EncodedChunk* out) {
   ChunkDescriptor& d = out->descriptor;
+  const uint32_t entries = static_cast<uint32_t>(texts.size());
+  std::vector<uint32_t> order(entries);
+  std::iota(order.begin(), order.end(), 0u);
+  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return texts[a] < texts[b]; });
+  std::vector<uint32_t> ranks(entries);
+  uint64_t bytes = 0;
+  for (uint32_t rank = 0; rank < entries; ++rank) {
+    ranks[order[rank]] = rank;
+    bytes += texts[order[rank]].size();
+  }
+
+  d.entries = entries;
+  d.null_count = nulls;
+  d.has_nulls = d.null_count > 0;
+  d.min = 0;
+  d.max = static_cast<int128_t>(entries) - 1;
+  const bool constant = entries == 0 || (entries == 1 && d.null_count == 0);
+  if (constant) {
+    d.encoding = static_cast<uint8_t>(Encoding::kConstant);
+  } else {
+    d.encoding = static_cast<uint8_t>(Encoding::kDictionary);
+    d.width = static_cast<uint8_t>(LeastWidth(entries - 1, d.has_nulls != 0));
+    if (d.has_nulls != 0) d.null_code = entries;
+  }
+  AllocateStreams({uint64_t{numbers.size()} * d.width, (uint64_t{entries} + 1) * sizeof(uint64_t), bytes, 0}, out);
+  EntryWriter writer(out);
+  for (uint32_t number : order) writer.Add(texts[number]);
+  uint8_t* codes = StreamStart(out, kCodes);
+  switch (d.width) {
+    case 0:
+      break;
+    case 1:
+      WriteRanks<uint8_t>(numbers, ranks, entries, codes);
+      break;
+    case 2:
+      WriteRanks<uint16_t>(numbers, ranks, entries, codes);
+      break;
+    default:
+      WriteRanks<uint32_t>(numbers, ranks, entries, codes);
+      break;
+  }
+}
+
+void EncodeText(std::span<const ColumnPiece> pieces, bool counts, EncodedChunk* out) {
   const uint32_t rows = CountRows(pieces);
   // A dictionary is worth it if its entries repeat. With more than half as many entries as rows, sorting them and
   // storing codes costs more than it saves. Up to 256 entries always pay, because a code is one byte.
@@ -473,79 +524,63 @@ void EncodeText(std::span<const ColumnPiece> pieces, EncodedChunk* out) {
     return !plain;
   });
   if (plain) {
-    EncodePlain(pieces, rows, out);
+    EncodePlain(pieces, rows, counts, out);
     return;
   }
 
   const std::vector<std::string_view>& texts = numbering.entries();
-  const uint32_t entries = static_cast<uint32_t>(texts.size());
-  for (uint64_t hash : numbering.hashes()) out->distinct.Add(hash);
-  std::vector<uint32_t> order(entries);
-  std::iota(order.begin(), order.end(), 0u);
-  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return texts[a] < texts[b]; });
-  std::vector<uint32_t> ranks(entries);
-  uint64_t bytes = 0;
-  for (uint32_t rank = 0; rank < entries; ++rank) {
-    ranks[order[rank]] = rank;
-    bytes += texts[order[rank]].size();
-  }
-
-  d.entries = entries;
-  d.null_count = numbering.nulls();
-  d.has_nulls = d.null_count > 0;
-  d.min = 0;
-  d.max = static_cast<int128_t>(entries) - 1;
-  const bool constant = entries == 0 || (entries == 1 && d.null_count == 0);
-  if (constant) {
-    d.encoding = static_cast<uint8_t>(Encoding::kConstant);
-  } else {
-    d.encoding = static_cast<uint8_t>(Encoding::kDictionary);
-    d.width = static_cast<uint8_t>(LeastWidth(entries - 1, d.has_nulls != 0));
-    if (d.has_nulls != 0) d.null_code = entries;
-  }
-  AllocateStreams({uint64_t{rows} * d.width, (uint64_t{entries} + 1) * sizeof(uint64_t), bytes, 0}, out);
-  EntryWriter writer(out);
-  for (uint32_t number : order) writer.Add(texts[number]);
-  uint8_t* codes = StreamStart(out, kCodes);
-  switch (d.width) {
-    case 0:
-      break;
-    case 1:
-      WriteRanks<uint8_t>(numbering.numbers(), ranks, entries, codes);
-      break;
-    case 2:
-      WriteRanks<uint16_t>(numbering.numbers(), ranks, entries, codes);
-      break;
-    default:
-      WriteRanks<uint32_t>(numbering.numbers(), ranks, entries, codes);
-      break;
-  }
+  for (size_t i = 0; counts && i < texts.size(); ++i) out->distinct.Add(numbering.hashes()[i]);
+  EncodeDictionary(texts, numbering.numbers(), numbering.nulls(), out);
 }
 
 }  // namespace
 
-EncodedChunk EncodeChunk(const SqlType& type, std::span<const ColumnPiece> pieces) {
+EncodedChunk EncodeNumberedTexts(const SqlType& type, const ColumnVector& entries, std::span<const uint32_t> numbers) {
   EncodedChunk out;
-  out.descriptor.type = static_cast<uint8_t>(type.id);
-  out.descriptor.precision = type.precision;
-  out.descriptor.scale = type.scale;
-  out.descriptor.length = StoredLength(type);
+  SetType(type, &out.descriptor);
+  // Each text that a row has gets one number: a dictionary has no other entries.
+  const size_t all = entries.size();
+  std::vector<uint8_t> used(all);
+  uint32_t nulls = 0;
+  for (const uint32_t number : numbers) {
+    if (number == kNullEntry) {
+      ++nulls;
+    } else {
+      used[number] = 1;
+    }
+  }
+  TextNumbering numbering(static_cast<uint32_t>(all));
+  std::vector<uint32_t> number_of(all), rows(numbers.size());
+  for (size_t entry = 0; entry < all; ++entry) {
+    if (used[entry] == 0) continue;
+    numbering.Add(entries.Text(entry));
+    number_of[entry] = numbering.numbers().back();
+  }
+  for (size_t row = 0; row < rows.size(); ++row)
+    rows[row] = numbers[row] == kNullEntry ? kNullEntry : number_of[numbers[row]];
+  EncodeDictionary(numbering.entries(), rows, nulls, &out);
+  return out;
+}
+
+EncodedChunk EncodeChunk(const SqlType& type, std::span<const ColumnPiece> pieces, bool counts) {
+  EncodedChunk out;
+  SetType(type, &out.descriptor);
   switch (type.storage()) {
     case StorageClass::kInt:
-      EncodeFixed<IntegerKey>(pieces, &out);
+      EncodeFixed<IntegerKey>(pieces, counts, &out);
       break;
     case StorageClass::kFloat:
       if (type.id == TypeId::kReal) {
-        EncodeFixed<RealKey>(pieces, &out);
+        EncodeFixed<RealKey>(pieces, counts, &out);
       } else {
-        EncodeFixed<DoubleKey>(pieces, &out);
+        EncodeFixed<DoubleKey>(pieces, counts, &out);
       }
       break;
     case StorageClass::kWide:
       EncodeWide(pieces, &out);
       break;
     case StorageClass::kText:
-      EncodeText(pieces, &out);
+      EncodeText(pieces, counts, &out);
       break;
   }
   return out;

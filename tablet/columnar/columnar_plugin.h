@@ -11,9 +11,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/int128.h"
 #include "base/status.h"
 #include "tablet/load/columnar_options.h"
 #include "tablet/load/file_reader.h"
@@ -42,6 +44,38 @@ struct ColumnarShape {
   bool rows_known = true;  ///< the file says how many rows it has
 };
 
+/// What is said of the values of a column in a row group, without reading them.
+struct ColumnarStatistics {
+  bool has_range = false;      ///< of integers, decimals, dates and times, NULLs apart; false: nothing is said
+  int128_t min = 0, max = 0;   ///< bounds, in the form of Chunk::min
+  int64_t null_count = -1;     ///< -1: nothing is said
+  uint64_t bytes = 0;          ///< as they are encoded, before compression
+  bool is_dictionary = false;  ///< at least the first of them are numbers of a dictionary's entries
+};
+
+/// A column of a row group.
+struct GroupColumn {
+  ColumnVector values;            ///< of the rows; if `is_numbered`: the entries of a dictionary
+  bool is_numbered = false;       ///< of texts: rows have the numbers of entries
+  std::vector<uint32_t> numbers;  ///< UINT32_MAX: NULL
+  uint64_t rows = 0;
+  std::optional<FileError> error;
+};
+
+/// A file whose row groups are read one column at a time. Any thread, also several at once. The file is opened for each.
+class ColumnarGroups {
+ public:
+  virtual ~ColumnarGroups() = default;
+  virtual const std::vector<ColumnarField>& fields() const = 0;
+  /// Rows of each row group; at least 1, of none is left out.
+  virtual const std::vector<uint64_t>& rows() const = 0;
+  /// As an error names it: "row group 2".
+  virtual std::string place(size_t group) const = 0;
+  virtual ColumnarStatistics StatisticsOf(size_t group, int field) const = 0;
+  /// `numbered`: texts may come as numbers of entries, where they lie there so.
+  virtual GroupColumn Read(size_t group, int field, bool numbered) const = 0;
+};
+
 struct ColumnarColumn {
   std::string name;
   SqlType type;  ///< not ENUM, whose labels are texts
@@ -62,6 +96,8 @@ class ColumnarPlugin {
   virtual Status Describe(const ColumnarSource& source, ColumnarShape* shape) = 0;
   /// Rows with the fields of these numbers, in that order. Errors: as Describe(); those of values are in what a share gives.
   virtual Result<std::unique_ptr<FileReader>> Open(const ColumnarSource& source, const std::vector<int>& fields) = 0;
+  /// A Parquet file by row groups. Errors: as Describe(). An error of a value is in what is read.
+  virtual Result<std::unique_ptr<ColumnarGroups>> OpenGroups(const ColumnarSource& source) = 0;
   /// `file`: a descriptor, which stays the caller's. `name`: for messages. Errors: kUnsupported, the format has no such type.
   virtual Result<std::unique_ptr<ColumnarWriter>> Write(int file, const std::string& name,
                                                         const std::vector<ColumnarColumn>& columns,
@@ -77,8 +113,9 @@ struct ColumnarEntry {
 
 inline constexpr char kColumnarEntry[] = "TesseraColumnarEntry";
 /// Of the interface; it changes with the structs that pass through it.
-inline constexpr uint64_t kColumnarLayout =
-    1'000'000 + sizeof(ColumnVector) * 1000 + sizeof(FileRows) + sizeof(ColumnarField) + sizeof(ColumnarOptions);
+inline constexpr uint64_t kColumnarLayout = 1'000'000 + sizeof(ColumnVector) * 1000 + sizeof(FileRows) +
+                                            sizeof(ColumnarField) + sizeof(ColumnarOptions) +
+                                            sizeof(ColumnarStatistics) + sizeof(GroupColumn);
 
 /// Loads tessera_arrow.so once; it stays loaded. `name`: of the file that needs it. Errors: kUnsupported, it is not there or
 /// cannot be loaded.

@@ -28,10 +28,7 @@ std::optional<std::pair<int64_t, int64_t>> RangeOf(TypeId type) {
   return std::nullopt;
 }
 
-struct BadRow {
-  size_t row = 0;
-  Status status;
-};
+using BadRow = BadColumnRow;
 
 std::optional<BadRow> CheckTexts(const ColumnVector& column, size_t rows) {
   // All of them at once; then only where one ends and the next begins is left.
@@ -107,9 +104,7 @@ class ColumnarShare final : public FileShare {
     for (size_t i = 0; i < columns_.size() && !rows.error; ++i) {
       const auto c = static_cast<size_t>(columns_[i]);
       ColumnVector& column = found.batch.columns[i];
-      std::optional<BadRow> bad = CheckColumn(column, rows.batch.rows);
-      if (!bad) bad = Convert(schema_.columns[c].type, rows.batch.rows, &column);
-      if (bad) {
+      if (const std::optional<BadRow> bad = FitColumn(schema_.columns[c].type, rows.batch.rows, &column)) {
         FileError& error = rows.error.emplace();
         error.kind = bad->status.kind();
         error.column = schema_.columns[c].name;
@@ -163,6 +158,11 @@ class ColumnarReader final : public FileReader {
 };
 
 }  // namespace
+
+std::optional<BadColumnRow> FitColumn(const SqlType& type, size_t rows, ColumnVector* column) {
+  std::optional<BadRow> bad = CheckColumn(*column, rows);
+  return bad ? std::move(bad) : Convert(type, rows, column);
+}
 
 Result<DescribedColumnar> DescribeColumnar(const ColumnarSource& source) {
   TESSERA_ASSIGN(ColumnarPlugin* const plugin, LoadColumnarPlugin(source.name));

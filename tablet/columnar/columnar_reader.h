@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/status.h"
@@ -27,5 +28,13 @@ Result<DescribedColumnar> DescribeColumnar(const ColumnarSource& source);
 /// Of `options`: columns (of `schema`, by column of the file) and read. Errors: the same.
 Result<std::unique_ptr<FileReader>> OpenColumnarReader(const ColumnarSource& source, const TableSchema& schema,
                                                        const CopyFromOptions& options);
+
+/// What of a value is wrong.
+struct BadColumnRow {
+  size_t row = 0;
+  Status status;
+};
+/// Checks the values of a column that the plugin gave, and makes them those of `type`.
+std::optional<BadColumnRow> FitColumn(const SqlType& type, size_t rows, ColumnVector* column);
 
 }  // namespace tessera

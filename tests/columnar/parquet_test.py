@@ -277,6 +277,60 @@ def test_changed():
     equal(out, "30\n")
 
 
+def test_row_groups_are_skipped():
+    """What the footer rules out is not read: there the pages may be broken."""
+    rows = 20_000
+    table = pa.table({
+        "k": pa.array(range(rows), pa.int64()), "s": [f"text {i % 7}" for i in range(rows)],
+        "d": pa.array([datetime.date(2020, 1, 1) + datetime.timedelta(days=i // 100) for i in range(rows)]),
+        "t": pa.array([NOW + datetime.timedelta(seconds=i) for i in range(rows)], pa.timestamp("ns")),
+        "m": pa.array([decimal.Decimal(i) / 100 for i in range(rows)], pa.decimal128(12, 2)),
+        "n": pa.array([None if i < 1000 else i % 5 for i in range(rows)], pa.int32()),
+        "x": pa.array([float("nan") if i == 4321 else i / 4 for i in range(rows)]),
+    })
+    pq.write_table(table, path("groups.parquet"), row_group_size=1000, compression="none", store_decimal_as_integer=True)
+    sql = """SELECT count(*), sum(k), min(s) FROM 'groups.parquet' WHERE k BETWEEN 2500 AND 3499;
+        SELECT count(*), sum(k) FROM 'groups.parquet' WHERE d = DATE '2020-01-26';
+        SELECT count(*), sum(k) FROM 'groups.parquet' WHERE t < TIMESTAMP '2024-02-29 12:35:00';
+        SELECT count(*), sum(k) FROM 'groups.parquet' WHERE m = 25.99;
+        SELECT count(*) FROM 'groups.parquet' WHERE n IS NULL;
+        SELECT count(*) FROM 'groups.parquet' WHERE k > 1000000"""
+    answers = ("1000,2999500,text 0\n100,254950\n4,6\n1,2599\n1000\n0\n")
+    equal(run(sql).out, answers)
+    # (NaN is the greatest value, and in no statistics.)
+    equal(run("SELECT count(*) FROM 'groups.parquet' WHERE x > 1000000").out, "1\n")
+    metadata = pq.ParquetFile(path("groups.parquet")).metadata
+    with open(path("groups.parquet"), "r+b") as file:
+        for group in (5, 19):
+            for column in range(metadata.num_columns):
+                chunk = metadata.row_group(group).column(column)
+                file.seek(chunk.dictionary_page_offset or chunk.data_page_offset)
+                file.write(b"\xff" * chunk.total_compressed_size)
+    equal(run(sql).out, answers)
+    equal(run("SELECT count(*) FROM 'groups.parquet'").out, "20000\n")
+    fails("SELECT sum(k) FROM 'groups.parquet'", '"groups.parquet", row group ', 'column "k"')
+    # Several files: columns of other types, and of one file alone.
+    pq.write_table(pa.table({"k": pa.array([1, 2], pa.int32()), "s": ["a", None]}), path("u1.parquet"))
+    pq.write_table(pa.table({"k": pa.array([3.5]), "more": [7]}), path("u2.parquet"))
+    equal(run("SELECT k, s, more, filename FROM read_parquet('u?.parquet', union_by_name = true, filename = true) ORDER BY k").out,
+          "1,a,,u1.parquet\n2,,,u1.parquet\n3.5,,7,u2.parquet\n")
+    pq.write_table(pa.table({"k": pa.array([], pa.int64())}), path("none.parquet"))
+    equal(run("SELECT count(*), sum(k) FROM 'none.parquet'; SELECT k FROM 'none.parquet' WHERE k = 1").out, "0,\n")
+
+
+def test_statistics_that_lie():
+    """Values that are not within what the footer says are an error where they are read."""
+    pq.write_table(pa.table({"k": pa.array(range(1000), pa.int64()), "v": [1] * 1000}), path("lie.parquet"), compression="none",
+                   use_dictionary=False)
+    whole = open(path("lie.parquet"), "rb").read()
+    footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    lie = whole[:footer] + whole[footer:].replace((999).to_bytes(8, "little"), (500).to_bytes(8, "little"))
+    with open(path("lie.parquet"), "wb") as file:
+        file.write(lie)
+    fails("SELECT sum(k) FROM 'lie.parquet'", '"lie.parquet", row group 0, column "k"', "statistics of the footer")
+    equal(run("SELECT count(*), sum(v) FROM 'lie.parquet'").out, "1000,1000\n")
+
+
 def test_broken():
     """Files that were cut or changed are errors, or other values, and never a crash."""
     table = pa.table({"a": pa.array(range(300), pa.int32()), "s": pa.array([f"t{i % 20}" for i in range(300)]),
