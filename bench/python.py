@@ -44,6 +44,8 @@ def common(connection, one, arrow, frame):
     report("a million rows as tuples", best(lambda: one(QUERY + " LIMIT 1000000").fetchall(), 2))
     rows = arrow(QUERY)
     report("Arrow in FROM, count(*)", best(lambda rows=rows: connection.sql("SELECT count(*) FROM rows").fetchall(), 2))
+    name = rows.schema.names[0]
+    report("Arrow in FROM, a sum", best(lambda rows=rows: connection.sql(f'SELECT sum("{name}") FROM rows').fetchall(), 5))
 
 
 def tessera(imported):

@@ -121,10 +121,17 @@ Result<RowBatch> ArrowSource::Read(const ArrowArray& array, int64_t first, int64
   batch.rows = static_cast<size_t>(count);
   batch.columns.resize(schema_.columns.size());
   for (size_t i = 0; i < schema_.columns.size(); ++i) {
-    batch.columns[i].type = schema_.columns[i].type;
-    TESSERA_TRY(AppendArrow(*type_->children[i], *array.children[i], array.offset + first, count, &batch.columns[i]));
+    TESSERA_ASSIGN(batch.columns[i], ReadColumn(array, i, first, count));
   }
   return batch;
+}
+
+Result<ColumnVector> ArrowSource::ReadColumn(const ArrowArray& array, size_t column, int64_t first,
+                                             int64_t count) const {
+  ColumnVector values;
+  values.type = schema_.columns[column].type;
+  TESSERA_TRY(AppendArrow(*type_->children[column], *array.children[column], array.offset + first, count, &values));
+  return values;
 }
 
 std::unique_ptr<FileReader> OpenArrowReader(std::shared_ptr<ArrowSource> source, std::string name) {

@@ -26,6 +26,8 @@ class ArrowSource {
   Result<OwnedArrow<ArrowArray>> Next();
   /// Some rows of an array. Any thread. Errors: those of AppendArrow.
   Result<RowBatch> Read(const ArrowArray& array, int64_t first, int64_t count) const;
+  /// The same of one column.
+  Result<ColumnVector> ReadColumn(const ArrowArray& array, size_t column, int64_t first, int64_t count) const;
 
  private:
   explicit ArrowSource(ArrowArrayStream* stream) : stream_(stream) {}

@@ -66,6 +66,11 @@ void AppendNulls(const Rows& rows, ColumnVector* column) {
 template <class V, class F>
 void Fill(const Rows& rows, const ColumnVector& column, std::vector<V>* out, const F& f) {
   out->resize(static_cast<size_t>(rows.count));
+  if (column.null.empty()) {  // (a loop that is made of vector instructions where f allows)
+    V* const to = out->data();
+    for (int64_t i = 0; i < rows.count; ++i) to[i] = static_cast<V>(f(i));
+    return;
+  }
   for (int64_t i = 0; i < rows.count; ++i) {
     const auto row = static_cast<size_t>(i);
     (*out)[row] = column.IsNull(row) ? V{} : static_cast<V>(f(i));

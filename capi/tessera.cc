@@ -19,6 +19,7 @@
 #include "capi/arrow_values.h"
 #include "capi/bound_statement.h"
 #include "capi/connection.h"
+#include "capi/frame_table.h"
 #include "compiler/parse/script.h"
 #include "compiler/query/schema_text.h"
 #include "session/no_result.h"
@@ -359,12 +360,31 @@ int tessera_register(tessera_connection* connection, const char* name, struct Ar
   });
 }
 
+int tessera_register_frame(tessera_connection* connection, const char* name, struct ArrowArrayStream* rows,
+                           int64_t* count, tessera_error* error) {
+  return Call(error, [&]() -> Status {
+    TESSERA_ASSIGN(const std::shared_ptr<tessera::ArrowSource> source, tessera::ArrowSource::Open(rows));
+    if (connection == nullptr || name == nullptr) return IsNull(connection == nullptr ? "connection" : "name");
+    TESSERA_ASSIGN(const auto session, connection->connection->Begin());
+    TESSERA_ASSIGN(std::shared_ptr<tessera::TableInfo> frame, tessera::MakeFrameTable(source, name));
+    uint64_t found = 0;
+    if (frame != nullptr) {
+      found = frame->rows;
+      TESSERA_TRY(session->RegisterFrame(name, std::move(frame)));
+    } else {  // which says what is wrong with the columns
+      const std::unique_ptr<tessera::FileReader> reader = tessera::OpenArrowReader(source, name);
+      TESSERA_ASSIGN(found, session->Register(name, reader.get()));
+    }
+    if (count != nullptr) *count = static_cast<int64_t>(found);
+    return {};
+  });
+}
+
 int tessera_unregister(tessera_connection* connection, const char* name, tessera_error* error) {
   return Call(error, [&]() -> Status {
     if (connection == nullptr || name == nullptr) return IsNull(connection == nullptr ? "connection" : "name");
     TESSERA_ASSIGN(const auto session, connection->connection->Begin());
-    tessera::NoResult none;
-    return session->Execute("DROP TABLE pg_temp." + tessera::QuotedName(name), &none);
+    return session->Unregister(name);
   });
 }
 

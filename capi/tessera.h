@@ -159,7 +159,11 @@ TESSERA_API int tessera_copy_stream(struct ArrowArrayStream* rows, struct ArrowA
  * of that name from this connection, and goes with it. count: as above. */
 TESSERA_API int tessera_register(tessera_connection* connection, const char* name, struct ArrowArrayStream* rows,
                                  int64_t* count, tessera_error* error);
-/* Drops such a table. */
+/* The same without a copy: the rows stay in the arrays of the stream, which are kept and must not change. A column is converted
+ * when a statement reads it, and the table can only be read. It is an error if there is a temporary table of that name. */
+TESSERA_API int tessera_register_frame(tessera_connection* connection, const char* name, struct ArrowArrayStream* rows,
+                                       int64_t* count, tessera_error* error);
+/* Drops a table that one of the two has made. */
 TESSERA_API int tessera_unregister(tessera_connection* connection, const char* name, tessera_error* error);
 /* *found: whether a table or view can be used under that name. */
 TESSERA_API int tessera_has_table(tessera_connection* connection, const char* name, int* found, tessera_error* error);

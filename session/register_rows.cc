@@ -29,16 +29,48 @@ class WithoutPacking {
 
 }  // namespace
 
+namespace {
+
+/// Errors: the name hides a view.
+Status CheckName(const SessionState& state, const std::string& name) {
+  if (FindView(state.temporaries.views, name) == nullptr) return {};
+  return SqlError(ErrorKind::kDuplicateTable, "view \"" + name + "\" already exists", -1,
+                  "Register the rows under another name, or DROP VIEW " + name + ".");
+}
+
+}  // namespace
+
+Status RegisterFrame(SessionState* state, const std::string& name, std::shared_ptr<TableInfo> frame) {
+  TESSERA_TRY(CheckTransaction(state, {}));
+  TESSERA_TRY(CheckName(*state, name));
+  frame->schema.name = QualifiedName(kTemporarySchema, name);
+  // (One of a database that has the name hides it no longer: both would be found.)
+  TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> seen, SnapshotOf(state));
+  const std::shared_ptr<const TableInfo> there = seen->Find(frame->schema.name);
+  if (there != nullptr && there->files.empty()) {
+    return SqlError(ErrorKind::kDuplicateTable, "temporary table \"" + name + "\" already exists", -1,
+                    "Register the rows under another name, or DROP TABLE " + name + ".");
+  }
+  (void)ForgetFrame(state, name);
+  state->running.timing.rows = frame->rows;
+  state->temporaries.frames.push_back(std::move(frame));
+  return {};
+}
+
+bool ForgetFrame(SessionState* state, const std::string& name) {
+  const std::string qualified = QualifiedName(kTemporarySchema, name);
+  return std::erase_if(state->temporaries.frames, [&](const auto& frame) { return frame->schema.name == qualified; }) >
+         0;
+}
+
 Result<uint64_t> RegisterRows(SessionState* state, const std::string& name, FileReader* rows) {
   TESSERA_TRY(CheckTransaction(state, {}));
   TESSERA_TRY(StoreWaiting(state));
   TableSchema schema = rows->schema();
   schema.name = QualifiedName(kTemporarySchema, name);
   schema.tablet_rows = static_cast<uint32_t>(state->settings.tablet_rows);
-  if (FindView(state->temporaries.views, name) != nullptr) {
-    return SqlError(ErrorKind::kDuplicateTable, "view \"" + name + "\" already exists", -1,
-                    "Register the rows under another name, or DROP VIEW " + name + ".");
-  }
+  TESSERA_TRY(CheckName(*state, name));
+  (void)ForgetFrame(state, name);
   // (A transaction that only reads may add rows to temporary tables, as INSERT does, and so it may have these.)
   Statement insert;
   insert.kind = Statement::Kind::kInsert;

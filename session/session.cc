@@ -18,9 +18,11 @@
 #include "base/user_name.h"
 #include "compiler/compiler.h"
 #include "compiler/parse/prepared_text.h"
+#include "compiler/query/schema_text.h"
 #include "mpi/cluster.h"
 #include "session/activity.h"
 #include "session/foreign_keys.h"
+#include "session/no_result.h"
 #include "session/program_run.h"
 #include "session/same_snapshot.h"
 #include "session/session_state.h"
@@ -130,6 +132,15 @@ class Session::Impl {
   Result<uint64_t> Register(const std::string& name, FileReader* rows) {
     return BesideExecute<uint64_t>([&] { return RegisterRows(&state_, name, rows); });
   }
+
+  Status RegisterFrame(const std::string& name, std::shared_ptr<TableInfo> frame) {
+    return BesideExecute<bool>([&]() -> Result<bool> {
+             TESSERA_TRY(tessera::RegisterFrame(&state_, name, std::move(frame)));
+             return true;
+           })
+        .status();
+  }
+  bool ForgetFrame(const std::string& name) { return tessera::ForgetFrame(&state_, name); }
 
   /// As the end of the statement before it.
   Status EndImplicit(bool commits) {
@@ -597,6 +608,14 @@ Result<StatementDescription> Session::Describe(std::string_view sql, std::vector
   return impl_->Describe(sql, std::move(declared));
 }
 Result<uint64_t> Session::Register(const std::string& name, FileReader* rows) { return impl_->Register(name, rows); }
+Status Session::RegisterFrame(const std::string& name, std::shared_ptr<TableInfo> frame) {
+  return impl_->RegisterFrame(name, std::move(frame));
+}
+Status Session::Unregister(const std::string& name) {
+  if (impl_->ForgetFrame(name)) return {};
+  NoResult none;
+  return Execute("DROP TABLE pg_temp." + QuotedName(name), &none);
+}
 void Session::BeginImplicit() { tessera::BeginImplicit(&impl_->state()); }
 Status Session::EndImplicit(bool commits) { return impl_->EndImplicit(commits); }
 bool Session::in_transaction() const { return impl_->state().transaction.is_open; }

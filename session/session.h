@@ -51,6 +51,10 @@ class Session {
   /// A temporary table of that name with the rows of a reader; it takes the place of one of that name. Returns the number of
   /// its rows. Errors: those of the reader; the columns are none that a table can have.
   Result<uint64_t> Register(const std::string& name, FileReader* rows);
+  /// The same of rows that are read where they are, and stay unchanged there: a temporary table that can only be read.
+  Status RegisterFrame(const std::string& name, std::shared_ptr<TableInfo> frame);
+  /// Takes back what one of the two has registered. Errors: there is no such table.
+  Status Unregister(const std::string& name);
   /// Makes the statements up to EndImplicit() one transaction, as those of one text of PostgreSQL's simple queries are:
   /// after an error nothing of them is left, BEGIN makes it a transaction of its own, COMMIT ends it. No effect in one.
   void BeginImplicit();

@@ -44,7 +44,9 @@ Result<std::shared_ptr<const Snapshot>> SessionState::WithTemporary(std::shared_
   }
   const bool has_tables = of_session != nullptr && !of_session->tables.empty();
   const bool has_sequences = of_session != nullptr && !of_session->names.sequences.empty();
-  if (temporaries.views.empty() && !has_tables && !has_sequences && search_path.empty() && attached.empty())
+  const bool has_frames = !temporaries.frames.empty();
+  if (temporaries.views.empty() && !has_tables && !has_frames && !has_sequences && search_path.empty() &&
+      attached.empty())
     return snapshot;
   auto all = std::make_shared<Snapshot>(*snapshot);
   for (const std::string& schema : search_path) {  // those that are there
@@ -54,8 +56,9 @@ Result<std::shared_ptr<const Snapshot>> SessionState::WithTemporary(std::shared_
   TESSERA_ASSIGN(all->attached, ReadAttached());
   all->views.insert(all->views.end(), temporaries.views.begin(), temporaries.views.end());
   std::sort(all->views.begin(), all->views.end(), ViewLess);
-  if (has_tables) {
-    all->tables.insert(all->tables.end(), of_session->tables.begin(), of_session->tables.end());
+  if (has_tables) all->tables.insert(all->tables.end(), of_session->tables.begin(), of_session->tables.end());
+  if (has_tables || has_frames) {
+    all->tables.insert(all->tables.end(), temporaries.frames.begin(), temporaries.frames.end());
     std::ranges::sort(all->tables, {}, [](const auto& table) { return std::string_view(table->schema.name); });
   }
   if (has_sequences) {

@@ -44,6 +44,8 @@ struct SessionDefaults {
 struct TemporaryObjects {
   std::unique_ptr<Database> database;  ///< of the tables; nullptr: there has been none
   Views views;
+  /// Rows of the program around the session, which can only be read: by qualified names, no two of them the same.
+  std::vector<std::shared_ptr<const TableInfo>> frames;
   /// By the identifiers of tables with ON COMMIT: whether they are dropped, and not only emptied.
   std::map<int64_t, bool> on_commit;
 };

@@ -37,6 +37,10 @@ Result<StatementDescription> DescribeStatement(SessionState* state, std::string_
 // register_rows.cc
 /// See Session::Register.
 Result<uint64_t> RegisterRows(SessionState* state, const std::string& name, FileReader* rows);
+/// See Session::RegisterFrame.
+Status RegisterFrame(SessionState* state, const std::string& name, std::shared_ptr<TableInfo> frame);
+/// false: there is none of that name.
+bool ForgetFrame(SessionState* state, const std::string& name);
 
 // setting_statements.cc
 /// The columns of SHOW.

@@ -45,9 +45,16 @@ Status TableNotFound(std::string_view name, int position, const Snapshot& snapsh
                                     : "Perhaps you meant " + std::string(kind) + " \"" + nearest + "\".");
 }
 
+Status FrameIsRead(std::string_view name, int position) {
+  return SqlError(ErrorKind::kWrongObjectType,
+                  "\"" + std::string(name) + "\" is a data frame or a table of the program, and can only be read",
+                  position, "CREATE TABLE t AS SELECT * FROM " + std::string(name) + " makes a table of it.");
+}
+
 Result<std::shared_ptr<const TableInfo>> FindTable(const ParseNode& range_var, const Snapshot& snapshot) {
   TESSERA_ASSIGN(std::shared_ptr<const TableInfo> table, FindStored(range_var, snapshot));
   TESSERA_TRY(CheckChangeable(table->schema, range_var.location()));
+  if (!table->files.empty()) return FrameIsRead(BaseName(table->schema.name), range_var.location());
   return table;
 }
 

@@ -24,6 +24,8 @@ Result<std::shared_ptr<const TableInfo>> WithRows(std::shared_ptr<const TableInf
                                                   const Snapshot& snapshot, int position);
 /// The error of a statement that takes a table, about a view.
 Status NotATable(std::string_view view, int position);
+/// The error of a statement that changes rows of the program around the session.
+Status FrameIsRead(std::string_view name, int position);
 Status TableNotFound(std::string_view name, int position, const Snapshot& snapshot);
 /// The column `name` of the table, or an error with a hint.
 Result<int> FindTableColumn(const TableInfo& table, std::string_view name, int position);

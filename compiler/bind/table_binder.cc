@@ -531,6 +531,7 @@ Status BindDropTable(const ParseNode& drop, int position, const Snapshot& snapsh
                     "Write DROP VIEW.");
   const std::shared_ptr<const TableInfo> table = snapshot.Find(out->table);
   if (!out->definition.if_exists && table == nullptr) return TableNotFound(out->table, -1, snapshot);
+  if (table != nullptr && !table->files.empty()) return FrameIsRead(BaseName(out->table), -1);
   if (table != nullptr && table->schema.materialized) {
     return SqlError(ErrorKind::kWrongObjectType, "\"" + out->table + "\" is a materialized view, not a table", -1,
                     "Write DROP MATERIALIZED VIEW.");

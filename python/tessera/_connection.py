@@ -47,6 +47,12 @@ def _is_frame(value: object) -> bool:
         hasattr(kind, "__arrow_c_stream__") and kind.__name__ not in ("Series", "ChunkedArray"))
 
 
+def _is_in_memory(value: object) -> bool:
+    """Whether all its rows are there, so that they need not be copied to be read."""
+    kind = type(value)
+    return kind.__module__.partition(".")[0] in ("pandas", "polars") or kind.__name__ in ("Table", "RecordBatch")
+
+
 def _stream_of(value: Any) -> object:
     """A capsule with the rows of a data frame or a table."""
     kind = type(value)
@@ -242,7 +248,7 @@ class Connection:
                 if variable in scope and _is_frame(scope[variable]):
                     if table in self._variables or not self._has_table(table):
                         self._variables.add(table)
-                        self.register(table, scope[variable])
+                        self._register("register_frame" if _is_in_memory(scope[variable]) else "register", table, scope[variable])
                         registered.append(table)
                     break
         return registered
@@ -294,9 +300,12 @@ class Connection:
     def register(self, name: str, table: Any) -> int:
         """Makes a temporary table of a data frame, a table of pyarrow or anything else with __arrow_c_stream__; it takes the place
         of one of that name. Returns the number of its rows."""
+        return self._register("register", name, table)
+
+    def _register(self, call: str, name: str, table: Any) -> int:
         capsule = _stream_of(table)
         count = ctypes.c_int64()
-        _library.call("register", self._open(), name.encode(), _library.address_of_capsule(capsule), count)
+        _library.call(call, self._open(), name.encode(), _library.address_of_capsule(capsule), count)
         return count.value
 
     def unregister(self, name: str) -> None:

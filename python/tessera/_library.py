@@ -79,6 +79,7 @@ _CALLS: dict[str, list[Any]] = {
     "execute": [c_void_p, _STREAM, POINTER(c_int64)],
     "copy_stream": [_STREAM, _STREAM],
     "register": [c_void_p, c_char_p, c_void_p, POINTER(c_int64)],
+    "register_frame": [c_void_p, c_char_p, c_void_p, POINTER(c_int64)],
     "unregister": [c_void_p, c_char_p],
     "has_table": [c_void_p, c_char_p, POINTER(c_int)],
 }

@@ -188,6 +188,28 @@ TEST_F(CInterface, RowsIn) {
   EXPECT_EQ(found, 0);
 }
 
+TEST_F(CInterface, RowsThatStayWhereTheyAre) {
+  ArrowArrayStream rows;
+  const char* const query = "SELECT n::bigint AS n, 'text ' || n AS s FROM generate_series(1, 200000) s (n)";
+  ASSERT_EQ(tessera_query(connection_, query, &rows, nullptr, &error_), TESSERA_OK);
+  int64_t count = 0;
+  ASSERT_EQ(tessera_register_frame(connection_, "f", &rows, &count, &error_), TESSERA_OK) << error_.message;
+  EXPECT_EQ(count, 200000);
+  EXPECT_EQ(rows.release, nullptr);
+  EXPECT_EQ(Query("SELECT sum(n)::bigint FROM f"), std::vector<int64_t>{20000100000});
+  EXPECT_EQ(Query("SELECT n FROM f WHERE s = 'text 77'"), std::vector<int64_t>{77});
+  EXPECT_EQ(tessera_query(connection_, "DELETE FROM f", nullptr, nullptr, &error_), TESSERA_ERROR);
+  // Another one takes its place; a table of the session does not go for it.
+  ASSERT_EQ(tessera_query(connection_, "SELECT 1::bigint AS n", &rows, nullptr, &error_), TESSERA_OK);
+  ASSERT_EQ(tessera_register_frame(connection_, "f", &rows, &count, &error_), TESSERA_OK) << error_.message;
+  EXPECT_EQ(Query("SELECT n FROM f"), std::vector<int64_t>{1});
+  ASSERT_EQ(tessera_unregister(connection_, "f", &error_), TESSERA_OK);
+  EXPECT_EQ(tessera_unregister(connection_, "f", &error_), TESSERA_ERROR);
+  EXPECT_TRUE(Query("CREATE TEMP TABLE f (n BIGINT)").empty());
+  ASSERT_EQ(tessera_query(connection_, "SELECT 1::bigint AS n", &rows, nullptr, &error_), TESSERA_OK);
+  EXPECT_EQ(tessera_register_frame(connection_, "f", &rows, &count, &error_), TESSERA_ERROR);
+}
+
 TEST_F(CInterface, EveryTypeGoesOutAndIn) {
   EXPECT_TRUE(
       Query("CREATE TYPE mood AS ENUM ('sad', 'happy');"

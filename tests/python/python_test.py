@@ -459,6 +459,54 @@ def test_slices_and_many_batches_in():
     check(got, (100000, 70001, 170000, len(expected), sum(expected)))
 
 
+@needs("pyarrow")
+def test_frames_are_read_where_they_are():
+    import pyarrow as pa
+
+    connection = open_memory()
+    rows = 300_000
+    # Batches of all sizes, so that tablets begin within them; one column cannot be read.
+    batches, first = [], 0
+    for size in (1, 0, 5, 100_000, 65_535, 65_537, rows - 231_078):
+        numbers = range(first, first + size)
+        texts = [None if i % 5 == 0 else f"text {i % 9}" for i in numbers]
+        batches.append(pa.record_batch({"n": pa.array(numbers, pa.int64()), "s": pa.array(texts, pa.utf8()), "x": pa.array(
+            [i / 4 for i in numbers], pa.float64()), "late": pa.array([3000000] * size, pa.date32())}))
+        first += size
+    frame = pa.Table.from_batches(batches)
+
+    def ask(sql):
+        return connection.sql(sql) if frame is not None and reader is not None else None
+
+    reader = 0
+    check(connection.sql("SELECT count(*) FROM frame").fetchone(), (rows,))
+    check(connection.sql("SELECT sum(n)::bigint, count(s), max(s), sum(x) FROM frame WHERE n >= 1000").fetchone(),
+          (sum(range(1000, rows)), sum(i % 5 != 0 for i in range(1000, rows)), "text 8", sum(range(1000, rows)) / 4))
+    check(connection.sql("SELECT s, count(*) FROM frame GROUP BY s ORDER BY s NULLS FIRST LIMIT 2").fetchall(),
+          [(None, rows // 5), ("text 0", sum(i % 5 != 0 and i % 9 == 0 for i in range(rows)))])
+    check(connection.sql("SELECT a.n FROM frame a JOIN frame b ON a.n = b.n + 1 WHERE b.n > 299990 ORDER BY 1 LIMIT 2").fetchall(),
+          [(299992,), (299993,)])
+    fails(tessera.DataError, ask, "SELECT max(late) FROM frame", says='column "late" has a date beyond the years 1 to 9999')
+    # It can only be read, and what comes of it is a table.
+    fails(tessera.ProgrammingError, ask, "INSERT INTO frame (n) VALUES (1)", says="can only be read")
+    fails(tessera.ProgrammingError, ask, "UPDATE frame SET n = 1", says="can only be read")
+    fails(tessera.ProgrammingError, ask, "DROP TABLE frame", says="can only be read")
+    connection.sql("CREATE TABLE kept AS SELECT n, s FROM frame WHERE n < 10")
+    check(connection.sql("SELECT count(*), count(s) FROM kept").fetchone(), (10, 8))
+    # Another frame in its place, also in a transaction that has failed.
+    connection.begin()
+    check(connection.sql("SELECT count(*) FROM frame").fetchone(), (rows,))
+    fails(tessera.ProgrammingError, ask, "SELECT nothing FROM frame")
+    connection.rollback()
+    frame = pa.table({"n": [1, 2]})
+    check(connection.sql("SELECT sum(n)::bigint FROM frame").fetchone(), (3,))
+    empty = pa.table({"n": pa.array([], pa.int64())})  # noqa: F841
+    check(connection.sql("SELECT count(*), sum(n) FROM empty").fetchone(), (0, None))
+    # A stream that is read once is copied.
+    reader = pa.RecordBatchReader.from_batches(batches[0].schema, batches[:1])
+    fails(tessera.DataError, ask, "SELECT n FROM reader", says="beyond the years")
+
+
 @needs("pandas", "pyarrow")
 def test_pandas():
     import pandas
