@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+
 #include "mpi/cluster.h"
 #include "session/copy_client.h"
 #include "session/copy_text.h"
@@ -15,6 +17,7 @@
 #include "tablet/csv/csv_header.h"
 #include "tablet/csv/csv_writer.h"
 #include "tablet/load/columnar_options.h"
+#include "tablet/load/partition_writer.h"
 #include "tablet/load/row_writer.h"
 #include "tablet/load/shared_load.h"
 #include "tablet/values/utf8.h"
@@ -132,8 +135,8 @@ Result<CopySource> OpenSource(const SessionState& state, const Statement& statem
   return source;
 }
 
-Result<std::unique_ptr<RowWriter>> OpenWriter(const std::string& file, const Statement& statement,
-                                              const std::vector<vm::ResultColumn>& columns) {
+Result<std::unique_ptr<RowWriter>> OpenFileWriter(const std::string& file, const Statement& statement,
+                                                  const std::vector<vm::ResultColumn>& columns) {
   if (!statement.setting.empty()) {
     std::vector<ColumnarColumn> written;
     for (const vm::ResultColumn& c : columns) written.push_back({c.name, c.type});
@@ -143,6 +146,28 @@ Result<std::unique_ptr<RowWriter>> OpenWriter(const std::string& file, const Sta
   for (const vm::ResultColumn& c : columns) names.push_back(c.name);
   TESSERA_ASSIGN(std::unique_ptr<CsvWriter> writer, CsvWriter::Create(file, statement.copy.to, names));
   return std::unique_ptr<RowWriter>(std::move(writer));
+}
+
+std::string EndOfFiles(const Statement& statement) {
+  if (statement.setting.empty()) return ".csv";
+  const ColumnarOptions options = ColumnarOptions::Of(statement.setting);
+  if (options.format == FileFormat::kParquet) return ".parquet";
+  return options.stream ? ".arrows" : ".arrow";
+}
+
+/// One file, or those of the folders of PARTITION_BY.
+Result<std::unique_ptr<RowWriter>> OpenWriter(const std::string& file, const Statement& statement,
+                                              const std::vector<vm::ResultColumn>& columns) {
+  if (statement.copy.partition_by.empty()) return OpenFileWriter(file, statement, columns);
+  std::vector<std::pair<int, std::string>> keys;
+  std::vector<vm::ResultColumn> written;
+  for (const int c : statement.copy.partition_by) keys.emplace_back(c, columns[static_cast<size_t>(c)].name);
+  for (size_t c = 0; c < columns.size(); ++c) {
+    if (std::ranges::count(statement.copy.partition_by, static_cast<int>(c)) == 0) written.push_back(columns[c]);
+  }
+  return PartitionWriter::Create(
+      file, std::move(keys), EndOfFiles(statement),
+      [&statement, written](const std::string& path) { return OpenFileWriter(path, statement, written); });
 }
 
 }  // namespace

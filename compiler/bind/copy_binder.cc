@@ -10,6 +10,7 @@
 #include "base/lower_case.h"
 #include "compiler/bind/bind_view.h"
 #include "compiler/bind/copy_columnar.h"
+#include "compiler/bind/copy_partition.h"
 #include "compiler/bind/expression_binder.h"
 #include "compiler/bind/named_table.h"
 #include "compiler/bind/populated_check.h"
@@ -156,7 +157,7 @@ Status BindCopyOptions(const ParseNode* options, bool is_from, bool has_file, Co
       } else {
         TESSERA_ASSIGN(const bool reads, BindReadOption(name, option, &out->from));
         if (reads && !is_from) return SqlError("COPY " + name + " is for COPY FROM only", position);
-        if (reads) continue;
+        if (reads || (!is_from && name == "partition_by")) continue;  // (copy_partition.h)
         return Unsupported("COPY option \"" + name + "\" is not supported", position);
       }
     }
@@ -329,20 +330,20 @@ Status BindCopy(const ParseNode& copy, std::string_view sql, const Dialect& dial
   if (view != nullptr) {
     const ParseNode* const list = copy.Get(Field::k_attlist);
     TESSERA_ASSIGN(out->query, ViewQuery(*view, list, relation->location(), sql, dialect, snapshot));
-    return {};
+    return BindPartitionBy(options, out);
   }
   if (relation != nullptr) {
     if (columns.empty()) {
       for (size_t c = 0; c < out->target->schema.columns.size(); ++c) columns.push_back(static_cast<int>(c));
     }
     out->query = ScanQuery(out->target, columns);
-    return {};
+    return BindPartitionBy(options, out);
   }
   const ParseNode& query = *copy.Get(Field::k_query);
   if (!query.Is(Tag::kSelectStmt))
     return Unsupported("COPY of a statement other than SELECT is not supported", position);
   TESSERA_ASSIGN(out->query, BindQuery(query, sql, dialect, snapshot));
-  return {};
+  return BindPartitionBy(options, out);
 }
 
 }  // namespace tessera

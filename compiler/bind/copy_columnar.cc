@@ -91,6 +91,7 @@ Status BindColumnarOptions(const ParseNode* options, bool is_from, ColumnarOptio
   if (options == nullptr) return {};
   for (const ParseNode& option : *options) {
     const std::string name = LowerCase(option.Text(Field::k_defname));
+    if (!is_from && name == "partition_by") continue;  // copy_partition.h
     if (name == "format") {
       out->stream = out->stream || LowerCase(OptionText(option)) == "arrows";
       continue;
@@ -104,7 +105,7 @@ Status BindColumnarOptions(const ParseNode* options, bool is_from, ColumnarOptio
                                : out->format == FileFormat::kParquet ? "Parquet"
                                                                      : "Arrow";
       return Unsupported("COPY option \"" + name + "\" is not supported for " + what + " files", option.location(),
-                         is_from ? "" : "There are COMPRESSION and ROW_GROUP_SIZE.");
+                         is_from ? "" : "There are COMPRESSION, ROW_GROUP_SIZE and PARTITION_BY.");
     }
   }
   return {};

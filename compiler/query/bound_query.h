@@ -282,6 +282,8 @@ struct FileCopy {
   std::string file;  ///< kCopyFrom, kCopyTo; "" is standard input or output
   CopyFromOptions from;
   CopyFormat to;
+  /// kCopyTo: outputs, by whose values rows are in folders of the directory `file`; rows come in their order. Empty: a file.
+  std::vector<int> partition_by;
 };
 
 struct Statement {

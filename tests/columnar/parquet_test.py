@@ -264,6 +264,19 @@ def test_written():
     fails("COPY (SELECT 1) TO 'none/x.parquet'", "none/x.parquet", "No such file")
 
 
+def test_partitioned():
+    """Folders by value, which pyarrow and DuckDB read."""
+    run("COPY (SELECT i % 3 AS k, DATE '2024-01-01' + i % 2 AS d, i AS n FROM generate_series(1, 600) t (i)) TO 'hive' "
+        "(FORMAT parquet, COMPRESSION zstd, PARTITION_BY (k, d))")
+    equal(sorted(os.path.relpath(name, path("hive")) for name in glob.glob(path("hive/*/*/*"))),
+          [f"k={k}/d=2024-01-0{d}/data_0.parquet" for k in range(3) for d in (1, 2)])
+    found = duckdb.sql(f"SELECT k, d::text, count(*), sum(n) FROM read_parquet('{path('hive/*/*/*.parquet')}', hive_partitioning = true) "
+                       "GROUP BY ALL ORDER BY ALL").fetchall()
+    equal(found, [(k, f"2024-01-0{d + 1}", 100, sum(i for i in range(1, 601) if i % 3 == k and i % 2 == d)) for k in range(3)
+                  for d in (0, 1)])
+    equal(run("SELECT count(*), sum(n) FROM 'hive/*/*/*.parquet'").out, "600,180300\n")
+
+
 def test_changed():
     """A file that changed between statements is read again."""
     pq.write_table(pa.table({"a": [1, 2, 3]}), path("new.parquet"))
