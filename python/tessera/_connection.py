@@ -53,13 +53,40 @@ def _is_in_memory(value: object) -> bool:
     return kind.__module__.partition(".")[0] in ("pandas", "polars") or kind.__name__ in ("Table", "RecordBatch")
 
 
-def _stream_of(value: Any) -> object:
-    """A capsule with the rows of a data frame or a table."""
+# Words of statements that may mean columns which they do not name.
+_WHOLE = {"natural", "table", "describe", "desc", "summarize", "copy", "columns", "pivot", "unpivot", "show"}
+
+
+def _columns_of(sql: str, frame: Any) -> list[int] | None:
+    """Which columns of a data frame of pandas a statement may read: those whose names are in it; None: all."""
+    import re
+
+    names = {name.lower() for _, name in _names_in(sql)}
+    begins = re.match(r"(?i)[\s(]*(select|with)\b", sql)
+    text = re.sub(r"(?i)\bcount\s*\(\s*\*\s*\)", "", sql)
+    if "*" in text or ";" in text.rstrip().rstrip(";") or not names.isdisjoint(_WHOLE) or begins is None:
+        return None
+    return [number for number, column in enumerate(frame.columns) if str(column).lower() in names]
+
+
+def _table_of(frame: Any, sql: str | None) -> Any:
+    """A data frame of pandas as a table of pyarrow: what makes it costs for each column. `sql`: the statement that reads it;
+    None: all columns are wanted."""
+    import pyarrow
+
+    columns = None if sql is None else _columns_of(sql, frame)
+    if columns is not None and len(columns) < len(frame.columns):
+        if not columns and len(frame.columns) > 0:  # its rows are counted
+            return pyarrow.table({str(frame.columns[0]): pyarrow.nulls(len(frame))})
+        frame = frame.iloc[:, columns]
+    return pyarrow.Table.from_pandas(frame, preserve_index=False)
+
+
+def _stream_of(value: Any, sql: str | None = None) -> object:
+    """A capsule with the rows of a data frame or a table, of the columns that `sql` reads if it is given."""
     kind = type(value)
     if kind.__module__.partition(".")[0] == "pandas":
-        import pyarrow
-
-        value = pyarrow.Table.from_pandas(value, preserve_index=False)
+        value = _table_of(value, sql)
     elif kind.__name__ == "LazyFrame":
         value = value.collect()
     if not hasattr(value, "__arrow_c_stream__"):
@@ -248,7 +275,8 @@ class Connection:
                 if variable in scope and _is_frame(scope[variable]):
                     if table in self._variables or not self._has_table(table):
                         self._variables.add(table)
-                        self._register("register_frame" if _is_in_memory(scope[variable]) else "register", table, scope[variable])
+                        call = "register_frame" if _is_in_memory(scope[variable]) else "register"
+                        self._register(call, table, scope[variable], sql)
                         registered.append(table)
                     break
         return registered
@@ -302,8 +330,8 @@ class Connection:
         of one of that name. Returns the number of its rows."""
         return self._register("register", name, table)
 
-    def _register(self, call: str, name: str, table: Any) -> int:
-        capsule = _stream_of(table)
+    def _register(self, call: str, name: str, table: Any, sql: str | None = None) -> int:
+        capsule = _stream_of(table, sql)
         count = ctypes.c_int64()
         _library.call(call, self._open(), name.encode(), _library.address_of_capsule(capsule), count)
         return count.value

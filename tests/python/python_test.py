@@ -526,6 +526,19 @@ def test_pandas():
     connection.commit()
     CamelCase = frame  # noqa: F841
     check(connection.sql("SELECT sum(k) FROM CamelCase").fetchone(), (6,))
+    # Only the columns that a statement may mean are converted: this object is no value of any.
+    odd = pandas.DataFrame({"K": [1, 2], "strange": [object(), object()], "s": ["x", None]})  # noqa: F841
+    other = pandas.DataFrame({"s": ["x", "y"], "n": [1, 2]})  # noqa: F841
+    check(connection.sql("SELECT count(*), sum(\"K\") FROM odd").fetchone(), (2, 3))
+    check(connection.sql("SELECT count(*) FROM odd").fetchone(), (2,))
+    check(connection.sql("WITH c AS (SELECT s FROM odd) SELECT n FROM c JOIN other USING (s)").fetchall(), [(1,)])
+    for text in ("SELECT * FROM odd", "FROM odd", "SELECT n FROM other NATURAL JOIN odd", "SELECT count(*) FROM (TABLE odd) t"):
+        try:
+            connection.sql(text)
+        except Exception as error:
+            check(type(error).__name__.startswith("Arrow"), True)
+        else:
+            raise AssertionError(text)
     check(connection.register("kept", frame), 3)
     check(connection.sql("SELECT max(k) FROM kept").fetchone(), (3,))
     connection.unregister("kept")
