@@ -298,6 +298,21 @@ class ParquetGroups final : public ColumnarGroups {
     return out;
   }
 
+  bool ReadCodes(size_t group, int field, const CodesWanted& codes) const override {
+    const ColumnarField& found = file_.fields[static_cast<size_t>(field)];
+    const std::string &name = file_.source.name, place = PlaceOf(groups_[group]);
+    bool all = false;
+    const Status status = Guarded(name, place, [&]() -> Status {
+      TESSERA_ARROW_ASSIGN(const auto file, arrow::io::ReadableFile::Open(file_.source.path, BudgetPool()));
+      const auto opened =
+          parquet::ParquetFileReader::Open(file, parquet::ReaderProperties(BudgetPool()), file_.metadata);
+      const int leaf = file_.leaves[static_cast<size_t>(field)];
+      all = found.problem.empty() && ReadNumbersAsCodes(opened.get(), groups_[group], leaf, found.type, codes);
+      return {};
+    });
+    return status.ok() && all;
+  }
+
   Status Open(const ColumnarSource& source) {
     TESSERA_TRY(columnar::Open(source, &file_));
     TESSERA_TRY(FindFields(file_, &file_.fields, &file_.leaves));

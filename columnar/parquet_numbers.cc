@@ -74,6 +74,40 @@ bool ReadAll(Reader* column, bool has_levels, int64_t rows, ColumnVector* out) {
   return !column->HasNext();
 }
 
+template <class Reader, class Code>
+bool ReadCodes(Reader* column, bool has_levels, int64_t rows, const CodesWanted& codes) {
+  using Number = typename Reader::T;
+  std::vector<int16_t> levels(has_levels ? kBatchRows : 0);
+  std::vector<Number> values(kBatchRows);
+  Code* to = reinterpret_cast<Code*>(codes.to);
+  const auto base = static_cast<uint64_t>(codes.base);
+  for (int64_t at = 0; at < rows;) {
+    int64_t found = 0;
+    const int64_t got = column->ReadBatch(std::min(kBatchRows, rows - at), has_levels ? levels.data() : nullptr,
+                                          nullptr, values.data(), &found);
+    if (got == 0 || found < got) return false;
+    bool fits = true;
+    for (int64_t i = 0; i < got; ++i) {
+      const uint64_t code = static_cast<uint64_t>(int64_t{values[static_cast<size_t>(i)]}) - base;
+      fits &= code <= codes.span;
+      to[i] = static_cast<Code>(code);
+    }
+    if (!fits) return false;
+    at += got;
+    to += got;
+  }
+  return !column->HasNext();
+}
+
+template <class Reader>
+bool ReadCodesOf(parquet::ColumnReader* column, bool has_levels, int64_t rows, const CodesWanted& codes) {
+  auto* const reader = static_cast<Reader*>(column);
+  if (codes.width == 1) return ReadCodes<Reader, uint8_t>(reader, has_levels, rows, codes);
+  if (codes.width == 2) return ReadCodes<Reader, uint16_t>(reader, has_levels, rows, codes);
+  if (codes.width == 4) return ReadCodes<Reader, uint32_t>(reader, has_levels, rows, codes);
+  return ReadCodes<Reader, uint64_t>(reader, has_levels, rows, codes);
+}
+
 bool HasDigits(const ColumnVector& values, int digits) {
   int64_t bound = 1;
   for (int i = 0; i < digits; ++i) bound *= 10;
@@ -96,6 +130,18 @@ bool ReadNumbers(parquet::ParquetFileReader* reader, int group, int leaf, const 
                        ? ReadAll(static_cast<parquet::Int64Reader*>(column.get()), has_levels, rows, &out->values)
                        : ReadAll(static_cast<parquet::Int32Reader*>(column.get()), has_levels, rows, &out->values);
   return all && (type.id != TypeId::kDecimal || HasDigits(out->values, type.precision));
+}
+
+bool ReadNumbersAsCodes(parquet::ParquetFileReader* reader, int group, int leaf, const SqlType& type,
+                        const CodesWanted& codes) {
+  const parquet::ColumnDescriptor& described = *reader->metadata()->schema()->Column(leaf);
+  if (!AreNumbersOf(described, type)) return false;
+  const int64_t rows = reader->metadata()->RowGroup(group)->num_rows();
+  const std::shared_ptr<parquet::ColumnReader> column = reader->RowGroup(group)->Column(leaf);
+  const bool has_levels = described.max_definition_level() > 0;
+  return described.physical_type() == parquet::Type::INT64
+             ? ReadCodesOf<parquet::Int64Reader>(column.get(), has_levels, rows, codes)
+             : ReadCodesOf<parquet::Int32Reader>(column.get(), has_levels, rows, codes);
 }
 
 }  // namespace tessera::columnar

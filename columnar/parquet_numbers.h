@@ -15,4 +15,8 @@ namespace tessera::columnar {
 /// the type, so that it is to be read as an array; what is in *out then means nothing. May throw.
 bool ReadNumbers(parquet::ParquetFileReader* reader, int group, int leaf, const SqlType& type, GroupColumn* out);
 
+/// The same as codes. false: also if a row is NULL or has no code.
+bool ReadNumbersAsCodes(parquet::ParquetFileReader* reader, int group, int leaf, const SqlType& type,
+                        const CodesWanted& codes);
+
 }  // namespace tessera::columnar

@@ -62,6 +62,14 @@ struct GroupColumn {
   std::optional<FileError> error;
 };
 
+/// Where the codes of a column of integers go: value = base + code.
+struct CodesWanted {
+  int64_t base = 0;
+  uint64_t span = 0;      ///< the greatest code
+  int width = 0;          ///< bytes of a code: 1, 2, 4 or 8
+  uint8_t* to = nullptr;  ///< room for one of each row
+};
+
 /// A file whose row groups are read one column at a time. Any thread, also several at once. The file is opened for each.
 class ColumnarGroups {
  public:
@@ -74,6 +82,8 @@ class ColumnarGroups {
   virtual ColumnarStatistics StatisticsOf(size_t group, int field) const = 0;
   /// `numbered`: texts may come as numbers of entries, where they lie there so.
   virtual GroupColumn Read(size_t group, int field, bool numbered) const = 0;
+  /// The column as codes at once. false: it cannot be read so, or some rows have no code: Read() says why.
+  virtual bool ReadCodes(size_t group, int field, const CodesWanted& codes) const = 0;
 };
 
 struct ColumnarColumn {
@@ -115,7 +125,7 @@ inline constexpr char kColumnarEntry[] = "TesseraColumnarEntry";
 /// Of the interface; it changes with the structs that pass through it.
 inline constexpr uint64_t kColumnarLayout = 1'000'000 + sizeof(ColumnVector) * 1000 + sizeof(FileRows) +
                                             sizeof(ColumnarField) + sizeof(ColumnarOptions) +
-                                            sizeof(ColumnarStatistics) + sizeof(GroupColumn);
+                                            sizeof(ColumnarStatistics) + sizeof(GroupColumn) + sizeof(CodesWanted);
 
 /// Loads tessera_arrow.so once; it stays loaded. `name`: of the file that needs it. Errors: kUnsupported, it is not there or
 /// cannot be loaded.

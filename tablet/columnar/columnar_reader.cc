@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/lower_case.h"
+#include "tablet/chunk/stored_range.h"
 #include "tablet/values/null_column.h"
 #include "tablet/values/utf8.h"
 #include "tablet/values/value_parser.h"
@@ -158,6 +159,13 @@ class ColumnarReader final : public FileReader {
 };
 
 }  // namespace
+
+bool AreValuesOf(const SqlType& type, int128_t least, int128_t greatest) {
+  const StoredRange stored = StoredRangeOf(type);
+  const auto range = RangeOf(type.id);
+  return least >= stored.least && greatest <= stored.greatest &&
+         (!range || (least >= range->first && greatest <= range->second));
+}
 
 std::optional<BadColumnRow> FitColumn(const SqlType& type, size_t rows, ColumnVector* column) {
   std::optional<BadRow> bad = CheckColumn(*column, rows);

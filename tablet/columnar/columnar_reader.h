@@ -34,6 +34,8 @@ struct BadColumnRow {
   size_t row = 0;
   Status status;
 };
+/// Whether all integers from the one to the other are values of the type.
+bool AreValuesOf(const SqlType& type, int128_t least, int128_t greatest);
 /// Checks the values of a column that the plugin gave, and makes them those of `type`.
 std::optional<BadColumnRow> FitColumn(const SqlType& type, size_t rows, ColumnVector* column);
 

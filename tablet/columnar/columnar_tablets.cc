@@ -7,7 +7,6 @@
 #include <string>
 #include <utility>
 
-#include "tablet/chunk/stored_range.h"
 #include "tablet/chunk/tablet_format.h"
 #include "tablet/columnar/columnar_reader.h"
 #include "tablet/files/made_tablet.h"
@@ -45,9 +44,7 @@ ColumnarStatistics KnownOf(const OpenFile& file, size_t group, size_t column) {
   const SqlType& type = file.types[column];
   known.has_range = known.has_range && known.null_count != rows &&
                     KeepsRange(file.groups->fields()[static_cast<size_t>(field)].type, type);
-  if (!known.has_range) return known;
-  const StoredRange all = StoredRangeOf(type);
-  known.has_range = known.min >= all.least && known.max <= all.greatest;
+  known.has_range = known.has_range && AreValuesOf(type, known.min, known.max);
   return known;
 }
 
@@ -100,11 +97,25 @@ class ColumnarTablet final : public MadeTablet {
       const std::string message = "row " + std::to_string(bad->row + 1) + ": " + bad->status.message();
       return Located(column, {bad->status.kind(), 0, "", message, bad->status.hint()});
     }
+    TESSERA_TRY(CheckSame());
+    return made;
+  }
+
+  Result<bool> Codes(int column, int width, uint8_t* to) const override {
+    const int field = file_->fields[static_cast<size_t>(column)];
+    const ColumnBounds& known = bounds(column);
+    CodesWanted codes{static_cast<int64_t>(known.min), static_cast<uint64_t>(known.max - known.min), width, to};
+    if (field < 0 || !file_->groups->ReadCodes(group_, field, codes)) return false;
+    TESSERA_TRY(CheckSame());
+    return true;
+  }
+
+  Status CheckSame() const {
     TESSERA_ASSIGN(FileIdentity now, IdentifyFile(file_->source.path));
     now.path = file_->identity.path;
-    if (now == file_->identity) return made;
-    return Status(ErrorCode::kIo, QuoteForMessage(now.path) + " has changed while it was read",
-                  "Run the statement again when the file is complete.");
+    if (now == file_->identity) return {};
+    return {ErrorCode::kIo, QuoteForMessage(now.path) + " has changed while it was read",
+            "Run the statement again when the file is complete."};
   }
 
   const std::shared_ptr<const OpenFile> file_;

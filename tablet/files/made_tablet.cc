@@ -73,8 +73,35 @@ Result<ChunkPointer> MadeTablet::Describe(int column) const {
   return ChunkPointer(ChunkPointer(), &c.described);
 }
 
+Result<std::shared_ptr<UnpackedChunk>> MadeTablet::MakeOfCodes(int column) const {
+  const ColumnBounds& known = bounds(column);
+  const bool can =
+      known.has_range && known.null_count == 0 && known.min < known.max && type(column).storage() == StorageClass::kInt;
+  if (!can) return std::shared_ptr<UnpackedChunk>();
+  const auto span = static_cast<uint64_t>(known.max - known.min);
+  const int width = span <= UINT8_MAX ? 1 : span <= UINT16_MAX ? 2 : span <= UINT32_MAX ? 4 : 8;
+  const uint64_t bytes = uint64_t{rows_} * static_cast<uint64_t>(width), room = AlignToStream(bytes);
+  auto made = std::make_shared<UnpackedChunk>(room, tessera::Chunk(), weak_from_this(), column);
+  uint8_t* const codes = made->streams.get();
+  TESSERA_ASSIGN(const bool all, Codes(column, width, codes));
+  if (!all) return std::shared_ptr<UnpackedChunk>();
+  memset(codes + bytes, 0, room - bytes);
+  tessera::Chunk& chunk = made->chunk;
+  chunk.type = type(column);
+  chunk.encoding = Encoding::kFrame;
+  chunk.width = static_cast<uint8_t>(width);
+  chunk.rows = rows_;
+  chunk.base = chunk.min = known.min;
+  chunk.max = known.max;
+  chunk.codes = codes;
+  chunk.codes_bytes = chunk.encoded_bytes = room;
+  return made;
+}
+
 Result<std::shared_ptr<UnpackedChunk>> MadeTablet::Make(int column) const {
   const MemoryPurpose purpose("columns of files");
+  TESSERA_ASSIGN(std::shared_ptr<UnpackedChunk> of_codes, MakeOfCodes(column));
+  if (of_codes != nullptr) return of_codes;
   TESSERA_ASSIGN(const MadeColumn values, Values(column));
   const ColumnPiece piece{&values.values, 0, rows_};
   const EncodedChunk encoded = values.is_numbered ? EncodeNumberedTexts(type(column), values.values, values.numbers)

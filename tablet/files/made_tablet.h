@@ -62,9 +62,14 @@ class MadeTablet : public Tablet, public std::enable_shared_from_this<MadeTablet
 
   /// Several threads may ask for several columns at a time.
   virtual Result<MadeColumn> Values(int column) const = 0;
+  /// Writes codes of `width` bytes to `to`, one for each row: value = least of the bounds + code. false: that cannot be done, or
+  /// some rows have none within the bounds, and Values() is to be asked.
+  virtual Result<bool> Codes(int /*column*/, int /*width*/, uint8_t* /*to*/) const { return false; }
   /// The error if values that were made are not within the bounds.
   virtual Status OutOfBounds(int column) const = 0;
   Result<std::shared_ptr<UnpackedChunk>> Make(int column) const;
+  /// From Codes(), if they can be had; else nullptr.
+  Result<std::shared_ptr<UnpackedChunk>> MakeOfCodes(int column) const;
 
   const uint32_t rows_;
   const std::string path_;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
@@ -10,6 +11,7 @@
 
 #include "tablet/chunk/chunk_decoder.h"
 #include "tablet/chunk/chunk_encoder.h"
+#include "tablet/chunk/tablet_format.h"
 
 namespace tessera {
 namespace {
@@ -92,6 +94,54 @@ TEST(MadeTablet, NumberedTextsWithoutRowsOfAText) {
   const EncodedChunk constant = EncodeNumberedTexts(SqlType::Text(), entries, ones);
   EXPECT_EQ(constant.descriptor.encoding, static_cast<uint8_t>(Encoding::kConstant));
   EXPECT_EQ(constant.descriptor.entries, 1u);
+}
+
+/// DATE: the number of the row and `first`, also as codes.
+class CodedTablet final : public MadeTablet {
+ public:
+  CodedTablet(ColumnBounds dates, int64_t first)
+      : MadeTablet("test", 1000, {SqlType::Of(TypeId::kDate)}, {dates}), first_(first) {}
+
+  mutable int made = 0;
+
+ private:
+  Result<MadeColumn> Values(int column) const override {
+    ++made;
+    MadeColumn out;
+    out.values.type = type(column);
+    for (uint32_t row = 0; row < rows(); ++row) out.values.fixed.push_back(first_ + row);
+    return out;
+  }
+  Result<bool> Codes(int column, int width, uint8_t* to) const override {
+    EXPECT_EQ(width, 2);
+    for (uint32_t row = 0; row < rows(); ++row) {
+      const auto code = static_cast<uint64_t>(first_ + row - static_cast<int64_t>(bounds(column).min));
+      if (code > static_cast<uint64_t>(bounds(column).max - bounds(column).min)) return false;
+      const auto narrow = static_cast<uint16_t>(code);
+      memcpy(to + size_t{2} * row, &narrow, sizeof narrow);
+    }
+    return true;
+  }
+  Status OutOfBounds(int) const override { return {ErrorCode::kCorrupt, "lies"}; }
+
+  const int64_t first_;
+};
+
+TEST(MadeTablet, CodesWhereTheBoundsAreKnown) {
+  const auto tablet = std::make_shared<const CodedTablet>(ColumnBounds{true, -500, 2000, 0, 0}, -500);
+  const Result<ChunkPointer> chunk = tablet->Chunk(0);
+  ASSERT_TRUE(chunk.ok());
+  EXPECT_EQ(tablet->made, 0);
+  EXPECT_EQ(DecodeValue(**chunk, 0).i64, -500);
+  EXPECT_EQ(DecodeValue(**chunk, 999).i64, 499);
+  EXPECT_EQ(CheckCodes(**chunk), nullptr);
+  EXPECT_EQ((*chunk)->codes_bytes % kStreamAlignment, 0u);
+  // Where there may be NULLs, or the bounds are wrong, the values are asked for.
+  const auto unknown = std::make_shared<const CodedTablet>(ColumnBounds{true, -500, 2000, -1, 0}, -500);
+  EXPECT_TRUE(unknown->Chunk(0).ok());
+  EXPECT_EQ(unknown->made, 1);
+  const auto wrong = std::make_shared<const CodedTablet>(ColumnBounds{true, 0, 2000, 0, 0}, -500);
+  EXPECT_EQ(wrong->Chunk(0).status().message(), "lies");
 }
 
 TEST(MadeTablet, WhatIsDroppedIsMadeAgain) {
