@@ -59,6 +59,17 @@ Status AppendParsed(const SqliteQuery& query, int number, const TimeZone* zone, 
   // A number stands for a decimal or a truth, and for no moment: SQLite has it in three units.
   const bool takes_numbers = out->type.id == TypeId::kDecimal || out->type.id == TypeId::kBoolean;
   if (stored == SQLITE_BLOB || (stored != SQLITE_TEXT && !takes_numbers)) return Misfit(query, number, out->type);
+  // (Most are days or moments that are well-formed.)
+  const bool is_date = out->type.id == TypeId::kDate;
+  if (is_date || out->type.id == TypeId::kTimestamp) {
+    const std::string_view moment = TrimBlanks(query.Bytes(number));
+    int64_t v = 0;
+    if ((is_date ? ParseDate(moment, &v) : ParseTimestamp(moment, &v)) == ParseError::kNone) {
+      out->fixed.push_back(v);
+      if (!out->null.empty()) out->null.push_back(0);
+      return {};
+    }
+  }
   std::string text;
   if (stored == SQLITE_INTEGER) {
     text = std::to_string(query.Integer(number));
