@@ -8,6 +8,15 @@
 
 namespace tessera::columnar {
 
+FileError ErrorOfShare(const Status& status, const std::string& name, const std::string& place) {
+  const std::string where = "\"" + name + "\", " + place + ": ", &message = status.message();
+  FileError error;
+  error.kind = status.kind();
+  error.message = message.starts_with(where) ? message.substr(where.size()) : message;
+  error.hint = status.hint();
+  return error;
+}
+
 FileRows ArrayShare::Read() const {
   FileRows rows;
   for (const ColumnarField& field : file_.fields) {
@@ -30,12 +39,7 @@ FileRows ArrayShare::Read() const {
   });
   if (status.ok()) return rows;
   rows.batch = {};
-  FileError& error = rows.error.emplace();
-  error.kind = status.kind();
-  // (The name and the place come before it in any case.)
-  const std::string where = "\"" + name + "\", " + place_ + ": ";
-  error.message = status.message().starts_with(where) ? status.message().substr(where.size()) : status.message();
-  error.hint = status.hint();
+  rows.error = ErrorOfShare(status, name, place_);
   return rows;
 }
 

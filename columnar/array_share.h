@@ -25,6 +25,9 @@ struct ArrayFile {
   std::vector<ColumnarField> fields;  ///< that are wanted, in their order
 };
 
+/// An error of Guarded() as one of a share, without the name and the place that come before it in any case.
+FileError ErrorOfShare(const Status& status, const std::string& name, const std::string& place);
+
 class ArrayShare : public FileShare {
  public:
   ArrayShare(const ArrayFile* file, std::string place, uint64_t bytes)

@@ -294,7 +294,7 @@ class ParquetGroups final : public ColumnarGroups {
       if (!out.error) out.values = std::move(rows.batch.columns[0]);
       return {};
     });
-    if (!status.ok()) out.error = FileError{status.kind(), 0, "", status.message(), status.hint()};
+    if (!status.ok()) out.error = ErrorOfShare(status, name, place);
     return out;
   }
 

@@ -14,16 +14,20 @@
 namespace tessera {
 namespace {
 
-/// A share of one of the files, with the file's name as a column.
-class NamedShare final : public FileShare {
+/// A share of one of the files, with the columns that are constant in it.
+class ConstantShare final : public FileShare {
  public:
-  NamedShare(std::unique_ptr<FileShare> share, int name_column) : share_(std::move(share)), name_column_(name_column) {}
+  ConstantShare(std::unique_ptr<FileShare> share, const std::vector<FileConstant>* constants)
+      : share_(std::move(share)), constants_(*constants) {}
 
   FileRows Read() const override {
     FileRows rows = share_->Read();
-    ColumnVector& names = rows.batch.columns[static_cast<size_t>(name_column_)];
-    names.Clear();
-    for (size_t row = 0; row < rows.batch.rows; ++row) names.Append(Value::Text(path()));
+    if (rows.batch.columns.empty()) return rows;
+    for (const FileConstant& constant : constants_) {
+      ColumnVector& column = rows.batch.columns[static_cast<size_t>(constant.column)];
+      column.Clear();
+      for (size_t row = 0; row < rows.batch.rows; ++row) column.Append(constant.value);
+    }
     return rows;
   }
   uint64_t bytes() const override { return share_->bytes(); }
@@ -33,18 +37,14 @@ class NamedShare final : public FileShare {
 
  private:
   const std::unique_ptr<FileShare> share_;
-  const int name_column_;
+  const std::vector<FileConstant>& constants_;
 };
 
 class FileChain final : public FileReader {
  public:
-  FileChain(std::vector<FileSource> sources, const TableSchema& schema, const std::vector<bool>& read, int name_column,
+  FileChain(std::vector<FileSource> sources, const TableSchema& schema, const std::vector<bool>& read,
             const CopyFromOptions& options)
-      : sources_(std::move(sources)),
-        schema_(schema),
-        name_column_(name_column),
-        zone_(options.zone),
-        cancel_(options.cancel) {
+      : sources_(std::move(sources)), schema_(schema), zone_(options.zone), cancel_(options.cancel) {
     for (const bool is_read : read) read_.push_back(is_read ? 1 : 0);
     for (const FileSource& s : sources_) bytes_ += s.identity.bytes;
   }
@@ -64,11 +64,12 @@ class FileChain final : public FileReader {
         }
         TESSERA_TRY(Open(sources_[next_]));
       }
-      // (Shares of different readers, and named ones, are not used again.)
-      std::unique_ptr<FileShare> taken = name_column_ < 0 ? std::move(*share) : nullptr;
+      // (Shares of different readers, and those with constants, are not used again.)
+      const std::vector<FileConstant>& constants = sources_[next_].constants;
+      std::unique_ptr<FileShare> taken = constants.empty() ? std::move(*share) : nullptr;
       TESSERA_TRY(readers_[next_]->Next(&taken));
       if (taken != nullptr) {
-        *share = name_column_ < 0 ? std::move(taken) : std::make_unique<NamedShare>(std::move(taken), name_column_);
+        *share = constants.empty() ? std::move(taken) : std::make_unique<ConstantShare>(std::move(taken), &constants);
         return {};
       }
       TESSERA_TRY(CheckSame(sources_[next_]));
@@ -114,7 +115,6 @@ class FileChain final : public FileReader {
 
   const std::vector<FileSource> sources_;
   const TableSchema schema_;
-  const int name_column_;
   const TimeZone* const zone_;
   const std::atomic<bool>* const cancel_;
   std::vector<uint8_t> read_;
@@ -175,9 +175,8 @@ Result<FileIdentity> IdentifySource(FileFormat format, const std::string& path) 
 }
 
 std::unique_ptr<FileReader> OpenFileChain(std::vector<FileSource> sources, const TableSchema& schema,
-                                          const std::vector<bool>& read, int name_column,
-                                          const CopyFromOptions& options) {
-  return std::make_unique<FileChain>(std::move(sources), schema, read, name_column, options);
+                                          const std::vector<bool>& read, const CopyFromOptions& options) {
+  return std::make_unique<FileChain>(std::move(sources), schema, read, options);
 }
 
 }  // namespace tessera

@@ -22,20 +22,20 @@ struct FileSource {
   std::string path;       ///< where it can be read
   FileFormat format = FileFormat::kCsv;
   CopyFromOptions options;
-  TableSchema schema;             ///< the columns that it has
-  std::vector<int> columns;       ///< of the table, by column of the file
-  std::vector<std::string> keys;  ///< of JSON: the member that each column is
-  std::string table;              ///< of an SQLite database
+  TableSchema schema;                   ///< the columns that it has
+  std::vector<int> columns;             ///< of the table, by column of the file
+  std::vector<std::string> keys;        ///< of JSON: the member that each column is
+  std::string table;                    ///< of an SQLite database
+  std::vector<FileConstant> constants;  ///< columns of the table that are not in the file
 };
 
 /// The file as it is now. Errors: as IdentifyFile.
 Result<FileIdentity> IdentifySource(FileFormat format, const std::string& path);
 
-/// `read`: by column of the table: whether it is read; the others become NULL. `name_column`: of the file's name; -1: there is
-/// none. `options`: the time zone. Errors of Next: also kIo, a file is another one than it was, or changes meanwhile.
+/// `read`: by column of the table: whether it is read; the others become NULL, but for those that are constants. `options`: the time
+/// zone. Errors of Next: also kIo, a file is another one than it was, or changes meanwhile.
 std::unique_ptr<FileReader> OpenFileChain(std::vector<FileSource> sources, const TableSchema& schema,
-                                          const std::vector<bool>& read, int name_column,
-                                          const CopyFromOptions& options);
+                                          const std::vector<bool>& read, const CopyFromOptions& options);
 
 /// Of the shares of `reader` the first ones, which have that many rows together. One thread.
 std::unique_ptr<FileReader> FirstRows(std::unique_ptr<FileReader> reader, uint64_t rows);

@@ -10,6 +10,7 @@
 #include "tablet/columnar/columnar_tablets.h"
 #include "tablet/file_chain.h"
 #include "tablet/file_description.h"
+#include "tablet/hive_folders.h"
 #include "tablet/values/utf8.h"
 
 namespace tessera {
@@ -52,7 +53,6 @@ struct FileTables::Entry {
   std::string key;
   std::vector<FileSource> sources;
   TableSchema schema;
-  int name_column = -1;
   std::vector<FileIdentity> files;
   bool is_young = false;  ///< not to be kept
   bool used = false;      ///< by the statement
@@ -206,9 +206,10 @@ Result<bool> FileTables::AddInPlace(const Entry& entry, TableInfo* info) {
   std::vector<ColumnarFile> columnar;
   for (const FileSource& source : entry.sources) {
     if (source.format != FileFormat::kParquet) return false;
-    columnar.push_back({{source.path, source.identity.path, source.format}, source.identity, source.columns});
+    columnar.push_back(
+        {{source.path, source.identity.path, source.format}, source.identity, source.columns, source.constants});
   }
-  return AddColumnarTablets(columnar, entry.name_column, info);
+  return AddColumnarTablets(columnar, info);
 }
 
 Result<FileTables::Entry*> FileTables::MakeEntry(const FileSpec& spec, const std::string& key,
@@ -227,10 +228,12 @@ Result<FileTables::Entry*> FileTables::MakeEntry(const FileSpec& spec, const std
     entry->is_young = entry->is_young || (known == spooled_.end() && file.written > Now() - kYoungNanoseconds);
   }
   TESSERA_TRY(Unite(spec, &entry->sources, &entry->schema));
+  if (spec.hive_partitioning) TESSERA_TRY(AddFolderColumns(&entry->sources, &entry->schema));
   if (spec.filename) {
     if (entry->schema.Find("filename") >= 0)
       return SqlError("the files have a column \"filename\" of their own", -1, "Leave the option filename out.");
-    entry->name_column = static_cast<int>(entry->schema.columns.size());
+    for (FileSource& source : entry->sources)
+      source.constants.push_back({static_cast<int>(entry->schema.columns.size()), Value::Text(source.identity.path)});
     entry->schema.columns.push_back({"filename", SqlType::Text()});
   }
   entry->files = files;
@@ -257,7 +260,7 @@ std::unique_ptr<FileReader> FileTables::ReadAll(int64_t table, const CopyFromOpt
   const Entry* const entry = EntryOf(table);
   if (entry == nullptr) return nullptr;
   const std::vector<bool> all(entry->schema.columns.size(), true);
-  return OpenFileChain(entry->sources, entry->schema, all, entry->name_column, options);
+  return OpenFileChain(entry->sources, entry->schema, all, options);
 }
 
 Result<bool> FileTables::Load(int64_t table, const std::vector<bool>& columns, const CopyFromOptions& options,
@@ -270,8 +273,7 @@ Result<bool> FileTables::Load(int64_t table, const std::vector<bool>& columns, c
   if (database_ == nullptr) {
     TESSERA_ASSIGN(database_, Database::OpenForFiles());
   }
-  std::unique_ptr<FileReader> reader =
-      OpenFileChain(entry->sources, entry->schema, wanted, entry->name_column, options);
+  std::unique_ptr<FileReader> reader = OpenFileChain(entry->sources, entry->schema, wanted, options);
   TableSchema schema = entry->schema;
   schema.name = "file" + std::to_string(next_id_++);
   std::atomic<uint64_t> ignored{0};

@@ -158,10 +158,10 @@ FileFormat FormatOfFunction(const std::string& name) {
 }
 
 constexpr std::string_view kOptions[] = {
-    "all_varchar",     "auto_detect", "columns",       "comment",     "compression", "dateformat", "decimal_separator",
-    "delim",           "delimiter",   "encoding",      "escape",      "filename",    "header",     "ignore_errors",
-    "names",           "nullstr",     "quote",         "sample_size", "sep",         "skip",       "thousands",
-    "timestampformat", "types",       "union_by_name", "dtypes"};
+    "all_varchar",   "auto_detect",     "columns",  "comment",       "compression", "dateformat", "decimal_separator",
+    "delim",         "delimiter",       "encoding", "escape",        "filename",    "header",     "hive_partitioning",
+    "ignore_errors", "names",           "nullstr",  "quote",         "sample_size", "sep",        "skip",
+    "thousands",     "timestampformat", "types",    "union_by_name", "dtypes"};
 
 Status NoSuchOption(const Argument& a, const std::string& function, const std::vector<std::string_view>& options) {
   const std::string nearest = NearestName(a.name, options);
@@ -171,13 +171,15 @@ Status NoSuchOption(const Argument& a, const std::string& function, const std::v
 
 constexpr std::string_view kJsonOptions[] = {"columns",       "encoding",    "filename",
                                              "ignore_errors", "sample_size", "union_by_name"};
-constexpr std::string_view kCommonOptions[] = {"filename", "union_by_name"};
+constexpr std::string_view kCommonOptions[] = {"filename", "hive_partitioning", "union_by_name"};
 constexpr std::string_view kSqliteOptions[] = {"all_varchar", "filename", "union_by_name"};
 
 Result<bool> FileArguments::BindCommonOption(const Argument& a, FileSpec* spec) {
   const std::string what = "option " + a.name;
   if (a.name == "filename") {
     TESSERA_ASSIGN(spec->filename, Flag(*a.value, what));
+  } else if (a.name == "hive_partitioning") {
+    TESSERA_ASSIGN(spec->hive_partitioning, Flag(*a.value, what));
   } else if (a.name == "union_by_name") {
     TESSERA_ASSIGN(spec->union_by_name, Flag(*a.value, what));
   } else {

@@ -23,7 +23,12 @@ struct OpenFile {
   std::unique_ptr<const ColumnarGroups> groups;
   std::vector<SqlType> types;  ///< of the table's columns
   std::vector<int> fields;     ///< by column of the table; -1: the file has none
-  int name_column = -1;
+  std::vector<FileConstant> constants;
+
+  const Value* ConstantOf(int column) const {
+    const auto at = std::ranges::find(constants, column, &FileConstant::column);
+    return at == constants.end() ? nullptr : &at->value;
+  }
 };
 
 /// Whether statistics of values of the one type are those of the other.
@@ -35,7 +40,10 @@ ColumnarStatistics KnownOf(const OpenFile& file, size_t group, size_t column) {
   const int field = file.fields[column];
   const auto rows = static_cast<int64_t>(file.groups->rows()[group]);
   if (field < 0) {
-    known.null_count = static_cast<int>(column) == file.name_column ? 0 : rows;
+    const Value* const value = file.ConstantOf(static_cast<int>(column));
+    known.null_count = value != nullptr && !value->null ? 0 : rows;
+    known.has_range = known.null_count == 0 && value->type.storage() == StorageClass::kInt;
+    if (known.has_range) known.min = known.max = value->i64;
     known.is_dictionary = true;
     return known;
   }
@@ -74,8 +82,8 @@ class ColumnarTablet final : public MadeTablet {
     ColumnVector& values = made.values;
     values.type = type(column);
     const int field = file_->fields[static_cast<size_t>(column)];
-    if (column == file_->name_column) {
-      for (uint32_t row = 0; row < rows(); ++row) values.Append(Value::Text(file_->identity.path));
+    if (const Value* const constant = file_->ConstantOf(column)) {
+      for (uint32_t row = 0; row < rows(); ++row) values.Append(*constant);
       return made;
     }
     if (field < 0) {
@@ -161,7 +169,7 @@ class Gathered {
 
 }  // namespace
 
-Result<bool> AddColumnarTablets(const std::vector<ColumnarFile>& files, int name_column, TableInfo* table) {
+Result<bool> AddColumnarTablets(const std::vector<ColumnarFile>& files, TableInfo* table) {
   const size_t columns = table->schema.columns.size();
   std::vector<Gathered> gathered(columns);
   std::vector<std::shared_ptr<const Tablet>> tablets;
@@ -170,7 +178,7 @@ Result<bool> AddColumnarTablets(const std::vector<ColumnarFile>& files, int name
     auto open = std::make_shared<OpenFile>();
     open->source = file.source;
     open->identity = file.identity;
-    open->name_column = name_column;
+    open->constants = file.constants;
     TESSERA_ASSIGN(ColumnarPlugin* const plugin, LoadColumnarPlugin(file.source.name));
     TESSERA_ASSIGN(open->groups, plugin->OpenGroups(file.source));
     for (const ColumnSchema& column : table->schema.columns) open->types.push_back(column.type);

@@ -21,11 +21,11 @@ struct ColumnarFile {
   ColumnarSource source;
   FileIdentity identity;     ///< as the user named it; a chunk of another file is an error
   std::vector<int> columns;  ///< of the table, by field of the file
+  std::vector<FileConstant> constants;
 };
 
-/// Gives `table`, which has its schema, the row groups of the files as tablets, with rows and statistics. `name_column`: of
-/// the file's name; -1: there is none. false: a row group is larger than a tablet, and nothing was done. Errors: kIo; kSql, a
+/// Gives `table`, which has its schema, the row groups of the files as tablets, with rows and statistics. false: a row group is larger than a tablet, and nothing was done. Errors: kIo; kSql, a
 /// file is broken.
-Result<bool> AddColumnarTablets(const std::vector<ColumnarFile>& files, int name_column, TableInfo* table);
+Result<bool> AddColumnarTablets(const std::vector<ColumnarFile>& files, TableInfo* table);
 
 }  // namespace tessera

@@ -64,7 +64,7 @@ std::string FileSpec::Key() const {
   number(thousands);
   add(date_format);
   add(timestamp_format);
-  for (const bool flag : {all_text, ignore_errors, filename, union_by_name}) number(flag ? 1 : 0);
+  for (const bool flag : {all_text, ignore_errors, filename, hive_partitioning, union_by_name}) number(flag ? 1 : 0);
   return key;
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tablet/load/copy_options.h"
+#include "tablet/values/row_batch.h"
 #include "tablet/values/types.h"
 
 namespace tessera {
@@ -33,6 +34,12 @@ FileFormat FormatOfName(std::string_view name);
 /// Whether Arrow reads and writes it.
 inline bool IsColumnar(FileFormat format) { return format == FileFormat::kParquet || format == FileFormat::kArrow; }
 
+/// A column that has one value in all rows of a file.
+struct FileConstant {
+  int column = 0;  ///< of the table
+  Value value;
+};
+
 struct FileSpec {
   static constexpr int64_t kSampledRows = 20480;
 
@@ -52,8 +59,9 @@ struct FileSpec {
   std::string date_format, timestamp_format;
   bool all_text = false;
   bool ignore_errors = false;
-  bool filename = false;       ///< the last column is the file's name
-  bool union_by_name = false;  ///< columns of several files are those of the same name
+  bool filename = false;           ///< the last column is the file's name
+  bool hive_partitioning = false;  ///< values in the names of folders are columns
+  bool union_by_name = false;      ///< columns of several files are those of the same name
 
   /// Equal for those that read the same files in the same way.
   std::string Key() const;

@@ -275,6 +275,16 @@ def test_partitioned():
     equal(found, [(k, f"2024-01-0{d + 1}", 100, sum(i for i in range(1, 601) if i % 3 == k and i % 2 == d)) for k in range(3)
                   for d in (0, 1)])
     equal(run("SELECT count(*), sum(n) FROM 'hive/*/*/*.parquet'").out, "600,180300\n")
+    # A folder that is ruled out is not read: here its pages are broken.
+    metadata = pq.ParquetFile(path("hive/k=1/d=2024-01-01/data_0.parquet")).metadata.row_group(0).column(0)
+    with open(path("hive/k=1/d=2024-01-01/data_0.parquet"), "r+b") as file:
+        file.seek(metadata.dictionary_page_offset or metadata.data_page_offset)
+        file.write(b"\xff" * metadata.total_compressed_size)
+    folders = "read_parquet('hive/*/*/*.parquet', hive_partitioning = true)"
+    equal(run(f"SELECT k, count(*), sum(n) FROM {folders} WHERE d = DATE '2024-01-02' GROUP BY k ORDER BY k LIMIT 1").out,
+          f"0,100,{sum(range(3, 601, 6))}\n")
+    equal(run(f"SELECT count(*), sum(n) FROM {folders} WHERE k = 2").out, f"200,{sum(range(2, 601, 3))}\n")
+    fails(f"SELECT sum(n) FROM {folders} WHERE k = 1", '"hive/k=1/d=2024-01-01/data_0.parquet", row group 0, column "n": Could')
 
 
 def test_changed():

@@ -58,6 +58,24 @@ def test_many_folders_and_rows():
     equal(ask("SELECT count(*), sum(column0) FROM 'out/*/*.csv'"), "100000,4999950000\n")
 
 
+def test_folders_are_read():
+    copy(f"({ROWS})", "FORMAT csv, HEADER, PARTITION_BY (k, s)")
+    read = "read_csv('out/*/*/*.csv', hive_partitioning = true)"
+    equal(ask(f"SELECT count(*), sum(n), sum(k), count(s), max(s) FROM {read}"), "12,78,12,9,a/b 1\n")
+    equal(ask(f"SELECT n, k, s FROM {read} WHERE k = 1 AND s IS NULL ORDER BY n"), "4,1,\n")
+    equal(ask(f"SELECT n, k, s FROM {read} WHERE n IN (1, 2) ORDER BY n"), "1,1,a/b 1\n2,2,a/b 0\n")
+    equal(ask(f"SELECT column_type FROM (DESCRIBE SELECT k, s FROM {read})"), "BIGINT\nTEXT\n")
+    run("d", "-c", "COPY (SELECT DATE '2024-01-01' + i % 2 AS day, i AS n FROM generate_series(1, 4) t (i)) TO 'days' (PARTITION_BY (day))")
+    equal(ask("SELECT day, sum(n) FROM (SELECT day, column0 AS n FROM read_csv('days/*/*.csv', hive_partitioning = true)) t "
+              "GROUP BY day ORDER BY day"), "2024-01-01,6\n2024-01-02,4\n")
+    holds(run("d", "-c", "SELECT * FROM read_csv(['days/day=2024-01-01/data_0.csv', 'out/k=1/s=a%2Fb 1/data_0.csv'], "
+              "hive_partitioning = true, union_by_name = true)", status=1).stderr, "is in other folders than")
+    os.makedirs("n=1")
+    with open("n=1/a.csv", "w", encoding="ascii") as file:
+        file.write("n,x\n1,2\n")
+    holds(run("d", "-c", "SELECT * FROM read_csv('n=1/a.csv', hive_partitioning = true)", status=1).stderr, 'have a column "n" of their own')
+
+
 def test_errors():
     holds(copy(f"({ROWS})", "PARTITION_BY (kk)", 1).stderr, 'COPY has no column "kk" to partition by')
     holds(copy(f"({ROWS})", "PARTITION_BY (k, k)", 1).stderr, "is twice in PARTITION_BY")
