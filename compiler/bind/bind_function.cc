@@ -476,12 +476,7 @@ Result<ExprPtr> ExpressionBinder::BindAggregate(std::string_view name, const Par
   const int position = node.location();
   ++in_aggregate_;
   if (IsStatisticName(name)) {
-    const auto leaf = [&](AggregateFunction f, ExprPtr argument, const SqlType& type) {
-      const bool rows = f == AggregateFunction::kCount && !argument->nullable;
-      return AddAggregate(rows ? AggregateFunction::kCountStar : f, rows ? nullptr : std::move(argument), false, type,
-                          position);
-    };
-    TESSERA_ASSIGN(ExprPtr e, BindStatistic(name, node, leaf));
+    TESSERA_ASSIGN(ExprPtr e, BindStatistic(name, node, LeafOf(node, false)));
     --in_aggregate_;
     return e;
   }
@@ -494,17 +489,26 @@ Result<ExprPtr> ExpressionBinder::BindAggregate(std::string_view name, const Par
   return e;
 }
 
+bool ExpressionBinder::CountsAllRows(AggregateFunction function, Expr* argument, bool distinct) {
+  return function == AggregateFunction::kCount && !distinct && !argument->nullable && LevelsOut({argument}) == 0;
+}
+
+ExpressionBinder::AggregateLeaf ExpressionBinder::LeafOf(const ParseNode& call, bool distinct) {
+  return [this, &call, distinct](AggregateFunction f, ExprPtr argument, const SqlType& type) {
+    const int position = call.location();
+    if (!in_aggregate_) return AddWindow(f, std::move(argument), distinct, type, position, call);
+    if (CountsAllRows(f, argument.get(), distinct))
+      return AddAggregate(AggregateFunction::kCountStar, nullptr, false, type, position);
+    return AddAggregate(f, std::move(argument), distinct, type, position);
+  };
+}
+
 /// Sums of intervals, and moments of exact numbers; nullptr: the aggregate is one by itself. DISTINCT takes `argument` in another
 /// form.
 Result<ExprPtr> ExpressionBinder::BindOfOtherAggregates(std::string_view name, ExprPtr* argument, bool distinct,
                                                         const ParseNode& node) {
   const int position = node.location();
-  const AggregateLeaf leaf = [&](AggregateFunction f, ExprPtr part, const SqlType& type) -> Result<ExprPtr> {
-    if (!in_aggregate_) return AddWindow(f, std::move(part), distinct, type, position, node);
-    const bool rows = f == AggregateFunction::kCount && !part->nullable && !distinct && LevelsOut({part.get()}) == 0;
-    if (rows) return AddAggregate(AggregateFunction::kCountStar, nullptr, false, type, position);
-    return AddAggregate(f, std::move(part), distinct, type, position);
-  };
+  const AggregateLeaf leaf = LeafOf(node, distinct);
   const SqlType& type = (*argument)->type;
   if (type.id == TypeId::kInterval && (name == "sum" || name == "avg")) {
     const bool mean = name == "avg";
@@ -606,10 +610,8 @@ Result<ExpressionBinder::AggregateCall> ExpressionBinder::BindAggregateCall(std:
     TESSERA_ASSIGN(argument, Folded(MakeCast(std::move(argument), kDouble)));
   }
   if (info.ignores_duplicates) distinct = false;
-  if (rule->function == AggregateFunction::kCount && !distinct && !argument->nullable &&
-      LevelsOut({argument.get()}) == 0) {
+  if (CountsAllRows(rule->function, argument.get(), distinct))
     return AggregateCall{AggregateFunction::kCountStar, nullptr, false, bigint, nullptr};
-  }
   return AggregateCall{rule->function, std::move(argument), distinct, rule->result, nullptr};
 }
 

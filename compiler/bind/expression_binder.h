@@ -322,8 +322,11 @@ class ExpressionBinder {
     SqlType type;
     ExprPtr ordered = nullptr;  ///< an aggregate over all values in order, as a whole; then the others do not count
   };
-  Result<ExprPtr> BindOfOtherAggregates(std::string_view name, ExprPtr* argument, bool distinct,
-                                        const ParseNode& node);
+  /// Whether it counts what is never NULL.
+  static bool CountsAllRows(AggregateFunction function, Expr* argument, bool distinct);
+  /// Adds the parts of `call` where it stands: aggregates, or windows of its OVER. `call` must outlive it.
+  AggregateLeaf LeafOf(const ParseNode& call, bool distinct);
+  Result<ExprPtr> BindOfOtherAggregates(std::string_view name, ExprPtr* argument, bool distinct, const ParseNode& node);
   Result<AggregateCall> BindAggregateCall(std::string_view name, const ParseNode& node);
   Result<ExprPtr> AddAggregate(AggregateFunction function, ExprPtr argument, bool distinct, const SqlType& type,
                                int position);

@@ -111,11 +111,9 @@ class TextHoister {
   /// Whether identifiers of texts do not tell the value.
   static bool ReadsCharacters(const Expr& e) {
     if (e.kind != Expr::Kind::kFunction) return false;
-    const bool tells = e.function == Function::kEq || e.function == Function::kNe ||
-                       Info(e.function).translation == Translation::kInList ||
-                       Info(e.function).translation == Translation::kNullTest ||
-                       Info(e.function).translation == Translation::kJunction ||
-                       Info(e.function).translation == Translation::kNegation;
+    const Translation t = Info(e.function).translation;
+    const bool tells = e.function == Function::kEq || e.function == Function::kNe || t == Translation::kInList ||
+                       t == Translation::kNullTest || t == Translation::kJunction || t == Translation::kNegation;
     return !tells || std::ranges::any_of(e.args, [](const ExprPtr& a) { return ReadsCharacters(*a); });
   }
 

@@ -154,10 +154,7 @@ Result<ExprPtr> ExpressionBinder::BindWindow(std::string_view name, const ParseN
     call.function = *function;
     TESSERA_TRY(BindWindowArguments(name, node, &call));
   } else if (statistic) {
-    const auto leaf = [&](AggregateFunction f, ExprPtr argument, const SqlType& type) {
-      return AddWindow(f, std::move(argument), false, type, position, node);
-    };
-    TESSERA_ASSIGN(ExprPtr e, BindStatistic(name, node, leaf));
+    TESSERA_ASSIGN(ExprPtr e, BindStatistic(name, node, LeafOf(node, false)));
     in_window_ = false;
     return e;
   } else {
