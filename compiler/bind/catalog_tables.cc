@@ -62,9 +62,17 @@ const std::vector<CatalogType>& CatalogTypes() {
   return types;
 }
 
-int64_t OidOfEnum(const std::string& name) {
-  return (int64_t{1} << 28) + static_cast<int64_t>(std::hash<std::string>{}(name)&0xFFFFFFF);
+namespace {
+
+/// A number from `least`, a power of 2, up to twice that.
+int64_t OidByName(int64_t least, std::string_view name) {
+  return least + static_cast<int64_t>(std::hash<std::string_view>{}(name) & static_cast<size_t>(least - 1));
 }
+
+}  // namespace
+
+int64_t OidOfEnum(std::string_view name) { return OidByName(int64_t{1} << 28, name); }
+int64_t OidOfRole(std::string_view name) { return OidByName(int64_t{1} << 26, name); }
 
 int64_t OidOfSchema(std::string_view schema) {
   constexpr std::pair<std::string_view, int64_t> kFixed[] = {
@@ -72,7 +80,7 @@ int64_t OidOfSchema(std::string_view schema) {
   for (const auto& [name, oid] : kFixed) {
     if (name == schema) return oid;
   }
-  return (int64_t{1} << 27) + static_cast<int64_t>(std::hash<std::string_view>{}(schema)&0x7FFFFFF);
+  return OidByName(int64_t{1} << 27, schema);
 }
 
 std::string PathText(const Snapshot& snapshot) {

@@ -116,7 +116,8 @@ inline int64_t OidOf(const TableInfo& table) { return 16384 + table.id; }
 inline int64_t OidOfView(size_t number) { return (int64_t{1} << 29) + static_cast<int64_t>(number); }
 /// ... and of a sequence.
 inline int64_t OidOfSequence(size_t number) { return (int64_t{3} << 28) + static_cast<int64_t>(number); }
-int64_t OidOfEnum(const std::string& name);
+int64_t OidOfEnum(std::string_view name);
+int64_t OidOfRole(std::string_view name);
 /// What 'public.t'::regclass is: the number of a table or view; -1: there is none.
 int64_t OidOfName(std::string_view text, const Snapshot& snapshot);
 /// format_type(x, y) as an expression of SQL. `types`: those of CREATE TYPE, or nullptr.

@@ -135,10 +135,6 @@ Rows PgAm(const Snapshot&) {
           {CatalogNumber(403), CatalogText("btree"), CatalogText("i")}};
 }
 
-int64_t OidOfRole(const std::string& name) {
-  return (int64_t{1} << 26) + static_cast<int64_t>(std::hash<std::string>{}(name)&0x3FFFFFF);
-}
-
 Rows PgRoles(const Snapshot& snapshot) {
   const auto row = [](int64_t oid, const std::string& name, bool superuser, bool logs_in) {
     return std::vector<Value>{CatalogNumber(oid),     CatalogText(name),

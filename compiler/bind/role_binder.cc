@@ -11,11 +11,10 @@
 #include "compiler/parse/statement_option.h"
 #include "tablet/catalog/qualified_name.h"
 #include "tablet/catalog/role.h"
+#include "tablet/values/utf8.h"
 
 namespace tessera {
 namespace {
-
-std::string Quoted(std::string_view name) { return "\"" + std::string(name) + "\""; }
 
 Status Notice(std::string text, Statement* out) {
   out->kind = Statement::Kind::kNotice;
@@ -24,16 +23,16 @@ Status Notice(std::string text, Statement* out) {
 }
 
 Status NoSuchRole(std::string_view name, int position) {
-  return SqlError(ErrorKind::kUndefinedObject, "role " + Quoted(name) + " does not exist", position,
+  return SqlError(ErrorKind::kUndefinedObject, "role " + QuoteForMessage(name) + " does not exist", position,
                   "CREATE ROLE makes it.");
 }
 
 /// Errors: no role can be called so.
 Status CheckNewRole(const std::string& name, int position, const Snapshot& snapshot) {
   if (name == kPublicRole || name == "none" || name.starts_with("pg_"))
-    return SqlError(ErrorKind::kObjectDefinition, "role name " + Quoted(name) + " is reserved", position);
+    return SqlError(ErrorKind::kObjectDefinition, "role name " + QuoteForMessage(name) + " is reserved", position);
   if (FindRole(snapshot.names.roles, name) != nullptr)
-    return SqlError(ErrorKind::kDuplicateObject, "role " + Quoted(name) + " already exists", position);
+    return SqlError(ErrorKind::kDuplicateObject, "role " + QuoteForMessage(name) + " already exists", position);
   return {};
 }
 
@@ -85,7 +84,7 @@ Result<int64_t> RightsOf(const ParseNode* privileges, int position) {
                          "GRANT SELECT ON a view's tables, or on the table.");
     const auto* const at = std::ranges::find(kRights, name, &std::pair<std::string_view, int64_t>::first);
     if (at == std::end(kRights)) {
-      return Unsupported("the right " + Quoted(name) + " on tables is not supported", position,
+      return Unsupported("the right " + QuoteForMessage(name) + " on tables is not supported", position,
                          "There are SELECT, INSERT, UPDATE, DELETE, TRUNCATE and ALL.");
     }
     rights |= at->second;
@@ -115,7 +114,7 @@ Status ReadTables(const ParseNode& grant, int position, const Snapshot& snapshot
     }
     const std::shared_ptr<const TableInfo> table = snapshot.Find(name);
     if (table == nullptr) {
-      return SqlError(ErrorKind::kUndefinedTable, "relation " + Quoted(ShownName(name)) + " does not exist",
+      return SqlError(ErrorKind::kUndefinedTable, "relation " + QuoteForMessage(ShownName(name)) + " does not exist",
                       object.location());
     }
     if (IsTemporaryName(name))
@@ -168,8 +167,8 @@ Status BindDropRole(const ParseNode& drop, int position, const Snapshot& snapsho
       if (table == nullptr) continue;
       const std::string shown = ShownName(table->schema.name);
       return SqlError(ErrorKind::kDependentObjects,
-                      "role " + Quoted(name) + " cannot be dropped because it has rights on table " + shown, position,
-                      "REVOKE ALL ON " + shown + " FROM " + name + " takes them.");
+                      "role " + QuoteForMessage(name) + " cannot be dropped because it has rights on table " + shown,
+                      position, "REVOKE ALL ON " + shown + " FROM " + name + " takes them.");
     }
     change.roles.push_back(std::move(name));
   }
@@ -190,7 +189,7 @@ Status BindGrant(const ParseNode& grant, int position, const Snapshot& snapshot,
       missing = std::move(name);
     }
   }
-  if (change.roles.empty()) return Notice(word + ": no effect, there is no role " + Quoted(missing), out);
+  if (change.roles.empty()) return Notice(word + ": no effect, there is no role " + QuoteForMessage(missing), out);
   if (!missing.empty()) return NoSuchRole(missing, position);
   if (grant.Text(Field::k_targtype) == "ACL_TARGET_DEFAULTS" || grant.Text(Field::k_objtype) != "OBJECT_TABLE")
     return Notice(word + ": no effect, only tables have rights, all else is open to all", out);
@@ -201,7 +200,8 @@ Status BindGrant(const ParseNode& grant, int position, const Snapshot& snapshot,
   std::string view;
   TESSERA_TRY(ReadTables(grant, position, snapshot, &change.tables, &view));
   if (!view.empty() && change.tables.empty()) {
-    return Notice(word + ": no effect, view " + Quoted(ShownName(view)) + " is open to who may read its tables", out);
+    return Notice(
+        word + ": no effect, view " + QuoteForMessage(ShownName(view)) + " is open to who may read its tables", out);
   }
   return {};
 }
