@@ -8,14 +8,13 @@
 
 #include "tablet/chunk/tablet_format.h"
 #include "tablet/files/made_tablet.h"
+#include "tablet/load/tablet_cutter.h"
 
 namespace tessera {
 namespace {
 
 /// Identifiers of such tables begin here: those of files and of temporary tables are below and above.
 constexpr int64_t kFirstFrame = int64_t{3} << 40;
-/// As for stored tables: threads need tablets to share, and small ones cost.
-constexpr uint64_t kLeastTabletRows = uint64_t{1} << 16, kTabletsWanted = 32;
 
 using SharedArray = std::shared_ptr<const OwnedArrow<ArrowArray>>;
 
@@ -63,12 +62,6 @@ bool AreColumns(const TableSchema& schema) {
   return differ && !schema.columns.empty() && schema.columns.size() <= kGreatestColumns;
 }
 
-uint64_t RowsOfTablets(uint64_t rows) {
-  uint64_t tablet = kLeastTabletRows;
-  while (tablet < kGreatestTabletRows && tablet * kTabletsWanted < rows) tablet *= 2;
-  return tablet;
-}
-
 }  // namespace
 
 Result<std::shared_ptr<TableInfo>> MakeFrameTable(const std::shared_ptr<ArrowSource>& source, const std::string& name) {
@@ -89,7 +82,7 @@ Result<std::shared_ptr<TableInfo>> MakeFrameTable(const std::shared_ptr<ArrowSou
   table->files.push_back({"the program's " + name, 0, 0, 0, 0});
   std::vector<SqlType> types;
   for (const ColumnSchema& column : table->schema.columns) types.push_back(column.type);
-  const uint64_t most = RowsOfTablets(rows);
+  const uint64_t most = ChooseTabletRows(rows);
   std::vector<Piece> pieces;
   uint64_t in_pieces = 0;
   const auto finish = [&] {
