@@ -275,7 +275,7 @@ class GpuBackend final : public Gpu {
       : gpu_(ordinal, options, std::move(info), limits,
              {VmKernelFor(Variant::kLean), VmKernelFor(Variant::kStar), VmKernelFor(Variant::kPairs),
               VmKernelFor(Variant::kFull), VmKernelFor(Variant::kQueue), VmKernelFor(Variant::kSelect),
-              VmKernelFor(Variant::kSelectFull)}) {}
+              VmKernelFor(Variant::kSelectFull), VmKernelFor(Variant::kStates)}) {}
 
   const GpuInfo& info() const override { return gpu_.info; }
   GpuMemory memory() const override {

@@ -690,15 +690,15 @@ class Verifier {
           if (p_.constants[static_cast<size_t>(in.p2)].type.id != TypeId::kText) return Fail("pattern");
           if (in.op == Opcode::FilterRegex || in.op == Opcode::FilterNotRegex) TESSERA_TRY(CheckRegex(in.p2, 0));
           break;
-        case Shape::RegexPart: {
-          const bool part = in.op == Opcode::RegexPartT;
-          if (in.p3 < 0 || in.p4 < 0 || (!part && (in.p3 != 0 || in.p4 != 0))) return Fail("group or match");
-          TESSERA_TRY(CheckRegex(in.p2, in.p3));
+        case Shape::RegexPart:
+          TESSERA_TRY(CheckRegexPart(in));
           break;
-        }
         case Shape::Zone:
           if (in.p3 != 0 && (in.p3 != 1 || in.op != Opcode::ZoneParseT)) return Fail("what becomes of bad text");
           if (!FindTimeZone(p_.constants[static_cast<size_t>(in.p2)].text).ok()) return Fail("time zone");
+          break;
+        case Shape::Total:
+          TESSERA_TRY(CheckState(s, in));
           break;
         case Shape::RegexReplace:
           if (in.p4 != 0 && in.p4 != 1) return Fail("how many matches");
@@ -724,6 +724,12 @@ class Verifier {
     return Status::Ok();
   }
 
+  Status CheckRegexPart(const Instruction& in) {
+    const bool part = in.op == Opcode::RegexPartT;
+    if (in.p3 < 0 || in.p4 < 0 || (!part && (in.p3 != 0 || in.p4 != 0))) return Fail("group or match");
+    return CheckRegex(in.p2, in.p3);
+  }
+
   /// Checks that a constant is a regular expression with at least `groups` groups.
   Status CheckRegex(int32_t constant, int groups) {
     const auto [known, is_new] = regexes_.try_emplace(constant, -1);
@@ -732,6 +738,21 @@ class Verifier {
       if (regex.error().empty()) known->second = regex.groups();
     }
     return known->second < groups ? Fail("regular expression") : Status::Ok();
+  }
+
+  /// Checks that the registers from p2 on are the further words of the state that the opcode reads.
+  Status CheckState(const Section& s, const Instruction& in) const {
+    const bool sum = in.op == Opcode::TotalF;
+    const std::span<const AccumulatorSpec> words = ColumnClasses(sum ? Opcode::SumF : Opcode::MomentsF);
+    if (in.p3 != static_cast<int32_t>(words.size()) - 1 || in.p4 < 0 || in.p4 > (sum ? 1 : 0))
+      return Fail("words of a state");
+    const Operand first = Operand::Unpack(in.p2);
+    for (int k = 0; k < in.p3; ++k) {
+      const AccumulatorSpec word = SourceClass(s, Operand::Register(first.index + k).Pack());
+      if (first.kind != OperandKind::kRegister || word != words[static_cast<size_t>(k) + 1])
+        return Fail("words of a state");
+    }
+    return Status::Ok();
   }
 
   /// Checks the keys of Probe and Group: one operand, or registers from p2 on, with the classes of `columns`.

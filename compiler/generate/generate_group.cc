@@ -196,7 +196,8 @@ SqlType StateType(AggregateFunction function, const SqlType& argument) {
     case StateRule::kValues:  // not here any more
       return argument;
     case StateRule::kSum:
-      return argument.IsFloat() ? SqlType::Of(TypeId::kDouble) : SqlType::Decimal(38, argument.scale);
+      if (!argument.IsFloat()) return SqlType::Decimal(38, argument.scale);
+      [[fallthrough]];
     case StateRule::kWords:
       return vm::WordType(vm::ColumnClasses(Info(function).opcodes.For(argument.storage())).front());
     case StateRule::kCount:

@@ -1,6 +1,7 @@
 #include "compiler/generate/section_scope.h"
 
 #include "compiler/plan/plan.h"
+#include "vm/meaning/aggregate.h"
 
 namespace tessera {
 
@@ -98,8 +99,10 @@ Status GroupScope::Compute(const Expr& leaf, SectionBuilder* b) {
       Count(l.count, b);
       b->Emit(Opcode::IToF);
       b->Store(r);
-      b->Load(Slot(l.value, b), type);
-      if (IsWide(type)) {
+      if (a.argument->type.IsFloat()) {
+        Total(Opcode::SumF, l.value, b);
+      } else {
+        b->Load(Slot(l.value, b), type);
         b->Emit(Opcode::WToF);
         const int scale = a.argument->type.scale;
         if (scale > 0) {
@@ -111,7 +114,14 @@ Status GroupScope::Compute(const Expr& leaf, SectionBuilder* b) {
       b->FreeRegister(r);
       return Status::Ok();
     }
+    case FinalRule::kSumRest:
+      Total(Opcode::SumF, l.value, b, true);
+      return Status::Ok();
     case FinalRule::kSum:
+      if (a.argument->type.IsFloat()) {
+        Total(Opcode::SumF, l.value, b);
+        return Status::Ok();
+      }
       b->Load(Slot(l.value, b), type);
       if (IsWide(type) && !IsWide(leaf.type)) {
         b->Narrow();
@@ -125,7 +135,7 @@ Status GroupScope::Compute(const Expr& leaf, SectionBuilder* b) {
       if (IsWide(type) && !IsWide(leaf.type)) b->Narrow();
       return Status::Ok();
     case FinalRule::kDeviations:
-      b->Load(Slot(l.value + 2, b), columns_[static_cast<size_t>(l.value) + 2]);
+      Total(Opcode::MomentsF, l.value, b);
       return Status::Ok();
     case FinalRule::kSampleVariance:
     case FinalRule::kPopulationVariance:
@@ -152,6 +162,23 @@ void GroupScope::Count(int column, SectionBuilder* b) {
   b->NullToZero();
 }
 
+void GroupScope::Total(Opcode aggregate, int column, SectionBuilder* b, bool rest) {
+  const int words = static_cast<int>(vm::ColumnClasses(aggregate).size()) - 1;
+  int& first = words_.try_emplace(aggregate, -1).first->second;
+  if (first < 0) {
+    first = static_cast<int>(b->section.registers.size());
+    b->section.registers.resize(b->section.registers.size() + static_cast<size_t>(words), SqlType::Of(TypeId::kBigint));
+  }
+  const auto load = [&](int word) { b->Load(Slot(column + word, b), columns_[static_cast<size_t>(column + word)]); };
+  for (int k = 0; k < words; ++k) {
+    load(1 + k);
+    b->Store(first + k);
+  }
+  load(0);
+  b->Emit(aggregate == Opcode::SumF ? Opcode::TotalF : Opcode::DeviationsF, 0, Operand::Register(first).Pack(), words,
+          rest ? 1 : 0);
+}
+
 void GroupScope::Moments(FinalRule rule, int column, SectionBuilder* b) {
   const SqlType real = SqlType::Of(TypeId::kDouble);
   const bool sample = rule == FinalRule::kSampleVariance || rule == FinalRule::kSampleDeviation;
@@ -160,7 +187,7 @@ void GroupScope::Moments(FinalRule rule, int column, SectionBuilder* b) {
   b->Emit(Opcode::IToF);
   if (sample) b->Emit(Opcode::SubF, 0, Operand::Constant(b->constants()->Float(1)).Pack());
   b->Store(divisor);
-  b->Load(Slot(column + 2, b), columns_[static_cast<size_t>(column) + 2]);
+  Total(Opcode::MomentsF, column, b);
   b->Emit(Opcode::DivF, 0, Operand::Register(divisor).Pack());  // NULL if it is 0: a sample of one value
   b->FreeRegister(divisor);
   if (rule == FinalRule::kSampleDeviation || rule == FinalRule::kPopulationDeviation) b->Emit(Opcode::SqrtF);

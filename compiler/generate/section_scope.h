@@ -85,13 +85,15 @@ class GroupScope : public Scope {
   vm::Operand Slot(int column, SectionBuilder* b);
   /// Leaves a count in A.
   void Count(int column, SectionBuilder* b);
-  /// Leaves in A what one of the rules Sample.. and Population.. makes of the columns of count, mean and M2 from `column`
-  /// on.
+  /// Leaves in A what the state of SumF or MomentsF stands for whose words are the columns from `column` on.
+  void Total(vm::Opcode aggregate, int column, SectionBuilder* b, bool rest = false);
+  /// Leaves in A what one of the rules Sample.. and Population.. makes of the state of MomentsF from `column` on.
   void Moments(FinalRule rule, int column, SectionBuilder* b);
 
   const Query& q_;
   const std::vector<SqlType>& columns_;
   const std::vector<AggregateColumns>& aggregates_;
+  std::map<vm::Opcode, int> words_;  ///< by aggregate: the first of the registers that Total reads
 };
 
 }  // namespace tessera

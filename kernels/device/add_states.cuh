@@ -20,8 +20,12 @@ __device__ __forceinline__ void AddState(const uint64_t* from, uint64_t* to) {
     *to += *from;
   } else if constexpr (kKept == GroupState::kHalves || kKept == GroupState::kParts) {
     for (uint32_t w = 0; w < vm::GroupStateWords(kKept, 0); ++w) to[w] += from[w];
-  } else if constexpr (kKept == GroupState::kFloatSum) {
-    *to = static_cast<uint64_t>(__double_as_longlong(__longlong_as_double(mine) + __longlong_as_double(there)));
+  } else if constexpr (kKept == GroupState::kFloatWindow) {
+    using vm::FloatWindow;
+    vm::FloatSum sum = FloatWindow::SumOf(to);
+    sum.Merge(FloatWindow::SumOf(from));
+    for (int w = 0; w < FloatWindow::kWords; ++w) to[w] = 0;
+    vm::ToWords(sum, to + FloatWindow::kWords);
   } else if constexpr (kKept == GroupState::kLeast) {
     *to = static_cast<uint64_t>(min(mine, there));
   } else if constexpr (kKept == GroupState::kGreatest) {

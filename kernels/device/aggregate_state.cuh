@@ -48,31 +48,26 @@ __device__ __forceinline__ T ShuffleXor(T v, int d) {
   }
 }
 
-/// An aggregate state in a Partial, and back.
+/// An aggregate state in Partials, and back.
 template <class State>
-__device__ __forceinline__ State StateOf(const Partial& p) {
+__device__ __forceinline__ State StateOf(const Partial* p) {
   if constexpr (kIsWide<State>) {
-    return Make128(p.high, p.low);
+    return Make128(p->high, p->low);
   } else if constexpr (sizeof(State) == 8) {
-    return FromBits<State>(p.low);
+    return FromBits<State>(p->low);
   } else {
-    const uint64_t words[] = {static_cast<uint64_t>(p.low), static_cast<uint64_t>(p.high), p.third};
-    return vm::FromWords<State>(words);
+    return FromPartials<State>(p);
   }
 }
 template <class State>
-__device__ __forceinline__ void SetState(Partial* p, State s) {
+__device__ __forceinline__ void SetState(Partial* p, const State& s) {
   if constexpr (kIsWide<State>) {
     p->low = Low64(s);
     p->high = High64(s);
   } else if constexpr (sizeof(State) == 8) {
     p->low = ToBits(s);
   } else {
-    uint64_t words[3] = {};
-    vm::ToWords(s, words);
-    p->low = static_cast<int64_t>(words[0]);
-    p->high = static_cast<int64_t>(words[1]);
-    p->third = words[2];
+    ToPartials(s, p);
   }
 }
 
@@ -84,9 +79,7 @@ __device__ __forceinline__ bool IsExtreme(Op op) {
 /// Adds a private state of 8 bytes to that of a group in device memory.
 template <class M>
 __device__ __forceinline__ void AddWhole(uint64_t* to, uint64_t whole) {
-  if constexpr (M::kGroupState == GroupState::kFloatSum) {
-    atomicAdd(reinterpret_cast<double*>(to), __longlong_as_double(static_cast<int64_t>(whole)));
-  } else if constexpr (M::kGroupState == GroupState::kLeast) {
+  if constexpr (M::kGroupState == GroupState::kLeast) {
     atomicMin(reinterpret_cast<long long*>(to), static_cast<long long>(whole));
   } else if constexpr (M::kGroupState == GroupState::kGreatest) {
     atomicMax(reinterpret_cast<long long*>(to), static_cast<long long>(whole));
@@ -125,8 +118,12 @@ __device__ __forceinline__ void SetUpBlock(const Launch& launch, uint8_t* shared
   if (launch.keys.of_groups == 0) {
     Partial* states = reinterpret_cast<Partial*>(shared + layout.warp_states);
     for (uint32_t i = threadIdx.x; i < kWarps * launch.aggregates.count; i += threads) {
-      const DeviceInstruction& fold = launch.folds[i % launch.aggregates.count];
-      states[i] = Partial{fold.low, fold.high, 0, 0};
+      const uint32_t k = i % launch.aggregates.count, all = launch.aggregates.block_partials;
+      const DeviceInstruction& fold = launch.folds[k];
+      const uint32_t end = k + 1 < launch.aggregates.count ? launch.folds[k + 1].state : all;
+      Partial* warp = states + i / launch.aggregates.count * all;
+      for (uint32_t p = fold.state; p < end; ++p)
+        warp[p] = p == fold.state ? Partial{fold.low, fold.high, 0, 0} : Partial{0, 0, 0, 0};
     }
     for (uint32_t i = threadIdx.x; layout.thread_states != kNowhere && i < kThreads * launch.aggregates.count;
          i += threads) {
@@ -193,10 +190,10 @@ struct NumberKey {
   }
 };
 
-/// Whether code for this aggregate's state would only be ballast: a state of several words is in the full kernels and the
-/// queue kernel alone, and the others have no registers to spare.
+/// Whether code for this aggregate's state would only be ballast: kernels without states of several words have no registers
+/// to spare for them.
 template <class State, Variant kVariant>
-inline constexpr bool kIsForeignState = std::is_class_v<State> && !HasAll(kVariant) && !HasAllQueued(kVariant);
+inline constexpr bool kIsForeignState = std::is_class_v<State> && !HasStates(kVariant);
 
 /// Adds the block's aggregates to those in device memory. Called by all interpreting threads, after the last of them
 /// has finished its tiles.
@@ -212,27 +209,30 @@ __device__ __forceinline__ void TearDownBlock(const Launch& launch, uint8_t* sha
   if (launch.keys.of_groups == 0) {
     const Partial* states = reinterpret_cast<const Partial*>(shared + layout.warp_states);
     for (uint32_t k = threadIdx.x; k < launch.aggregates.count; k += kThreads) {
-      Partial all = states[k];
+      const DeviceInstruction& fold = launch.folds[k];
+      const uint32_t step = launch.aggregates.block_partials;
+      Partial* to = launch.aggregates.partials + blockIdx.x * step + fold.state;
+      const Partial* from = states + fold.state;
+      *to = *from;
+      WithFold(fold.head.op, [&]<class M>() {
+        using State = typename M::State;
+        if constexpr (!kIsForeignState<State, kVariant>) {
+          State s = StateOf<State>(from);
+          Lane lane;
 #pragma unroll 1
-      for (uint32_t w = 1; w < kWarps; ++w) {
-        const Partial& p = states[w * launch.aggregates.count + k];
-        WithFold(launch.folds[k].head.op, [&]<class M>() {
-          using State = typename M::State;
-          if constexpr (!kIsForeignState<State, kVariant>) {
-            State s = StateOf<State>(all);
-            Lane lane;
-            M::Merge(s, StateOf<State>(p), lane);
-            SetState(&all, s);
-            if (lane.error != LaneError::kNone && atomicCAS(&launch.state.control->error_claimed, 0u, 1u) == 0) {
-              launch.state.control->error_address = launch.folds[k].address;
-              launch.state.control->error_code = static_cast<uint32_t>(lane.error);
-              atomicOr(&launch.state.control->reasons, kFailed);
-            }
+          for (uint32_t w = 1; w < kWarps; ++w) M::Merge(s, StateOf<State>(from + w * step), lane);
+          SetState(to, s);
+          if (lane.error != LaneError::kNone && atomicCAS(&launch.state.control->error_claimed, 0u, 1u) == 0) {
+            launch.state.control->error_address = fold.address;
+            launch.state.control->error_code = static_cast<uint32_t>(lane.error);
+            atomicOr(&launch.state.control->reasons, kFailed);
           }
-        });
-        all.count += p.count;
-      }
-      launch.aggregates.partials[blockIdx.x * launch.aggregates.count + k] = all;
+        }
+      });
+      uint64_t count = 0;
+#pragma unroll 1
+      for (uint32_t w = 0; w < kWarps; ++w) count += from[w * step].count;
+      to->count = count;
     }
     return;
   }

@@ -44,7 +44,7 @@ __device__ cudaError_t StartChildGrid(const BucketLaunch& b, uint32_t bucket, co
   launch.grid.units = b.search.units + static_cast<uint64_t>(bucket) * b.bucket_units;
   launch.input.tiles = grid.units;
   launch.state.cursors += uint64_t{grid.first_block} * kWarps;
-  launch.aggregates.partials += uint64_t{grid.first_block} * launch.aggregates.count;
+  launch.aggregates.partials += uint64_t{grid.first_block} * launch.aggregates.block_partials;
   launch.state.scratch += grid.first_block * launch.state.scratch_bytes;
   launch.running = &b.progress->running;
   atomicAdd(launch.running, grid.blocks);

@@ -108,6 +108,7 @@ __device__ __forceinline__ void Machine<kVariant, R>::RunFrom(uint32_t start) {
 #define TESSERA_CASE_Lean TESSERA_CASE_Full
 #define TESSERA_CASE_Star TESSERA_CASE_Full
 #define TESSERA_CASE_Pairs TESSERA_CASE_Full
+#define TESSERA_CASE_States TESSERA_CASE_Full
 #define TESSERA_CASE_Host(Name, Shape)
 #define OPCODE(Name, Shape, In, Out, Tier, ...) TESSERA_CASE_##Tier(Name, Shape)
 #include "vm/program/opcodes.def"
@@ -116,6 +117,7 @@ __device__ __forceinline__ void Machine<kVariant, R>::RunFrom(uint32_t start) {
 #undef TESSERA_CASE_Lean
 #undef TESSERA_CASE_Star
 #undef TESSERA_CASE_Pairs
+#undef TESSERA_CASE_States
 #undef TESSERA_CASE_Host
 #ifdef TESSERA_MORE_CASES  // what more opcodes would cost: bench/gpu_opcode_bench_more.cu
       TESSERA_MORE_CASES

@@ -138,9 +138,9 @@ struct Machine {
   __device__ __forceinline__ WarpState* Warp() const {
     return reinterpret_cast<WarpState*>(shared + launch.layout.warps) + (thread >> 5);
   }
-  __device__ __forceinline__ Partial* Aggregate(uint32_t aggregate) const {
-    return reinterpret_cast<Partial*>(shared + launch.layout.warp_states) + (thread >> 5) * launch.aggregates.count +
-           aggregate;
+  __device__ __forceinline__ Partial* PartialOf(const DeviceInstruction& fold) const {
+    return reinterpret_cast<Partial*>(shared + launch.layout.warp_states) +
+           (thread >> 5) * launch.aggregates.block_partials + fold.state;
   }
   __device__ __forceinline__ bool KeepsThreadStates() const {
     return kNestedLoops && launch.layout.thread_states != kNowhere;
@@ -354,9 +354,10 @@ struct Machine {
   template <class M, class F>
   __device__ void ChangeLocked(uint32_t ordinal, uint32_t word, F change) const;
   template <class M>
-  __device__ void AddToShared(uint32_t ordinal, uint32_t word, typename M::Type v) const;
+  __device__ void AddToShared(uint32_t ordinal, const DeviceInstruction& in, typename M::Type v) const;
   template <class M>
   __device__ uint32_t AddLargeGroups(const DeviceInstruction& in, uint32_t take);
+  __device__ void AddToWindows(const DeviceInstruction& in, uint32_t take);
   __device__ void CountGroups(const DeviceInstruction& in, uint32_t count) const;
   __device__ void CountAll(const DeviceInstruction& in, uint32_t count) const;
   template <class M>

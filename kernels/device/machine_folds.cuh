@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "kernels/device/aggregate_state.cuh"
+#include "kernels/device/float_window.cuh"
 #include "kernels/device/group_table.cuh"
 #include "kernels/device/machine.cuh"
 #include "kernels/device/machine_arithmetic.cuh"
@@ -42,7 +43,7 @@ struct MergeThreadState {
       } else {
         s = FromBits<State>(static_cast<int64_t>(from.low));
       }
-      State now = StateOf<State>(*to);
+      State now = StateOf<State>(to);
       Lane ignored;
       M::Merge(now, s, ignored);
       SetState(to, now);
@@ -83,8 +84,6 @@ __device__ __forceinline__ void Machine<kVariant, R>::AddToGlobal(uint64_t* s, i
   if constexpr (M::kGroupState == GroupState::kHalves) {
     atomicAdd(AtomicWord(s), static_cast<unsigned long long>(static_cast<uint32_t>(v)));
     if ((v >> 32) != 0) atomicAdd(AtomicWord(s + 1), static_cast<unsigned long long>(v >> 32));
-  } else if constexpr (M::kGroupState == GroupState::kFloatSum) {
-    atomicAdd(reinterpret_cast<double*>(s), __longlong_as_double(v));
   } else if constexpr (M::kGroupState == GroupState::kLeast) {
     atomicMin(reinterpret_cast<long long*>(s), static_cast<long long>(v));
   } else if constexpr (M::kGroupState == GroupState::kGreatest) {
@@ -153,10 +152,10 @@ __device__ __forceinline__ void Machine<kVariant, R>::ChangeLocked(uint32_t ordi
 /// changed under the group's lock.
 template <Variant kVariant, uint32_t R>
 template <class M>
-__device__ __forceinline__ void Machine<kVariant, R>::AddToShared(uint32_t ordinal, uint32_t word,
+__device__ __forceinline__ void Machine<kVariant, R>::AddToShared(uint32_t ordinal, const DeviceInstruction& in,
                                                                   typename M::Type v) const {
   uint64_t* group = GlobalState(ordinal);
-  uint64_t* s = group + word;
+  uint64_t* s = group + in.state;
   if constexpr (M::kGroupState == GroupState::kParts) {
     const int64_t low = Low64(v), high = High64(v);
     atomicAdd(AtomicWord(s), static_cast<unsigned long long>(static_cast<uint32_t>(low)));
@@ -165,10 +164,40 @@ __device__ __forceinline__ void Machine<kVariant, R>::AddToShared(uint32_t ordin
     atomicAdd(AtomicWord(s + 3), static_cast<unsigned long long>(high >> 32));
   } else {
     static_assert(M::kGroupState == GroupState::kLocked);
-    ChangeLocked<M>(ordinal, word, [&](typename M::State& now) {
+    ChangeLocked<M>(ordinal, in.state, [&](typename M::State& now) {
       Lane lane;
       M::Apply(now, v, lane);
     });
+  }
+  MarkSeen(group, in.head.p1);
+}
+
+/// Adds values to the windows of their groups. What windows have before is asked for four rows at a time, so that the
+/// answers come together; a head that is old is good enough.
+template <Variant kVariant, uint32_t R>
+__device__ __forceinline__ void Machine<kVariant, R>::AddToWindows(const DeviceInstruction& in, uint32_t take) {
+  constexpr uint32_t kTogether = 4;
+#pragma unroll 1
+  for (uint32_t g = 0; g < R / kTogether; ++g) {
+    uint32_t ordinal[kTogether];
+    uint64_t head[kTogether];
+#pragma unroll
+    for (uint32_t e = 0; e < kTogether; ++e) {
+      ordinal[e] = (take >> (kTogether * g + e) & 1) != 0 ? Ordinals()[(kTogether * g + e) * kThreads] : kNowhere;
+      if (ordinal[e] == kNowhere) continue;
+      head[e] = __ldca(reinterpret_cast<const unsigned long long*>(GlobalState(ordinal[e]) + in.state));
+    }
+#pragma unroll
+    for (uint32_t e = 0; e < kTogether; ++e) {
+      if (ordinal[e] == kNowhere) continue;
+      const double v = __longlong_as_double(a[e]);
+      const bool inside = AddToWindow(GlobalState(ordinal[e]) + in.state, head[e], v);
+      if (!inside)
+        ChangeLocked<meaning::SumF>(ordinal[e], in.state + vm::FloatWindow::kWords, [&](vm::FloatSum& s) { s.Add(v); });
+      // (The others leave it to the row that opens the window.)
+      if (head[e] == 0) MarkSeen(GlobalState(ordinal[e]), in.head.p1);
+    }
+    RotateBy<kTogether>(a);
   }
 }
 
@@ -198,7 +227,13 @@ __device__ __forceinline__ uint32_t Machine<kVariant, R>::AddLargeGroups(const D
 #pragma unroll 1
     for (int d = 16; d > 0; d >>= 1) M::Merge(s, ShuffleXor(s, d), lane);
     if (Lane32() == 0) {
-      ChangeLocked<M>(ordinal, in.state, [&](State& now) { M::Merge(now, s, lane); });
+      uint32_t word = in.state;
+      bool done = false;
+      if constexpr (M::kGroupState == GroupState::kFloatWindow) {
+        done = AddToWindow(GlobalState(ordinal) + word, s);
+        word += vm::FloatWindow::kWords;
+      }
+      if (!done) ChangeLocked<M>(ordinal, word, [&](State& now) { M::Merge(now, s, lane); });
       MarkSeen(GlobalState(ordinal), in.head.p1);
     }
     take &= ~same;
@@ -227,7 +262,7 @@ __device__ __forceinline__ void Machine<kVariant, R>::CountAll(const DeviceInstr
     return;
   }
   const uint32_t n = __reduce_add_sync(kAllLanes, static_cast<uint32_t>(__popc(count)));
-  if (Lane32() == 0) Aggregate(in.head.p1)->count += n;
+  if (Lane32() == 0) PartialOf(in)->count += n;
 }
 
 template <Variant kVariant, uint32_t R>
@@ -290,7 +325,7 @@ __device__ __forceinline__ void Machine<kVariant, R>::AddThreadsToWarp() {
   for (uint32_t k = 0; k < launch.aggregates.count; ++k) {
     const DeviceInstruction& fold = launch.folds[k];
     if (Lane32() == 0) {
-      Partial* to = Aggregate(k);
+      Partial* to = PartialOf(fold);
 #pragma unroll 1
       for (uint32_t lane = 0; lane < 32; ++lane) {
         const uint32_t n = CountOfThread(k)[lane];
@@ -320,17 +355,17 @@ __device__ __forceinline__ void Machine<kVariant, R>::DoFold(const DeviceInstruc
       for (uint32_t i = 0; i < R; ++i) {
         if ((take >> i & 1) == 0) continue;
         const uint32_t ordinal = Ordinals()[i * kThreads];
-        AddToShared<M>(ordinal, in.state, LoadWide(i));
-        MarkSeen(GlobalState(ordinal), in.head.p1);
+        AddToShared<M>(ordinal, in, LoadWide(i));
       }
+    } else if constexpr (M::kGroupState == GroupState::kFloatWindow) {
+      AddToWindows(in, AddLargeGroups<M>(in, take));
     } else if constexpr (vm::PrivateStateBytes(M::kGroupState) == 0) {
       uint32_t rest = take;
       if constexpr (std::is_class_v<State>) rest = AddLargeGroups<M>(in, take);
       Rotating([&](uint32_t i, int64_t x) {
         if ((rest >> i & 1) == 0) return x;
         const uint32_t ordinal = Ordinals()[i * kThreads];
-        AddToShared<M>(ordinal, in.state, FromBits<T>(x));
-        MarkSeen(GlobalState(ordinal), in.head.p1);
+        AddToShared<M>(ordinal, in, FromBits<T>(x));
         return x;
       });
     } else {
@@ -361,7 +396,7 @@ __device__ __forceinline__ void Machine<kVariant, R>::DoFold(const DeviceInstruc
     }
   }
   const uint32_t n = __reduce_add_sync(kAllLanes, static_cast<uint32_t>(__popc(take)));
-  Partial* state = Aggregate(in.head.p1);
+  Partial* state = PartialOf(in);
   if constexpr (M::kGroupState == GroupState::kHalves) {
     uint64_t low_sum = 0, high_sum = 0;
     AddHalves(take, &low_sum, &high_sum);
@@ -378,7 +413,7 @@ __device__ __forceinline__ void Machine<kVariant, R>::DoFold(const DeviceInstruc
       const uint64_t low = part0 + (static_cast<uint64_t>(part1) << 24);
       const int64_t high = static_cast<int64_t>(part2) + (static_cast<int64_t>(part3) << 24);  // in units of 2^48
       const int128_t sum = static_cast<int128_t>(high) * (int128_t{1} << 48) + static_cast<int128_t>(low);
-      SetState(state, vm::WrapAdd(StateOf<State>(*state), sum));
+      SetState(state, vm::WrapAdd(StateOf<State>(state), sum));
       state->count += n;
     }
   } else {
@@ -410,7 +445,7 @@ __device__ __forceinline__ void Machine<kVariant, R>::DoFold(const DeviceInstruc
       for (int d = 16; d > 0; d >>= 1) M::Merge(s, ShuffleXor(s, d), lane);
     }
     if (Lane32() == 0) {
-      State now = StateOf<State>(*state);
+      State now = StateOf<State>(state);
       M::Merge(now, s, lane);
       SetState(state, now);
       state->count += n;

@@ -63,11 +63,13 @@ std::vector<GroupValue> ValuesOf(const Section& section, const LoweredProgram& l
         v.kind = kKept == GroupState::kCount    ? Kind::kCount
                  : kKept == GroupState::kHalves ? Kind::kHalves
                  : kKept == GroupState::kParts  ? Kind::kParts
+                 : kKept == GroupState::kFloatWindow ? Kind::kFloatSum
                  : kOrdered                     ? Kind::kOrderedFloat
                  : wide                         ? Kind::kWideWord
                                                 : Kind::kWord;
+        v.part = static_cast<uint8_t>(c - columns[k]);
         values.push_back(v);
-        v.word += wide ? 2 : 1;
+        if (v.kind != Kind::kFloatSum) v.word += wide ? 2 : 1;
       }
     });
   }

@@ -24,7 +24,8 @@ class Totals {
 
  private:
   const vm::Section& section_;
-  std::vector<Partial> totals_;  ///< per aggregate
+  std::vector<Partial> totals_;   ///< as a block's
+  std::vector<uint32_t> firsts_;  ///< per aggregate: where its own begin
 };
 
 }  // namespace tessera::kernels

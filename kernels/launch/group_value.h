@@ -10,6 +10,7 @@
 #include "base/host_device.h"
 #include "base/int128.h"
 #include "tablet/values/ordered_float.h"
+#include "vm/meaning/float_sum.h"
 
 namespace tessera::kernels {
 
@@ -24,8 +25,10 @@ struct GroupValue {
     kOrderedFloat,  ///< vm::GroupState::kLeastFloat, kGreatestFloat
     kHalves,        ///< vm::GroupState::kHalves: two words
     kParts,         ///< vm::GroupState::kParts: four words
+    kFloatSum,      ///< word `part` of the vm::FloatSum that a vm::FloatWindow holds
   };
   Kind kind = Kind::kKey;
+  uint8_t part = 0;
   uint32_t word = 0, bit = 0;
 };
 
@@ -76,6 +79,12 @@ TESSERA_HD int128_t ReadValue(const GroupValue& v, const uint64_t* record, const
     case Kind::kParts:
       if (!SumOfParts(word, &value)) *fits = false;
       break;
+    case Kind::kFloatSum: {
+      const vm::FloatSum sum = vm::FloatWindow::SumOf(word);
+      value = static_cast<int64_t>(sum.head);
+      for (int k = 0; k < vm::FloatSum::kBins; ++k) value = v.part == k + 1 ? sum.bins[k] : value;
+      break;
+    }
   }
   return value;
 }

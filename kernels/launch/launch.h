@@ -26,7 +26,7 @@ struct Layout {
   uint32_t barriers = 0;              ///< full[stages], empty[stages]
   uint32_t warps = 0;                 ///< WarpState[warps]
   uint32_t marks = kNowhere;          ///< Mark[warps][marks]
-  uint32_t warp_states = 0;           ///< Partial[warps][aggregates]
+  uint32_t warp_states = 0;           ///< Partial[warps][block_partials]
   uint32_t thread_states = kNowhere;  ///< ThreadState[aggregates][threads]
   uint32_t thread_counts = 0;         ///< uint32_t[aggregates][threads], if there are thread_states
   uint32_t masks = 0;                 ///< uint32_t[masks][threads]
@@ -84,7 +84,8 @@ struct LaunchState {
 /// The aggregates, with keys or without; how each is computed is in Launch::folds.
 struct LaunchAggregates {
   uint32_t count = 0;
-  Partial* partials = nullptr;  ///< [block][aggregate], without keys
+  uint32_t block_partials = 0;  ///< without keys: those of all aggregates
+  Partial* partials = nullptr;  ///< [block][block_partials], those of an aggregate from its fold's `state` on
 };
 
 /// The join tables, and the marks that measure what each of them costs.

@@ -23,13 +23,18 @@ enum class Variant : uint8_t {
   kQueue,    ///< kStar up to where rows wait in a queue, nearly all opcodes for the rows that come from it
   kSelect,   ///< filters and probes of narrow codes up to where rows wait, kStar for the rows that come from the queue
   kSelectFull,  ///< the same, but what kQueue has for the rows that come from the queue
+  kStates,      ///< kFull, and aggregates whose states have several words: these take registers that all others need
 };
 /// Whether an instantiation has nothing but filters and probes of narrow codes before rows wait.
 constexpr bool Selects(Variant variant) { return variant == Variant::kSelect || variant == Variant::kSelectFull; }
 /// Whether it has nearly all opcodes for rows from a queue.
 constexpr bool HasAllQueued(Variant variant) { return variant == Variant::kQueue || variant == Variant::kSelectFull; }
 /// Whether it has everything but queues; whether it is one for nested-loop joins; whether it has queues.
-constexpr bool HasAll(Variant variant) { return variant == Variant::kFull || variant == Variant::kDp; }
+constexpr bool HasAll(Variant variant) {
+  return variant == Variant::kFull || variant == Variant::kDp || variant == Variant::kStates;
+}
+/// Whether it has aggregates whose states have several words.
+constexpr bool HasStates(Variant variant) { return variant == Variant::kDp || variant == Variant::kStates; }
 constexpr bool IsPairs(Variant variant) { return variant == Variant::kPairs || variant == Variant::kDpPairs; }
 constexpr bool HasQueues(Variant variant) {
   return variant == Variant::kStar || HasAllQueued(variant) || Selects(variant);
@@ -51,7 +56,8 @@ constexpr uint32_t BlocksOf(Variant variant) {
 }
 /// The tier whose opcodes an instantiation has.
 constexpr vm::Tier TierOf(Variant variant) {
-  return HasAll(variant)                             ? vm::Tier::Full
+  return HasStates(variant)                          ? vm::Tier::States
+         : HasAll(variant)                           ? vm::Tier::Full
          : IsPairs(variant)                          ? vm::Tier::Pairs
          : HasAllQueued(variant) || Selects(variant) ? vm::Tier::Star
                                                      : static_cast<vm::Tier>(variant);

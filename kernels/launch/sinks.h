@@ -9,15 +9,42 @@
 #include "base/int128.h"
 #include "kernels/launch/group_value.h"
 #include "kernels/launch/tile.h"
+#include "vm/meaning/meaning.h"
 
 namespace tessera::kernels {
 
-/// State of an aggregate without keys: per warp in shared memory, per block in device memory at the end of a launch.
+/// State of an aggregate without keys: per warp in shared memory, per block in device memory at the end of a launch. A
+/// state of more than three words is in several neighbours.
 struct alignas(16) Partial {
   int64_t low = 0, high = 0;  ///< sums: 128 bits; floats: bits of the double; states of several words: the first two
   uint64_t count = 0;         ///< values that came in
   uint64_t third = 0;         ///< the third word of such a state
 };
+constexpr uint32_t PartialsOf(uint32_t state_words) { return (state_words + 2) / 3; }
+
+/// A state in Partials, and back.
+template <class State>
+TESSERA_HD State FromPartials(const Partial* p) {
+  constexpr int kWords = vm::kStateWords<State>;
+  uint64_t words[kWords];
+  for (int k = 0; k < kWords; ++k) {
+    const Partial& part = p[k / 3];
+    words[k] = k % 3 == 0 ? static_cast<uint64_t>(part.low) : k % 3 == 1 ? static_cast<uint64_t>(part.high) : part.third;
+  }
+  return vm::FromWords<State>(words);
+}
+template <class State>
+TESSERA_HD void ToPartials(const State& state, Partial* p) {
+  constexpr int kWords = vm::kStateWords<State>;
+  uint64_t words[kWords];
+  vm::ToWords(state, words);
+  for (int k = 0; k < kWords; ++k) {
+    Partial& part = p[k / 3];
+    if (k % 3 == 0) part.low = static_cast<int64_t>(words[k]);
+    if (k % 3 == 1) part.high = static_cast<int64_t>(words[k]);
+    if (k % 3 == 2) part.third = words[k];
+  }
+}
 
 /// ... and, where a row can reach the sink many times, per thread in shared memory. The end of a slice moves it to the
 /// warp's state: adding up the lanes each time would take longer than everything else. Sums are kept as the sums of the

@@ -23,6 +23,7 @@ const void* PairsVmKernel();
 const void* QueueVmKernel();
 const void* SelectVmKernel();
 const void* SelectFullVmKernel();
+const void* StatesVmKernel();
 
 inline const void* VmKernelFor(Variant variant) {
   switch (variant) {
@@ -38,6 +39,8 @@ inline const void* VmKernelFor(Variant variant) {
       return SelectVmKernel();
     case Variant::kSelectFull:
       return SelectFullVmKernel();
+    case Variant::kStates:
+      return StatesVmKernel();
     case Variant::kDpPairs:
     case Variant::kDp:
       return DpVmKernel(variant);

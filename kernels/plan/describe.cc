@@ -13,7 +13,8 @@ std::string Describe(const LaunchPlan& plan) {
                                               "full kernel launched from the device",
                                               "queue kernel",
                                               "selection kernel",
-                                              "selection and full kernel"};
+                                              "selection and full kernel",
+                                              "kernel with large states"};
   std::string out = kVariants[static_cast<size_t>(plan.variant)];
   std::string columns;
   for (const StagedSlot& s : plan.columns.staged) columns += " c" + std::to_string(s.slot);

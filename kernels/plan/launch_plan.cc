@@ -86,7 +86,7 @@ class LaunchPlanner {
     NoteQueues();
     TESSERA_TRY(PlaceRegisters());
     ChooseKernel();
-    if (plan_.variant == Variant::kFull && layout_.queues != kNowhere) return std::move(plan_);
+    if (HasAll(plan_.variant) && layout_.queues != kNowhere) return std::move(plan_);
     TESSERA_TRY(FitBlocks());
     PatchAddresses();
     return std::move(plan_);
@@ -110,7 +110,7 @@ class LaunchPlanner {
       const uint32_t more = keys_ > 0 ? kMaxDirectKeys : 0;  // direct groups may take one more instruction per key
       layout_.code = Take(static_cast<uint32_t>((plan_.code.size() + more) * sizeof(DeviceInstruction)));
     }
-    if (keys_ == 0) layout_.warp_states = Take(static_cast<uint32_t>(kWarps * lowered_.folds.size() * sizeof(Partial)));
+    if (keys_ == 0) layout_.warp_states = Take(static_cast<uint32_t>(kWarps * lowered_.partials * sizeof(Partial)));
     if (keys_ == 0 && lowered_.machine.repeats && !lowered_.folds.empty()) {
       const uint32_t states = static_cast<uint32_t>(lowered_.folds.size()) * kThreads;
       layout_.thread_states = Take(states * sizeof(ThreadState));
@@ -257,6 +257,11 @@ class LaunchPlanner {
 
   /// Chooses the smallest instantiation that can run the code.
   void ChooseKernel() {
+    const auto has_states = [](const DeviceInstruction& d) { return !IsIn(Variant::kFull, d.head.op); };
+    if (std::ranges::any_of(plan_.code, has_states)) {
+      plan_.variant = Variant::kStates;
+      return;
+    }
     bool by_row = false;
     for (const vm::TabletEncoding* t : tablets_) {
       for (const vm::SlotEncoding& b : t->slots) by_row |= b.decode == vm::Decode::kMapRow || b.null_bytes != nullptr;
@@ -411,7 +416,7 @@ Result<LaunchPlan> PlanLaunch(const Section& section, const LoweredProgram& lowe
                               const std::vector<const JoinShape*>& joins, const DeviceLimits& limits, bool measure) {
   const std::vector<uint32_t> widths = CodeWidths(tablets, section.slots.size());
   Result<LaunchPlan> plan = LaunchPlanner(section, lowered, tablets, widths, joins, limits, true).Run(measure);
-  if (plan.ok() && (plan->variant != Variant::kFull || plan->layout.queues == kNowhere)) return plan;
+  if (plan.ok() && (!HasAll(plan->variant) || plan->layout.queues == kNowhere)) return plan;
   return LaunchPlanner(section, lowered, tablets, widths, joins, limits, false).Run(measure);
 }
 

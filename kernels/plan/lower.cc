@@ -24,6 +24,9 @@ using vm::Shape;
 
 namespace {
 
+/// Words that device memory moves at a time: what rows of a group change is in as few of these as can be.
+constexpr uint32_t kSectorWords = 4;
+
 class Lowerer {
  public:
   Lowerer(const vm::Program& program, int section, const vm::SectionTraits& traits, vm::StringPool* strings)
@@ -76,14 +79,16 @@ class Lowerer {
     if (section_.keys > 0) ++out_.groups.record_words;
     out_.groups.state_words = static_cast<uint32_t>((section_.aggregates.size() + 63) / 64);
     out_.groups.initial_state.resize(out_.groups.state_words);
-    bool lock = false;
+    bool lock = false, windows = false;
     for (const vm::AggregateSpec& a : section_.aggregates) {
       vm::WithAggregate(a.op, [&]<class M>() {
         LayOutState<M>(a.op);
-        lock |= M::kGroupState == vm::GroupState::kLocked;
+        lock |= vm::NeedsLock(M::kGroupState);
+        windows |= M::kGroupState == vm::GroupState::kFloatWindow;
       });
     }
     if (lock) out_.groups.lock_word = out_.groups.state_words++;
+    if (windows) out_.groups.state_words = (out_.groups.state_words + kSectorWords - 1) / kSectorWords * kSectorWords;
     out_.groups.state_words = std::max<uint32_t>(out_.groups.state_words, 1);
     out_.groups.initial_state.resize(out_.groups.state_words);
   }
@@ -94,17 +99,23 @@ class Lowerer {
     DeviceInstruction fold;
     fold.head.op = op;
     fold.state = out_.groups.state_words;
-    uint64_t words[3] = {};
+    uint64_t words[vm::kMostStateWords] = {};
     uint32_t count = 1;
     if constexpr (kKept != vm::GroupState::kCount) {
       vm::ToWords(M::Identity(), words);
       count = vm::kStateWords<typename M::State>;
     }
-    assert(words[2] == 0);
+    assert(std::all_of(words + 2, std::end(words), [](uint64_t w) { return w == 0; }));
     if (section_.keys > 0 && (kKept == vm::GroupState::kLeastFloat || kKept == vm::GroupState::kGreatestFloat))
       words[0] = OrderedFloat(std::bit_cast<double>(words[0]));
     fold.low = static_cast<int64_t>(words[0]);
     fold.high = static_cast<int64_t>(words[1]);
+    if (section_.keys == 0) {
+      fold.state = out_.partials;
+      out_.partials += PartialsOf(count);
+      out_.folds.push_back(fold);
+      return;
+    }
     if (kKept == vm::GroupState::kHalves) out_.groups.narrow_sums.push_back(fold.state);
     if (kKept == vm::GroupState::kParts) out_.groups.wide_sums.push_back(fold.state);
     out_.groups.state_words += vm::GroupStateWords(kKept, count);

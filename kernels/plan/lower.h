@@ -74,6 +74,7 @@ struct GroupWordLayout {
 struct LoweredProgram {
   std::vector<DeviceInstruction> code;
   std::vector<DeviceInstruction> folds;  ///< one per aggregate: op, state; low and high are the identity
+  uint32_t partials = 0;                 ///< without keys: of all aggregates
   std::vector<uint32_t> outputs;         ///< the register of each emitted column
   MachineNeeds machine;
   SlotReads slots;

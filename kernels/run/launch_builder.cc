@@ -236,7 +236,7 @@ LaunchBuilder::Offsets LaunchBuilder::LayOutArena(Arena* arena, const Batch& bat
   const bool has_totals = section_.sink != Section::Sink::kGroups || section_.keys == 0;
   Offsets at;
   // First what comes back, then what is sent; the counters are both.
-  at.partials = arena->Add(has_totals ? batch.blocks * lowered_.folds.size() * sizeof(Partial) : 0);
+  at.partials = arena->Add(has_totals ? batch.blocks * lowered_.partials * sizeof(Partial) : 0);
   at.control = arena->Add(sizeof(Control));
   at.cursors = arena->Add(batch.blocks * kWarps * sizeof(uint32_t));
   at.code = arena->Add(plan.code.size() * sizeof(DeviceInstruction));
@@ -402,6 +402,7 @@ void LaunchBuilder::FillLaunch(const Offsets& at, Batch* batch) const {
   std::ranges::copy(plan.columns.prefetched, launch.input.prefetched);
   launch.layout = plan.layout;
   launch.aggregates.count = static_cast<uint32_t>(plan.folds.size());
+  launch.aggregates.block_partials = lowered_.partials;
   launch.folds = arena.Device<DeviceInstruction>(at.folds);
   launch.joins.count = static_cast<uint32_t>(plan.joins.size());
   launch.joins.records = arena.Device<JoinRecord>(at.joins);

@@ -13,7 +13,7 @@ SectionSink::SectionSink(GpuDevice* gpu, const vm::SectionContext& context, cons
     : gpu_(*gpu),
       context_(context),
       section_(context.program->sections[static_cast<size_t>(context.section)]),
-      state_bytes_(lowered.folds.size() * sizeof(Partial)),
+      state_bytes_(lowered.partials * sizeof(Partial)),
       groups_(gpu, context, section_, lowered),
       totals_(section_, lowered),
       row_output_(gpu, context),

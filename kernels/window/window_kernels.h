@@ -13,6 +13,7 @@
 #include <cstdint>
 
 #include "kernels/window/window_columns.h"
+#include "vm/meaning/meaning.h"
 #include "vm/program/opcode.h"
 #include "vm/program/window_spec.h"
 
@@ -59,7 +60,7 @@ cudaError_t StartSumFrames(const FrameColumns& frames, const uint32_t* counts, c
 /// Values or nodes below a node.
 inline constexpr uint32_t kTreeFanOut = 8;
 inline constexpr uint32_t kMostTreeLevels = 10;
-inline constexpr int kMostStateColumns = 3;
+inline constexpr int kMostStateColumns = vm::kMostStateWords;
 /// The nodes of an aggregate over all rows: node i of the first level has rows [8 i, 8 i + 8), and so on. Only nodes whose
 /// rows are all there exist.
 struct FoldTree {

@@ -22,6 +22,7 @@
 #include "tablet/values/types.h"
 #include "tests/vm/memory_tablet.h"
 #include "tests/vm/opcode_walk.h"
+#include "vm/meaning/aggregate.h"
 #include "vm/program/program.h"
 #include "vm/run/device.h"
 #include "vm/run/statistics.h"
@@ -117,7 +118,10 @@ class Maker {
     }
     section.keys = static_cast<int32_t>(keys.size());
     section.columns = keys;
-    for (const vm::AggregateSpec& a : section.aggregates) section.columns.push_back(a.type);
+    for (const vm::AggregateSpec& a : section.aggregates) {
+      section.columns.push_back(a.type);
+      section.columns.resize(section.columns.size() + vm::ColumnClasses(a.op).size() - 1, kBigint);
+    }
     program.sections.push_back(section);
     Section emit;
     emit.source_kind = Section::Source::kSection;
@@ -412,12 +416,13 @@ void AddAggregates(Maker* m, Aggregates which, int v, int f, int w) {
   add(Opcode::SumI, kWide);
   add(Opcode::MinI, kBigint);
   add(Opcode::MaxI, kBigint);
-  m->Load(f);
-  add(Opcode::SumF, kDouble);
   if (which == Aggregates::kLean) return;
+  m->Load(f);
   add(Opcode::MinF, kDouble);
   add(Opcode::MaxF, kDouble);
   if (which == Aggregates::kNarrow) return;
+  add(Opcode::SumF, kBigint);
+  add(Opcode::MomentsF, kBigint);
   m->Op(Opcode::LoadW, 0, Operand::Slot(w).Pack());
   add(Opcode::CountW, kBigint);
   add(Opcode::SumW, kWide);

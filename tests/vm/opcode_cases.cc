@@ -638,7 +638,8 @@ void Walk::WalkOpcode(Opcode op) {
     case Shape::CountRows:
     case Shape::CountValues:
     case Shape::Fold:
-    case Shape::FoldText:  // Groups
+    case Shape::FoldText:
+    case Shape::Total:  // Groups
       return;
     case Shape::Test:
     case Shape::TestNull:

@@ -321,6 +321,7 @@ void Walk::CheckCoverage() {
       std::vector<std::string> needed = {"register", "constant", "payload", "slot 0", "slot 1", "slot 2", "slot 4"};
       if (!text) needed.push_back("slot 8");
       if (wide) needed.push_back("slot 16");
+      if (vm::TakesSeveral(info) && !vm::TakesKeys(info)) needed = {"register"};  // several
       for (const std::string& n : needed) {
         if (covered_.count(std::string(info.name) + " " + n) == 0) missing += fmt::format(" {} {};", info.name, n);
       }

@@ -264,7 +264,7 @@ void Reference::FinishGroups(const Section& s, Machine* m, size_t number) {
       if (c.IsWide()) {
         c.w[g] = state.w;
       } else {
-        c.v[g] = counts ? state.count : op == Opcode::SumF ? AsBits(static_cast<double>(state.sum)) : state.v;
+        c.v[g] = counts ? state.count : state.v;
       }
       if (op == Opcode::ProductF) {
         long double product = 1;
@@ -272,7 +272,6 @@ void Reference::FinishGroups(const Section& s, Machine* m, size_t number) {
         c.v[g] = AsBits(static_cast<double>(product));
         c.slack.push_back(static_cast<double>(1e-9L * std::fabs(product)) + 1e-300);
       }
-      if (op == Opcode::SumF) c.slack.push_back(1e-9 * state.absolute);
       if (op == Opcode::MinF || op == Opcode::MaxF) c.slack.push_back(0);  // which of the two zeros is not fixed
     }
     out.push_back(std::move(c));
@@ -281,33 +280,85 @@ void Reference::FinishGroups(const Section& s, Machine* m, size_t number) {
   results_[number] = std::move(out);
 }
 
+namespace {
+
+/// The words of a sum of doubles, bin by bin from the definition (vm/meaning/float_sum.h): first the number of the highest
+/// bin, then what all numbers have in the four highest ones.
+std::vector<int64_t> WordsOfSum(const std::vector<double>& values) {
+  constexpr int kBits = 27, kLowest = -1029, kLeastExponent = -1022;
+  int highest = 0;
+  for (const double v : values)
+    highest = std::max(highest, (std::max(v == 0 ? kLeastExponent : std::ilogb(v), kLeastExponent) - kLowest) / kBits);
+  std::vector<int64_t> words = {highest};
+  for (int bin = highest; bin > highest - 4; --bin) {
+    const int unit = kLowest + kBits * bin;
+    int64_t sum = 0;
+    for (const double v : values) {
+      const double above = std::ldexp(1.0, unit + kBits);  // (infinite, or 0 where doubles have nothing)
+      if (above == 0) continue;
+      const double below_above = std::isinf(above) ? std::fabs(v) : std::fmod(std::fabs(v), above);
+      const auto slice = static_cast<int64_t>(std::floor(std::ldexp(below_above, -unit)));
+      sum += v < 0 ? -slice : slice;
+    }
+    words.push_back(sum);
+  }
+  return words;
+}
+
+__extension__ typedef __float128 Quad;  // 113 bits
+
+/// What such words stand for.
+Quad SumOfWords(const int64_t* words) {
+  Quad sum = 0;
+  for (int k = 0; k < 4; ++k) sum = sum * (1 << 27) + words[1 + k];
+  int unit = -1029 + 27 * (static_cast<int>(words[0]) - 3);
+  for (; unit > 0; --unit) sum *= 2;
+  for (; unit < 0; ++unit) sum /= 2;
+  return sum;
+}
+
+}  // namespace
+
+bool OfState(Opcode op, const std::vector<int64_t>& words, int64_t* value) {
+  if (op == Opcode::TotalF) {
+    *value = AsBits(static_cast<double>(SumOfWords(words.data())));
+    return true;
+  }
+  if (op != Opcode::DeviationsF) return false;
+  const Quad count = static_cast<Quad>(words[0]), sum = SumOfWords(words.data() + 1);
+  const Quad squares = SumOfWords(words.data() + 6) + SumOfWords(words.data() + 11);
+  const double all = static_cast<double>(count * squares - sum * sum);
+  *value = AsBits(all <= 0 ? 0 : all / static_cast<double>(words[0]));
+  return true;
+}
+
 std::vector<Cells> Reference::StateWords(Opcode op, const std::vector<State>& groups) const {
-  std::vector<Cells> words;
-  switch (op) {
-    case Opcode::MomentsF:
-      // From the definition, in two passes. 1e-9 of the sum of squares is what the order of rows may change.
-      words = {{SqlType::Of(TypeId::kBigint), groups.size()},
-               {SqlType::Of(TypeId::kDouble), groups.size()},
-               {SqlType::Of(TypeId::kDouble), groups.size()}};
-      for (size_t g = 0; g < groups.size(); ++g) {
-        const std::vector<double>& values = groups[g].values;
-        long double mean = 0, m2 = 0, squares = 0, most = 0;
-        for (const double v : values) mean += static_cast<long double>(v) / static_cast<long double>(values.size());
-        for (const double v : values) {
-          m2 += (v - mean) * (v - mean);
-          squares += static_cast<long double>(v) * v;
-          most = std::max(most, std::fabs(static_cast<long double>(v)));
-        }
-        for (Cells& word : words) word.null[g] = groups[g].seen ? 0 : 1;
-        words[0].v[g] = static_cast<int64_t>(values.size());
-        words[1].v[g] = AsBits(static_cast<double>(mean));
-        words[2].v[g] = AsBits(static_cast<double>(m2));
-        words[1].slack.push_back(static_cast<double>(1e-9L * most));
-        words[2].slack.push_back(static_cast<double>(1e-9L * squares));
+  if (op != Opcode::SumF && op != Opcode::MomentsF) return {};
+  std::vector<Cells> words(op == Opcode::SumF ? 5 : 16, Cells(SqlType::Of(TypeId::kBigint), groups.size()));
+  for (size_t g = 0; g < groups.size(); ++g) {
+    const std::vector<double>& values = groups[g].values;
+    std::vector<int64_t> all;
+    const auto add = [&](const std::vector<double>& of) {
+      const std::vector<int64_t> sum = WordsOfSum(of);
+      all.insert(all.end(), sum.begin(), sum.end());
+    };
+    if (op == Opcode::SumF) {
+      add(values);
+    } else {
+      std::vector<double> squares, missing;
+      for (const double v : values) {
+        squares.push_back(v * v);
+        missing.push_back(std::fma(v, v, -squares.back()));
       }
-      break;
-    default:
-      break;
+      all.push_back(static_cast<int64_t>(values.size()));
+      add(values);
+      add(squares);
+      add(missing);
+    }
+    for (size_t k = 0; k < words.size(); ++k) {
+      words[k].v[g] = all[k];
+      words[k].null[g] = groups[g].seen ? 0 : 1;
+    }
   }
   return words;
 }

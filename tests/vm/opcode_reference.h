@@ -23,6 +23,9 @@ using vm::Predicate;
 using vm::Program;
 using vm::Section;
 
+/// What TotalF and DeviationsF make of a state's words. False: the opcode is not known here.
+bool OfState(Opcode op, const std::vector<int64_t>& words, int64_t* value);
+
 class Reference {
  public:
   Reference(const Program& program, const std::vector<TestTable>& tables, Texts* texts)
@@ -53,8 +56,6 @@ class Reference {
     bool seen = false;
     int64_t count = 0, v = 0;
     int128_t w = 0;
-    long double sum = 0;
-    double absolute = 0;
     std::vector<double> values;  // all that came in, for an aggregate whose state has several words
   };
   /// What an entry of a dictionary became.

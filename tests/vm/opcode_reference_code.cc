@@ -465,6 +465,18 @@ void Reference::RunCode(const Section& s, Machine* m, size_t n, std::vector<uint
           m->a_null[i] = 0;
         });
         break;
+      case Shape::Total: {
+        std::vector<View> words;
+        for (int k = 0; k < in.p3; ++k)
+          words.push_back(Fetch(m, vm::Operand::Register(vm::Operand::Unpack(in.p2).index + k).Pack(), 0));
+        each([&](size_t i) {
+          if (m->a_null[i] != 0) return;
+          std::vector<int64_t> state = {m->a[i]};
+          for (const View& word : words) state.push_back(word.V(i));
+          if (!OfState(in.op, state, &m->a[i])) unknown();
+        });
+        break;
+      }
       case Shape::Format: {
         const SqlType type = UnpackType(in.p3);
         if (in.op != Opcode::FormatI && in.op != Opcode::FormatF && in.op != Opcode::FormatW) return unknown();
@@ -591,11 +603,6 @@ bool Reference::Aggregate(Opcode op, State* s, const Machine& m, size_t i) {
       if (!null && __builtin_add_overflow(s->w, w, &s->w)) failed = true;
       return true;
     case Opcode::SumF:
-      if (!null) {
-        s->sum += static_cast<long double>(AsDouble(a));
-        s->absolute += std::fabs(AsDouble(a));
-      }
-      return true;
     case Opcode::ProductF:
     case Opcode::MomentsF:
       if (!null) s->values.push_back(AsDouble(a));

@@ -98,7 +98,7 @@ void Walk::GroupCase(const std::string& name, const std::vector<SqlType>& keys, 
     aggregate(Opcode::MaxF, kDouble);
     aggregate(Opcode::Count, kBigint);
     m.Load(kDouble, Operand::Slot(m.Slot(finite, SqlType::Of(TypeId::kReal))));
-    aggregate(Opcode::SumF, kDouble);
+    aggregate(Opcode::SumF, kBigint);
     aggregate(Opcode::MomentsF, kBigint);
     if (host) {  // of numbers that do not grow: an infinite product depends on the order
       const auto bound = [&](double v) { return Operand::Constant(AddConstant(&p, Value::Float(kDouble, v))).Pack(); };
@@ -129,11 +129,27 @@ void Walk::GroupCase(const std::string& name, const std::vector<SqlType>& keys, 
     }
   }
   const std::vector<SqlType> columns = m.s.columns;
+  const std::vector<size_t> firsts = vm::AggregateColumns(m.s);
+  const std::vector<vm::AggregateSpec> aggregates = m.s.aggregates;
   const int groups = AddSection(&p, m.End());
   Maker out(Section::Source::kSection, groups, Section::Sink::kRows, "groups");
   for (size_t c = 0; c < columns.size(); ++c)
     out.Keep(columns[c], Operand::Slot(out.Slot(static_cast<int>(c), columns[c])));
-  AddSection(&p, out.Finish(Opcode::Emit, static_cast<int>(columns.size())));
+  // What states of several words stand for.
+  std::vector<std::pair<size_t, int>> totals;
+  for (size_t k = 0; host && k < aggregates.size(); ++k) {
+    if (firsts[k + 1] > firsts[k] + 1) totals.emplace_back(k, out.Register(kDouble));
+  }
+  const size_t emitted = out.s.registers.size();
+  for (const auto& [k, result] : totals) {
+    const int first = static_cast<int>(firsts[k]), words = static_cast<int>(firsts[k + 1] - firsts[k]) - 1;
+    const int others = static_cast<int>(out.s.registers.size());
+    for (int w = 1; w <= words; ++w) out.Keep(kBigint, Operand::Slot(out.Slot(first + w, kBigint)));
+    out.Load(kBigint, Operand::Slot(out.Slot(first, kBigint)));
+    out.Op(aggregates[k].op == Opcode::SumF ? Opcode::TotalF : Opcode::DeviationsF, 0, Operand::Register(others).Pack(), words);
+    out.Store(result);
+  }
+  AddSection(&p, out.Finish(Opcode::Emit, static_cast<int>(emitted)));
   NameColumns(&p);
   Check(name, std::move(p), std::move(tables));
 }

@@ -186,6 +186,8 @@ class TileMachine {
   /// Finds the groups of the live rows in a table of many groups.
   void FindManyGroups(const Instruction& in, GroupTable* table);
   void FindGroupsOfManyKeys(const Instruction& in, GroupTable* table);
+  template <class M>
+  void AddFloats(const uint8_t* nulls, AggregateStates* states);
 
   // What runs.
   const Program& program_;

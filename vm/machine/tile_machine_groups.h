@@ -218,6 +218,51 @@ void TileMachine::DoCountValues(const Instruction& in) {
   });
 }
 
+/// SumF and MomentsF, for the tile's rows together, which takes a third of the time.
+template <class M>
+void TileMachine::AddFloats(const uint8_t* nulls, AggregateStates* states) {
+  using State = typename M::State;
+  const bool grouped = section_.keys > 0;
+  const int64_t* values = acc_.a;
+  const uint32_t* groups = groups_.of_row.data();
+  int count = mask_.rows();
+  int64_t some_values[kTileRows];
+  uint32_t some_groups[kTileRows];
+  if (nulls != nullptr || mask_.live() < count) {
+    count = 0;
+    mask_.ForOnlyLive([&](int i) {
+      some_values[count] = acc_.a[i];
+      if (grouped) some_groups[count] = groups[i];
+      count += nulls == nullptr || nulls[i] == 0 ? 1 : 0;
+    });
+    values = some_values;
+    groups = some_groups;
+  }
+  if (count == 0) return;
+  auto* const all = reinterpret_cast<State*>(states->words.data());
+  const auto add = [&](const int64_t* from, FloatSum* first) {
+    if (grouped) return AddToGroups(from, groups, count, {first, sizeof(State), states->seen.size()});
+    AddAll(from, count, first);
+  };
+  if constexpr (std::is_same_v<State, FloatSum>) {
+    add(values, all);
+  } else {
+    int64_t squares[kTileRows], missing[kTileRows];
+    for (int i = 0; i < count; ++i) {
+      const double x = std::bit_cast<double>(values[i]), square = x * x;
+      squares[i] = std::bit_cast<int64_t>(square);
+      missing[i] = std::bit_cast<int64_t>(State::MissingOf(x, square));
+    }
+    add(values, &all->sum);
+    add(squares, &all->squares);
+    add(missing, &all->missing);
+    if (!grouped) all->count += count;
+    for (int i = 0; grouped && i < count; ++i) ++all[groups[i]].count;
+  }
+  if (!grouped) states->seen[0] = 1;
+  for (int i = 0; grouped && i < count; ++i) states->seen[groups[i]] = 1;
+}
+
 template <class M>
 void TileMachine::DoFold(const Instruction& in) {
   if (NoGroups(section_, *tile_.sinks.groups)) return;
@@ -235,6 +280,9 @@ void TileMachine::DoFold(const Instruction& in) {
       return FromBits<T>(acc_.a[i]);
     }
   };
+  if constexpr (std::is_same_v<M, meaning::SumF> || std::is_same_v<M, meaning::MomentsF>) {
+    return AddFloats<M>(may ? nulls : nullptr, &states);
+  }
   if (section_.keys == 0) {
     State s = states.Get<State>(0);
     bool seen = false;
@@ -271,6 +319,20 @@ void TileMachine::DoFold(const Instruction& in) {
     });
   }
   if (lane.error != LaneError::kNone) error_.Note(lane.error);
+}
+
+/// What a state of several words stands for: the accumulator has the first, registers have the others.
+template <class M>
+void TileMachine::DoTotal(const Instruction& in) {
+  using State = typename M::State;
+  const Register* const others = &registers_[Operand::Unpack(in.p2).index];
+  mask_.ForOnlyLive([&](int i) {
+    if (acc_.a_may_be_null && acc_.a_null[i] != 0) return;
+    uint64_t words[kStateWords<State>] = {static_cast<uint64_t>(acc_.a[i])};
+    for (int k = 1; k < kStateWords<State>; ++k)
+      words[k] = static_cast<uint64_t>(others[k - 1].narrow[static_cast<size_t>(i)]);
+    acc_.a[i] = std::bit_cast<int64_t>(M::Apply(FromWords<State>(words), in.p4));
+  });
 }
 
 template <class M>

@@ -14,8 +14,8 @@
 //   Check         T Apply(T a, T low, T high, Lane&)
 //   Fold          State Identity(); void Apply(State&, T, Lane&); void Merge(State&, State, Lane&); kGroupState
 //
-// The State of a Fold is int64_t, double, int128_t, or a struct of up to three words of 64 bits, each with a column
-// (kColumns), the third 0 at first. Interpreters, group tables, spilled groups and ranks get at it through WithFold.
+// The State of a Fold is int64_t, double, int128_t, or a struct of up to kMostStateWords words of 64 bits, each with a
+// column (kColumns), the third and what follows 0 at first. Interpreters, group tables, spilled groups and ranks get at it through WithFold.
 //
 // Apply also runs on rows that are masked off or NULL, with any bits in them: it must not trap or be undefined. It
 // reports through Lane, which the loop looks at for live rows that are not NULL only. No fast-math, no fused
@@ -31,6 +31,8 @@
 #include "base/host_device.h"
 #include "base/int128.h"
 #include "tablet/values/ordered_float.h"
+#include "vm/meaning/float_moments.h"
+#include "vm/meaning/float_sum.h"
 #include "vm/program/opcode.h"
 
 namespace tessera::vm {
@@ -283,7 +285,7 @@ enum class GroupState : uint8_t {
   kCount,       ///< a count
   kHalves,      ///< the sums of the values' lower and of their upper 32 bits: two additions, none needs a carry
   kParts,       ///< the sums of the values' four parts of 32 bits
-  kFloatSum,    ///< a double
+  kFloatWindow,  ///< vm::FloatWindow
   kLeast,       ///< an integer, changed by an atomic minimum
   kGreatest,    ///< ... maximum
   kLeastFloat,  ///< a double in the ordered form, on which the atomics of integers work
@@ -297,10 +299,11 @@ constexpr uint32_t GroupStateWords(GroupState kept, uint32_t state_words) {
       return 2;
     case GroupState::kParts:
       return 4;
+    case GroupState::kFloatWindow:
+      return FloatWindow::kAllWords;
     case GroupState::kLocked:
       return state_words;
     case GroupState::kCount:
-    case GroupState::kFloatSum:
     case GroupState::kLeast:
     case GroupState::kGreatest:
     case GroupState::kLeastFloat:
@@ -309,6 +312,8 @@ constexpr uint32_t GroupStateWords(GroupState kept, uint32_t state_words) {
   }
   return 0;
 }
+/// Whether threads take the group's lock for some values or for all.
+constexpr bool NeedsLock(GroupState kept) { return kept == GroupState::kFloatWindow || kept == GroupState::kLocked; }
 /// Bytes that a block has for it in shared memory, where it keeps a group apart; 0 if it does not.
 constexpr uint32_t PrivateStateBytes(GroupState kept) {
   switch (kept) {
@@ -316,13 +321,13 @@ constexpr uint32_t PrivateStateBytes(GroupState kept) {
       return 4;
     case GroupState::kHalves:
       return 16;
-    case GroupState::kFloatSum:
     case GroupState::kLeast:
     case GroupState::kGreatest:
     case GroupState::kLeastFloat:
     case GroupState::kGreatestFloat:
       return 8;
     case GroupState::kParts:
+    case GroupState::kFloatWindow:
     case GroupState::kLocked:
       return 0;
   }
@@ -332,9 +337,10 @@ constexpr uint32_t PrivateStateBytes(GroupState kept) {
 /// The words of 64 bits of a State, the lowest first: how it lies in memory, in rows of groups and between ranks.
 template <class State>
 inline constexpr int kStateWords = static_cast<int>(sizeof(State) / 8);
+inline constexpr int kMostStateWords = 16;
 template <class State>
 TESSERA_HD void ToWords(const State& state, uint64_t* words) {
-  static_assert(sizeof(State) % 8 == 0 && kStateWords<State> <= 3);
+  static_assert(sizeof(State) % 8 == 0 && kStateWords<State> <= kMostStateWords);
   memcpy(words, &state, sizeof state);
 }
 template <class State>
@@ -710,11 +716,15 @@ struct SumI {
 };
 struct SumF {
   using Type = double;
-  using State = double;
-  static constexpr GroupState kGroupState = GroupState::kFloatSum;
-  static TESSERA_HD State Identity() { return 0; }
-  static TESSERA_HD void Apply(State& s, double v, Lane&) { s += v; }
-  static TESSERA_HD void Merge(State& s, State o, Lane&) { s += o; }
+  using State = FloatSum;
+  static constexpr GroupState kGroupState = GroupState::kFloatWindow;
+  static TESSERA_HD State Identity() { return FloatSum::Zero(); }
+  static TESSERA_HD void Apply(State& s, double v, Lane&) { s.Add(v); }
+  static TESSERA_HD void Merge(State& s, const State& o, Lane&) { s.Merge(o); }
+};
+struct TotalF {
+  using State = FloatSum;
+  static double Apply(const State& s, int32_t rest) { return s.Value(rest != 0); }
 };
 struct ProductF {
   using Type = double;
@@ -762,37 +772,17 @@ TESSERA_EXTREME(MinW, int128_t, kLocked, kInt128Max, v < s)
 TESSERA_EXTREME(MaxW, int128_t, kLocked, kInt128Min, v > s)
 #undef TESSERA_EXTREME
 
-/// Count, mean and M2: the sum of squared differences from the mean, because one of squares may lose all digits.
 struct MomentsF {
   using Type = double;
-  struct State {
-    int64_t count;
-    double mean, m2;
-    static constexpr AccumulatorSpec kColumns[] = {AccumulatorSpec::I, AccumulatorSpec::F, AccumulatorSpec::F};
-  };
+  using State = FloatMoments;
   static constexpr GroupState kGroupState = GroupState::kLocked;
-  static TESSERA_HD State Identity() { return {0, 0, 0}; }
-  /// Welford, 1962. The first value makes the mean exactly itself, and M2 0; of infinity and NaN, M2 is NaN.
-  static TESSERA_HD void Apply(State& s, double v, Lane&) {
-    ++s.count;
-    const double difference = v - s.mean;
-    s.mean += difference / static_cast<double>(s.count);
-    s.m2 += difference * (v - s.mean);
-  }
-  /// Chan, Golub and LeVeque, 1979.
-  static TESSERA_HD void Merge(State& s, const State& o, Lane&) {
-    if (o.count == 0) return;
-    if (s.count == 0) {
-      s = o;
-      return;
-    }
-    const int64_t count = s.count + o.count;
-    const double difference = o.mean - s.mean;
-    const double shift = difference * static_cast<double>(o.count) / static_cast<double>(count);
-    s.m2 += o.m2 + difference * shift * static_cast<double>(s.count);
-    s.mean += shift;
-    s.count = count;
-  }
+  static TESSERA_HD State Identity() { return FloatMoments::Zero(); }
+  static TESSERA_HD void Apply(State& s, double v, Lane&) { s.Add(v); }
+  static TESSERA_HD void Merge(State& s, const State& o, Lane&) { s.Merge(o); }
+};
+struct DeviationsF {
+  using State = FloatMoments;
+  static double Apply(const State& s, int32_t) { return s.Deviations(); }
 };
 
 // ---- The shape is the meaning

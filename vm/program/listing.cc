@@ -263,7 +263,9 @@ class SectionListing {
     for (const char* c = info.synopsis; *c != 0; ++c) {
       if (*c == '{' && c[1] >= '1' && c[1] <= '4' && c[2] == '}') {
         int k = c[1] - '1';
-        if (k == 2 && info.shape == Shape::FromText) {
+        if (info.shape == Shape::Total) {
+          out += fmt::format("{}..r{}", OperandText(in.p2), Operand::Unpack(in.p2).index + in.p3 - 1);
+        } else if (k == 2 && info.shape == Shape::FromText) {
           out += UnpackType(v[k]).ToString();
         } else if (k == 2 && (in.op == Opcode::MathF || in.op == Opcode::MathPairF)) {
           out += NameOf(static_cast<MathFunction>(v[k]));

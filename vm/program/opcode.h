@@ -28,7 +28,7 @@ enum class OperandSpec : uint8_t {
 };
 enum class AccumulatorSpec : uint8_t { None, I, F, T, W, X };
 /// The smallest kernel that has an opcode, in the order of the kernels: each has all opcodes of those before it.
-enum class Tier : uint8_t { Lean, Star, Pairs, Full, Host };
+enum class Tier : uint8_t { Lean, Star, Pairs, Full, States, Host };
 enum class Loop : uint8_t { Short, Long };
 
 /// A row of shapes.def.
@@ -102,6 +102,8 @@ constexpr bool IsReference(OperandSpec spec) {
 }
 /// Whether the opcode's keys are operand p2 and the p3 - 1 registers after it.
 constexpr bool TakesKeys(const OpcodeInfo& info) { return info.role == Role::Probe || info.role == Role::Group; }
+/// Whether these, of keys or the words of a state, are what it reads.
+constexpr bool TakesSeveral(const OpcodeInfo& info) { return TakesKeys(info) || info.shape == Shape::Total; }
 /// Whether the opcode feeds the section's sink.
 constexpr bool FeedsSink(const OpcodeInfo& info) { return info.role >= Role::Group; }
 

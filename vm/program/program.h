@@ -286,7 +286,7 @@ void ForEachOperand(const Instruction& in, F f) {
   for (int k = 0; k < 4; ++k) {
     if (!IsReference(info.p[k]) || p[k] == -1) continue;
     Operand o = Operand::Unpack(p[k]);
-    const int32_t keys = !TakesKeys(info) ? 1 : o.kind == OperandKind::kRegister ? in.p3 : std::min(in.p3, 1);
+    const int32_t keys = !TakesSeveral(info) ? 1 : o.kind == OperandKind::kRegister ? in.p3 : std::min(in.p3, 1);
     for (int32_t i = 0; i < keys; ++i, ++o.index) f(o);
   }
 }

@@ -133,6 +133,7 @@ class Finder {
 }  // namespace
 
 Variety VarietyOf(const TableInfo& table, int column) {
+  if (static_cast<size_t>(column) >= table.statistics.size()) return Variety::kFew;  // (of a column that was made)
   const uint64_t distinct = table.statistics[static_cast<size_t>(column)].distinct;
   if (distinct < LateTexts::kLeastEntries) return Variety::kFew;
   return 2 * distinct >= table.rows ? Variety::kNearlyUnique : Variety::kMany;
