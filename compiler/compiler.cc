@@ -3,6 +3,7 @@
 #include "compiler/compiler.h"
 
 #include <algorithm>
+#include <map>
 
 #include "compiler/bind/binder.h"
 #include "compiler/bind/parameter_binder.h"
@@ -40,9 +41,21 @@ void Tell(const Snapshot& snapshot, const PlanOptions& options, Dialect* dialect
   if (options.caches) dialect->caches = &options.caches;
 }
 
+/// What of the parameters is held, if it is all, and the plan does not depend on them: how many rows a range leaves says
+/// which order of joins is best.
+std::vector<HeldParameter> AllHeld(Parameters* parameters, const vm::Program& program,
+                                   const std::map<int, int>& constants) {
+  std::vector<HeldParameter>& held = parameters->held;
+  const auto is_equality = [](const HeldParameter& h) { return h.written == Function::kEq; };
+  if (held.size() != parameters->bound) return {};
+  if (!program.joins.empty() && !std::ranges::all_of(held, is_equality)) return {};
+  for (const auto& [number, constant] : constants) held[static_cast<size_t>(number)].constant = constant;
+  return std::move(held);
+}
+
 /// The stages after the binder.
 Status Translate(Query* query, const Snapshot& snapshot, const PlanOptions& options, RandomState* random,
-                 Compiled* out) {
+                 Parameters* parameters, Compiled* out) {
   TESSERA_TRY(Unnest(query));
   DropUnread(query);
   RandomState unshared;
@@ -58,6 +71,7 @@ Status Translate(Query* query, const Snapshot& snapshot, const PlanOptions& opti
     if (options.key_spans) AssignSpans(snapshot, options, &code);
     ExchangeJoins(snapshot, options, &code);
   }
+  if (parameters != nullptr) out->held = AllHeld(parameters, *code.program, code.held);
   out->program = std::move(code.program);
   out->estimates = std::move(code.estimates);
   if (out->statement.explain.wanted) out->plan = ChangeNode(out->statement, PlanTree(plan, code.sections));
@@ -159,6 +173,11 @@ Result<Value> ParameterValue(const Value& given, size_t number, const SqlType& t
   return CastArgument(given, number, type, zone);
 }
 
+bool FillParameters(const std::vector<HeldParameter>& held, const std::vector<Value>& values, const TimeZone* zone,
+                    vm::Program* program) {
+  return FillHeld(held, values, zone, program);
+}
+
 Result<Compiled> Compile(std::string_view sql, const Snapshot& snapshot, const PlanOptions& options,
                          RandomState* random) {
   Compiled c;
@@ -167,6 +186,7 @@ Result<Compiled> Compile(std::string_view sql, const Snapshot& snapshot, const P
   Tell(snapshot, options, &parsed.dialect);
   Parameters parameters{options.parameters};
   if (options.parameters != nullptr) parsed.dialect.parameters = &parameters;
+  parameters.holds = options.hold_parameters && parsed.statement->tag() == Tag::kSelectStmt;
   SequenceCalls calls;
   parsed.dialect.sequence_calls = &calls;
   TESSERA_ASSIGN(c.statement, Bind(parsed, sql, snapshot));
@@ -190,7 +210,7 @@ Result<Compiled> Compile(std::string_view sql, const Snapshot& snapshot, const P
   if (changes) {
     alone.read_runs = false;  // the target gets numbers of its rows, also where a subquery reads it
   }
-  TESSERA_TRY(Translate(c.statement.query.get(), has_files ? with_files : snapshot, alone, random, &c));
+  TESSERA_TRY(Translate(c.statement.query.get(), has_files ? with_files : snapshot, alone, random, &parameters, &c));
   return c;
 }
 
@@ -200,7 +220,7 @@ Result<std::unique_ptr<vm::Program>> CompileQuery(Query* query, const Snapshot& 
   alone.ranks = 1;
   alone.read_runs = false;  // its tables may be rows of the statement, which are no runs
   Compiled c;
-  TESSERA_TRY(Translate(query, snapshot, alone, random, &c));
+  TESSERA_TRY(Translate(query, snapshot, alone, random, nullptr, &c));
   return std::move(c.program);
 }
 

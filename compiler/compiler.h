@@ -32,6 +32,7 @@
 #include "compiler/plan/plan_options.h"
 #include "compiler/query/bound_query.h"
 #include "compiler/query/dependencies.h"
+#include "compiler/query/held_parameter.h"
 #include "compiler/query/random_calls.h"
 #include "tablet/catalog/table_info.h"
 #include "vm/program/program.h"
@@ -45,6 +46,8 @@ struct Compiled {
   std::vector<double> estimates;         ///< per section: rows that it is expected to make; -1: no estimate
   PlanNode plan;                         ///< what EXPLAIN shows, if the statement is one
   Dependencies dependencies;             ///< for how long the program answers the text
+  /// If PlanOptions::hold_parameters: the parameters, where the program answers for other values of them; empty: it does not.
+  std::vector<HeldParameter> held;
 };
 
 /// Compiles one statement against `snapshot`. Errors carry a position in `sql`; see FormatError. Throws Interruption
@@ -65,6 +68,10 @@ Result<std::vector<SqlType>> ParameterTypes(std::string_view sql, const Snapshot
                                             std::vector<SqlType> declared);
 /// `given` as the value of parameter `number` of that type. Errors name the parameter: it cannot be cast by assignment.
 Result<Value> ParameterValue(const Value& given, size_t number, const SqlType& type, const TimeZone* zone);
+/// Gives a copy of a program that was compiled for other values the constants of `values`. False: these need a program of
+/// their own, and the copy is good for nothing.
+bool FillParameters(const std::vector<HeldParameter>& held, const std::vector<Value>& values, const TimeZone* zone,
+                    vm::Program* program);
 /// Another query of a statement that has been compiled, for this process alone: the tables of the statement's rows that it
 /// reads (ChangedRows) have got them. `snapshot` has these tables, too.
 Result<std::unique_ptr<vm::Program>> CompileQuery(Query* query, const Snapshot& snapshot, const PlanOptions& options,

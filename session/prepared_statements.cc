@@ -83,6 +83,19 @@ Status PreparedStatements::Deallocate(const std::string& name) {
   return Status::Ok();
 }
 
+std::string ProgramKeyOfTypes(std::string_view sql, const std::vector<Value>& parameters) {
+  // A statement does not begin with a NUL byte.
+  std::string key(1, '\0');
+  key += sql;
+  key += '\0';
+  for (const Value& v : parameters) {
+    for (const int part : {static_cast<int>(v.type.id), static_cast<int>(v.type.precision),
+                           static_cast<int>(v.type.scale), static_cast<int>(v.type.length), v.null ? 1 : 0})
+      key.append(reinterpret_cast<const char*>(&part), sizeof(part));
+  }
+  return key;
+}
+
 std::string ProgramKey(std::string_view sql, const std::vector<Value>& parameters) {
   std::string key(sql);
   // A statement has no NUL byte, and each value says its length.

@@ -47,5 +47,8 @@ class PreparedStatements {
 
 /// What tells runs of a text apart: it and its parameters' values. Another key than the text alone.
 std::string ProgramKey(std::string_view sql, const std::vector<Value>& parameters);
+/// What runs of a text have in common whose parameters' values have the same types, and are NULL or are not. Another key
+/// than those.
+std::string ProgramKeyOfTypes(std::string_view sql, const std::vector<Value>& parameters);
 
 }  // namespace tessera

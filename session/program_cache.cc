@@ -36,13 +36,14 @@ uint64_t BytesOf(const vm::Program& program) {
 bool ChooseAlike(const PlanOptions& x, const PlanOptions& y) {
   const auto& [join, grid_pruning, zone, ranks, join_exchange, broadcast_bytes, exchange_bytes, exchange_above,
                key_spans, grid_from_matches, invisible_join, read_runs, on_device, caches, files, variables, sequences,
-               activity, parameters, run_query] = x;
+               activity, parameters, hold_parameters, run_query] = x;
   (void)caches;
   (void)files;  // a program that reads one is not kept
   (void)variables;
   (void)sequences;   // their values are of a moment
   (void)activity;    // so is what goes on
-  (void)parameters;  // they are part of the key
+  (void)parameters;  // they are part of the key, or their types are
+  (void)hold_parameters;
   (void)run_query;
   return join == y.join && grid_pruning == y.grid_pruning && zone == y.zone && ranks == y.ranks &&
          join_exchange == y.join_exchange && broadcast_bytes == y.broadcast_bytes &&
@@ -96,9 +97,9 @@ std::shared_ptr<vm::StringPool> ProgramCache::Strings() {
 }
 
 void ProgramCache::Keep(std::string_view key, std::shared_ptr<const vm::Program> program, Dependencies dependencies,
-                        const Snapshot& snapshot, const PlanOptions& options) {
+                        const Snapshot& snapshot, const PlanOptions& options, std::vector<HeldParameter> held) {
   if (limit_ == 0 || dependencies.moment || key.size() > limit_ / 4) return;
-  const uint64_t bytes = sizeof(Entry) + key.size() + BytesOf(*program) + BytesOf(dependencies.tables);
+  const uint64_t bytes = sizeof(Entry) + key.size() + BytesOf(*program) + BytesOf(dependencies.tables) + BytesOf(held);
   if (bytes > limit_ / 4) return;
   if (const auto found = by_key_.find(key); found != by_key_.end()) Drop(found->second);
   DropDownTo(limit_ - bytes, kMostPrograms - 1);
@@ -107,7 +108,7 @@ void ProgramCache::Keep(std::string_view key, std::shared_ptr<const vm::Program>
   names.files.clear();
   names.attached.clear();
   entries_.push_front({std::string(key), std::move(program), std::move(dependencies), std::move(names),
-                       TemporaryTables(snapshot), options, bytes, nullptr});
+                       TemporaryTables(snapshot), options, std::move(held), bytes, nullptr});
   PlanOptions& kept = entries_.front().options;
   kept.caches = {};
   kept.files = nullptr;

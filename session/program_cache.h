@@ -18,6 +18,7 @@
 
 #include "compiler/plan/plan_options.h"
 #include "compiler/query/dependencies.h"
+#include "compiler/query/held_parameter.h"
 #include "tablet/catalog/table_info.h"
 #include "tablet/values/enum_type.h"
 #include "vm/program/program.h"
@@ -33,10 +34,12 @@ class ProgramCache {
   void SetLimit(uint64_t bytes);
   /// The program that was kept for `key`; nullptr: there is none that still holds.
   std::shared_ptr<const vm::Program> Find(std::string_view key, const Snapshot& snapshot, const PlanOptions& options);
+  /// What the program that Find has just returned holds of its parameters (Compiled::held). REQUIRES: it returned one.
+  const std::vector<HeldParameter>& Held() const { return entries_.front().held; }
   /// Keeps what `key` was compiled to for this snapshot and these options. No effect if it holds for a moment only or
   /// takes more than a quarter of the limit.
   void Keep(std::string_view key, std::shared_ptr<const vm::Program> program, Dependencies dependencies,
-            const Snapshot& snapshot, const PlanOptions& options);
+            const Snapshot& snapshot, const PlanOptions& options, std::vector<HeldParameter> held = {});
 
   /// The strings of the program that Find has just returned, from its runs before. REQUIRES: it returned one.
   std::shared_ptr<vm::StringPool> Strings();
@@ -52,6 +55,7 @@ class ProgramCache {
     Snapshot names;                      ///< types, macros and views: without its tables
     std::vector<std::string> temporary;  ///< the session's tables
     PlanOptions options;                 ///< without what refers to the session
+    std::vector<HeldParameter> held;
     uint64_t bytes = 0;
     std::shared_ptr<vm::StringPool> strings;  ///< of the programs that were used last
   };

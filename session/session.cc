@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <thread>
+#include <unordered_set>
 
 #include "base/clock.h"
 #include "base/exception_status.h"
@@ -324,6 +325,45 @@ class Session::Impl {
     state_.programs.SetLimit(static_cast<uint64_t>(state_.settings.program_cache));
   }
 
+  struct ProgramKeys {
+    std::string values;  ///< see ProgramKey; the text alone, if it has no parameters
+    std::string types;   ///< see ProgramKeyOfTypes; "" if it has none
+  };
+
+  /// The program of the statement that was kept; nullptr: there is none. Then `options` says whether it is to hold its
+  /// parameters.
+  std::shared_ptr<const vm::Program> FindKept(std::string_view sql, const Snapshot& snapshot, PlanOptions* options,
+                                              ProgramKeys* keys) {
+    const std::vector<Value>* const values = state_.running.parameters;
+    if (values == nullptr || values->empty()) {
+      keys->values = sql;
+      return state_.programs.Find(keys->values, snapshot, *options);
+    }
+    keys->types = ProgramKeyOfTypes(sql, *values);
+    if (const auto of_others = state_.programs.Find(keys->types, snapshot, *options); of_others != nullptr) {
+      auto filled = std::make_shared<vm::Program>(*of_others);
+      if (FillParameters(state_.programs.Held(), *values, options->zone, filled.get())) return filled;
+    } else {
+      options->hold_parameters = !compiled_for_values_.contains(keys->types);
+    }
+    keys->values = ProgramKey(sql, *values);
+    return state_.programs.Find(keys->values, snapshot, *options);
+  }
+
+  /// A program that holds its parameters is kept for all values, another one for these. Then the next values are compiled
+  /// without an attempt to hold them.
+  void Keep(const std::shared_ptr<const vm::Program>& program, Compiled* compiled, const Snapshot& snapshot,
+            const PlanOptions& options, const ProgramKeys& keys) {
+    const bool holds = !compiled->held.empty();
+    if (options.hold_parameters && !holds) {
+      constexpr size_t kMost = 1024;
+      if (compiled_for_values_.size() >= kMost) compiled_for_values_.clear();
+      compiled_for_values_.insert(keys.types);
+    }
+    state_.programs.Keep(holds ? keys.types : keys.values, program, std::move(compiled->dependencies), snapshot,
+                         options, std::move(compiled->held));
+  }
+
   /// `start`: when its compilation began.
   Status RunText(std::string_view sql, const std::shared_ptr<const Snapshot>& snapshot, Clock::time_point start,
                  ResultWriter* out) {
@@ -331,10 +371,8 @@ class Session::Impl {
     PlanOptions options = PlanOptionsOf(state_);
     Compiled compiled;
     std::shared_ptr<const Snapshot> seen = snapshot;  // with the files that the statement reads
-    const std::string with_values =
-        state_.running.parameters != nullptr ? ProgramKey(sql, *state_.running.parameters) : "";
-    const std::string_view key = state_.running.parameters != nullptr ? with_values : sql;
-    std::shared_ptr<const vm::Program> query = state_.programs.Find(key, *snapshot, options);
+    ProgramKeys keys;
+    std::shared_ptr<const vm::Program> query = FindKept(sql, *snapshot, &options, &keys);
     state_.running.strings = query != nullptr ? state_.programs.Strings() : nullptr;
     Timing& timing = state_.running.timing;
     timing.kept = query != nullptr;
@@ -355,7 +393,7 @@ class Session::Impl {
       const Statement& s = compiled.statement;
       if (s.kind == Statement::Kind::kSelect && !s.explain.wanted && !s.finish) {
         query = std::move(compiled.program);
-        if (!asked) state_.programs.Keep(key, query, std::move(compiled.dependencies), *snapshot, options);
+        if (!asked) Keep(query, &compiled, *snapshot, options, keys);
       }
     }
     timing.compile = MillisecondsSince(start);
@@ -439,6 +477,7 @@ class Session::Impl {
   }
 
   SessionState state_;
+  std::unordered_set<std::string> compiled_for_values_;  ///< ProgramKeyOfTypes of what cannot hold its parameters
   CatalogRoles seen_roles_;  ///< with which programs were compiled, if the session has a role
   TableGrants seen_grants_;
   std::function<void(const Progress&)> progress_;  ///< of the program around the session; may be empty

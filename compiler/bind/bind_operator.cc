@@ -386,6 +386,9 @@ Result<ExprPtr> ExpressionBinder::BindOperator(const ParseNode& node) {
                         : "array_cat",
               &both, position);
   }
+  Function comparison;
+  if (FindComparisonFunction(symbol, &comparison))
+    return CompareHeld(comparison, *l, *r, std::move(left), std::move(right), position);
   return Infix(symbol, std::move(left), std::move(right), position);
 }
 
@@ -587,6 +590,14 @@ Status ExpressionBinder::BindValueBetween(const ParseNode& tested, const ParseNo
     TESSERA_ASSIGN(
         x, Resolve(std::move(x), !IsUntyped(*low) ? low->type : (!IsUntyped(*high) ? high->type : SqlType::Text())));
   }
+  if (other == nullptr) {
+    TESSERA_ASSIGN(ExprPtr again, Copy(*x));
+    TESSERA_ASSIGN(ExprPtr from, CompareHeld(Function::kGe, tested, first, std::move(x), std::move(low), position));
+    TESSERA_ASSIGN(ExprPtr to, CompareHeld(Function::kLe, tested, second, std::move(again), std::move(high), position));
+    TESSERA_ASSIGN(*both,
+                   Folded(MakeFunction(Function::kAnd, kBoolean, position, ExprList(std::move(from), std::move(to)))));
+    return {};
+  }
   const auto between = [&](const Expr& value, const Expr& least, const Expr& most) -> Result<ExprPtr> {
     TESSERA_ASSIGN(ExprPtr a, Copy(value));
     TESSERA_ASSIGN(ExprPtr b, Copy(value));
@@ -597,9 +608,7 @@ Status ExpressionBinder::BindValueBetween(const ParseNode& tested, const ParseNo
     return Folded(MakeFunction(Function::kAnd, kBoolean, position, ExprList(std::move(from), std::move(to))));
   };
   TESSERA_ASSIGN(*both, between(*x, *low, *high));
-  if (other != nullptr) {
-    TESSERA_ASSIGN(*other, between(*x, *high, *low));
-  }
+  TESSERA_ASSIGN(*other, between(*x, *high, *low));
   return {};
 }
 

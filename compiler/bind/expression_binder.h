@@ -458,6 +458,9 @@ class ExpressionBinder {
   // parameter_binder.cc
   /// $number of the statement itself.
   Result<ExprPtr> BindStatementParameter(size_t number, int position);
+  /// Comparison(), where `l` and `r` are what was bound. The value of a parameter beside a column is held, if it may be.
+  Result<ExprPtr> CompareHeld(Function function, const ParseNode& l, const ParseNode& r, ExprPtr left, ExprPtr right,
+                              int position);
   /// The name of a unit of time, a constant text; nullptr: it is another expression. A parameter that has no value yet is
   /// a day.
   Result<ExprPtr> UnitName(const ParseNode& node);

@@ -8,6 +8,7 @@
 #include "compiler/bind/expression_binder.h"
 #include "compiler/bind/macro_call.h"
 #include "compiler/query/expr_builder.h"
+#include "tablet/values/array_type.h"
 
 namespace tessera {
 namespace {
@@ -118,6 +119,68 @@ Result<Value> CastArgument(const Value& given, size_t number, const SqlType& typ
   return out;
 }
 
+// ---- Held values
+
+namespace {
+
+/// Types of which a value is one constant of the program. (An array's is a text of a form that depends on the other side.)
+bool MayHold(const SqlType& type) {
+  return type.IsNumeric() || type.IsTimestamp() || type.id == TypeId::kDate ||
+         (type.id == TypeId::kText && !IsArrayType(type));
+}
+
+/// Whether a comparison with a value has become that of a column with a constant, as `held` says.
+bool IsHeldAs(const Expr& e, const HeldParameter& held) {
+  if (e.kind != Expr::Kind::kFunction || e.function != held.compared || e.args.size() != 2) return false;
+  const Expr &column = *e.args[0], &value = *e.args[1];
+  return column.kind == Expr::Kind::kColumn && column.type == held.column && IsConstant(value) &&
+         !value.constant.null && value.type == held.type && value.constant.type == held.type;
+}
+
+}  // namespace
+
+bool FillHeld(const std::vector<HeldParameter>& held, const std::vector<Value>& values, const TimeZone* zone,
+              vm::Program* program) {
+  Dialect dialect;
+  dialect.zone = zone;
+  BindContext context;
+  context.dialect = &dialect;
+  ExpressionBinder binder(&context, nullptr, Clause::kWhere);
+  for (const HeldParameter& h : held) {
+    if (h.number > values.size()) return false;
+    Result<ExprPtr> e = binder.Comparison(h.written, MakeColumn(0, 0, h.column, h.nullable, -1),
+                                          MakeConstant(values[h.number - 1], -1), -1);
+    if (!e.ok() || !IsHeldAs(**e, h)) return false;
+    if (h.constant >= 0) program->constants[static_cast<size_t>(h.constant)] = std::move((*e)->args[1]->constant);
+  }
+  return true;
+}
+
+Result<ExprPtr> ExpressionBinder::CompareHeld(Function function, const ParseNode& l, const ParseNode& r, ExprPtr left,
+                                              ExprPtr right, int position) {
+  Parameters* const parameters = context_->dialect != nullptr ? context_->dialect->parameters : nullptr;
+  const bool flipped = l.Is(Tag::kParamRef);
+  const Expr& column = flipped ? *right : *left;
+  if (parameters == nullptr || !parameters->holds || clause_ != Clause::kWhere || flipped == r.Is(Tag::kParamRef) ||
+      column.kind != Expr::Kind::kColumn || !MayHold(column.type)) {
+    return Comparison(function, std::move(left), std::move(right), position);
+  }
+  HeldParameter held;
+  held.number = static_cast<size_t>((flipped ? l : r).Number(Field::k_number));
+  held.written = flipped ? Mirrored(function) : function;
+  held.column = column.type;
+  held.nullable = column.nullable;
+  TESSERA_ASSIGN(ExprPtr e, Comparison(function, std::move(left), std::move(right), position));
+  if (e->kind != Expr::Kind::kFunction || !IsComparison(e->function)) return e;
+  held.compared = e->function;
+  held.type = e->args[1]->type;
+  if (!IsHeldAs(*e, held)) return e;
+  e->args[1]->kind = Expr::Kind::kParameter;
+  e->args[1]->index = static_cast<int>(parameters->held.size());
+  parameters->held.push_back(std::move(held));
+  return e;
+}
+
 // ---- In expressions
 
 Result<ExprPtr> ExpressionBinder::BindStatementParameter(size_t number, int position) {
@@ -136,6 +199,7 @@ Result<ExprPtr> ExpressionBinder::BindStatementParameter(size_t number, int posi
       return SqlError(ErrorKind::kUndefinedParameter, "there is no parameter " + name, position,
                       count == 0 ? "No values were given." : "The last one is " + NameOf(count) + ".");
     }
+    ++parameters->bound;
     return MakeConstant((*parameters->values)[number - 1], position);
   }
   if (number == 0 || number > kMostParameters)

@@ -4,12 +4,14 @@
 #pragma once
 
 #include <string_view>
+#include <vector>
 
 #include "base/status.h"
 #include "compiler/parse/dialect.h"
 #include "compiler/parse/parse_tree.h"
 #include "compiler/query/bound_query.h"
 #include "compiler/query/parameters.h"
+#include "vm/program/program.h"
 
 namespace tessera {
 
@@ -23,5 +25,8 @@ Status BindDeallocate(const ParseNode& node, Statement* out);
 Status CheckParameters(const Parameters& parameters);
 /// As ParameterValue of compiler/compiler.h.
 Result<Value> CastArgument(const Value& given, size_t number, const SqlType& type, const TimeZone* zone);
+/// As FillParameters of compiler/compiler.h.
+bool FillHeld(const std::vector<HeldParameter>& held, const std::vector<Value>& values, const TimeZone* zone,
+              vm::Program* program);
 
 }  // namespace tessera

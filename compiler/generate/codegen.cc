@@ -241,7 +241,8 @@ Result<Code> Generate(const Plan& plan, const PlanOptions& options) {
   }
   assembly.estimates.resize(assembly.program->sections.size(), -1);
   RemoveCopies(assembly.program.get(), &assembly.estimates, &assembly.of_plan);
-  return Code{std::move(assembly.program), std::move(assembly.estimates), std::move(assembly.of_plan)};
+  return Code{std::move(assembly.program), std::move(assembly.estimates), std::move(assembly.of_plan),
+              assembly.constants.held()};
 }
 
 }  // namespace tessera

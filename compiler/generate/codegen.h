@@ -3,6 +3,7 @@
 // Start at: Generate. Pure functions; any thread.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -18,6 +19,7 @@ struct Code {
   std::unique_ptr<vm::Program> program;
   std::vector<double> estimates;  ///< per section: rows that the planner expects from it; -1: no estimate
   PlanSections sections;          ///< which of them do what
+  std::map<int, int> held;        ///< constants of parameters, by their numbers in Parameters::held
 };
 
 /// The program that answers the query of `plan`. Errors: kUnsupported, the query needs more than the machine has.

@@ -45,13 +45,15 @@ bool MergeBound(const Predicate& p, SectionBuilder* b) {
 bool ConditionGenerator::KeepByPredicate(const Expr& e, bool truth) {
   if (e.kind != Expr::Kind::kFunction || e.args.empty()) return false;
   Predicate p;
-  const bool swapped = IsComparison(e) && IsConstant(*e.args[0]);
+  const bool swapped = IsComparison(e) && IsFixed(*e.args[0]);
   const Expr& column = *e.args[swapped ? 1 : 0];
   if (column.kind != Expr::Kind::kColumn) return false;
-  auto constant = [&](const Expr& c) { return b_->constants()->Add(c.constant); };
+  auto constant = [&](const Expr& c) {
+    return IsConstant(c) ? b_->constants()->Add(c.constant) : b_->constants()->AddHeld(c.constant, c.index);
+  };
   if (IsComparison(e)) {
     const Expr& c = *e.args[swapped ? 0 : 1];
-    if (!IsConstant(c)) return false;
+    if (!IsFixed(c)) return false;
     if (c.constant.null) {
       b_->KeepNone();
       return true;

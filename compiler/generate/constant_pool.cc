@@ -33,4 +33,10 @@ int ConstantPool::Add(const Value& v) {
   return it->second;
 }
 
+int ConstantPool::AddHeld(const Value& v, int number) {
+  const auto [it, added] = held_.try_emplace(number, static_cast<int>(program_->constants.size()));
+  if (added) program_->constants.push_back(v);
+  return it->second;
+}
+
 }  // namespace tessera

@@ -60,6 +60,9 @@ bool SectionBuilder::FindOperand(const Expr& e, bool wide, Operand* o) {
       *o = Operand::Constant(
           constants_->Add(e.constant.type.id == TypeId::kNull ? tessera::Value::Null(e.type) : e.constant));
       return true;
+    case Expr::Kind::kParameter:
+      *o = Operand::Constant(constants_->AddHeld(e.constant, e.index));
+      return true;
     case Expr::Kind::kColumn:
     case Expr::Kind::kGroup:
     case Expr::Kind::kAggregate:

@@ -80,6 +80,8 @@ struct PlanOptions {
   /// What $1, $2 and so on stand for: a value of type kNull is NULL or, in `text`, the characters of a literal, and takes the
   /// type of its place. nullptr: the statement may have no parameters.
   const std::vector<Value>* parameters = nullptr;
+  /// The program of a query is to answer for other values of them, too, where it can: Compiled::held.
+  bool hold_parameters = false;
   /// Runs a query that compiling needs and gives the texts of its first column that are not NULL; empty: no query can be
   /// run.
   std::function<Result<std::vector<std::string>>(const std::string& sql)> run_query = {};

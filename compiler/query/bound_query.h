@@ -56,8 +56,9 @@ inline constexpr int kMarkColumn = -1;
 
 struct Expr {
   enum class Kind : uint8_t {
-    kColumn,     ///< column `column` of relation `relation` of this query block
-    kConstant,   ///< `constant`
+    kColumn,    ///< column `column` of relation `relation` of this query block
+    kConstant,  ///< `constant`
+    kParameter,  ///< `constant` in this run, not NULL; other runs of the program have another one: Parameters::held[index]
     kFunction,   ///< `function` of `args`
     kGroup,      ///< above the grouping: value of group_by[index]
     kAggregate,  ///< above the grouping: value of aggregates[index]

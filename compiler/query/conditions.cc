@@ -103,7 +103,7 @@ const Expr* TestedColumn(const Expr& e) {
   if (!IsComparison(e.function) && e.function != Function::kIn) return nullptr;
   const Expr* column = nullptr;
   for (const ExprPtr& a : e.args) {
-    if (IsConstant(*a)) continue;
+    if (IsFixed(*a)) continue;
     if (a->kind != Expr::Kind::kColumn || a->column == kMarkColumn || column != nullptr) return nullptr;
     column = a.get();
   }
@@ -182,6 +182,7 @@ bool Contradict(const std::vector<ExprPtr>& conjuncts) {
     const Expr* const column = TestedColumn(*c);
     if (column == nullptr || !IsComparison(c->function) || c->args.size() != 2) continue;
     const bool flipped = IsConstant(*c->args[0]);
+    if (!flipped && !IsConstant(*c->args[1])) continue;  // a parameter, which may have any value
     const Value& value = c->args[flipped ? 0 : 1]->constant;
     if (value.null || value.type.storage() != StorageClass::kInt || column->type.storage() != StorageClass::kInt ||
         value.type.scale != column->type.scale)

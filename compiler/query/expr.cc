@@ -186,6 +186,7 @@ void Print(const Expr& e, const Names& names, int outer, std::string* out) {
       break;
     }
     case Expr::Kind::kConstant:
+    case Expr::Kind::kParameter:
       PrintConstant(e.constant, out);
       break;
     case Expr::Kind::kGroup:
@@ -264,7 +265,7 @@ ExprPtr Expr::Clone() const {
   e->index = index;
   e->function = function;
   e->field = field;
-  if (kind == Kind::kConstant) e->constant = constant;
+  if (kind == Kind::kConstant || kind == Kind::kParameter) e->constant = constant;
   e->subquery = subquery;
   e->args.reserve(args.size());
   for (const ExprPtr& a : args) e->args.push_back(a->Clone());
@@ -279,6 +280,7 @@ bool Expr::SameAs(const Expr& other) const {
     case Kind::kGroup:
     case Kind::kAggregate:
     case Kind::kWindow:
+    case Kind::kParameter:
       return index == other.index;
     case Kind::kOuter:
       return relation == other.relation && column == other.column && index == other.index;

@@ -30,6 +30,8 @@ std::vector<ExprPtr> ExprList(Args... args) {
 }
 
 inline bool IsConstant(const Expr& e) { return e.kind == Expr::Kind::kConstant; }
+/// A constant, or a parameter that stands for one: it has one value in a run, which is not known in general.
+inline bool IsFixed(const Expr& e) { return IsConstant(e) || e.kind == Expr::Kind::kParameter; }
 inline bool IsNullConstant(const Expr& e) { return IsConstant(e) && e.constant.null; }
 /// A BOOLEAN constant of that value, not NULL.
 inline bool IsBoolean(const Expr& e, bool value) {

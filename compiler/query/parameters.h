@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "compiler/query/bound_query.h"
+#include "compiler/query/held_parameter.h"
 #include "tablet/values/row_batch.h"
 #include "tablet/values/types.h"
 
@@ -23,8 +24,11 @@ struct Parameters {
   std::vector<SqlType> types = {};
   /// Where each stands first; -1: nowhere.
   std::vector<int> positions = {};
-  std::vector<int> places = {};  ///< where any stands
-  bool inconsistent = false;     ///< two places want different types of one
+  std::vector<int> places = {};          ///< where any stands
+  bool inconsistent = false;             ///< two places want different types of one
+  bool holds = false;                    ///< values that WHERE compares columns with are held, see held_parameter.h
+  size_t bound = 0;                      ///< how many places have got a value
+  std::vector<HeldParameter> held = {};  ///< those of them that are held, by Expr::index
 };
 
 /// A parameter without a type, while types are looked for, is a NULL with its number as `index`.

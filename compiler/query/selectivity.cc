@@ -44,10 +44,10 @@ double NumberOf(int128_t bound, const SqlType& type) {
 /// the column.
 const Expr* BoundedColumn(const Query& q, const Expr& e, bool* upper) {
   if (e.kind != Expr::Kind::kFunction || e.function < Function::kLt || e.function > Function::kGe) return nullptr;
-  const bool flipped = IsConstant(*e.args[0]);
+  const bool flipped = IsFixed(*e.args[0]);
   const Expr &column = *e.args[flipped ? 1 : 0], &bound = *e.args[flipped ? 0 : 1];
   const ColumnStatistics* const s = StatisticsOf(q, column);
-  if (!IsConstant(bound) || bound.constant.null || s == nullptr || !s->has_range) return nullptr;
+  if (!IsFixed(bound) || bound.constant.null || s == nullptr || !s->has_range) return nullptr;
   *upper = (e.function == Function::kLt || e.function == Function::kLe) != flipped;
   return &column;
 }
@@ -64,7 +64,7 @@ const Expr* ListedColumn(const Expr& e) {
     return column;
   }
   if (!IsFunction(e, Function::kEq) && !IsFunction(e, Function::kIn)) return nullptr;
-  const bool lists = std::all_of(e.args.begin() + 1, e.args.end(), [](const ExprPtr& a) { return IsConstant(*a); });
+  const bool lists = std::all_of(e.args.begin() + 1, e.args.end(), [](const ExprPtr& a) { return IsFixed(*a); });
   return lists && e.args[0]->kind == Expr::Kind::kColumn ? e.args[0].get() : nullptr;
 }
 
@@ -177,8 +177,7 @@ double Selectivity(const Query& q, const Expr& e) {
     case Function::kRegexMatch:
       return kLike;
     case Function::kEq:
-      return 1 / std::max(DistinctOf(q, *e.args[0]),
-                          e.args[1]->kind == Expr::Kind::kConstant ? 1 : DistinctOf(q, *e.args[1]));
+      return 1 / std::max(DistinctOf(q, *e.args[0]), IsFixed(*e.args[1]) ? 1 : DistinctOf(q, *e.args[1]));
     case Function::kNe:
       return 1 - 1 / DistinctOf(q, *e.args[0]);
     case Function::kLt:
@@ -196,11 +195,11 @@ double Selectivity(const Query& q, const Expr& e) {
       // HAVING is asked for the few groups that stand out.
       const auto is_aggregate = [](const ExprPtr& a) { return a->kind == Expr::Kind::kAggregate; };
       if (std::any_of(e.args.begin(), e.args.end(), is_aggregate)) return kGroups;
-      const bool flipped = e.args[0]->kind == Expr::Kind::kConstant;
+      const bool flipped = IsFixed(*e.args[0]);
       const Expr& column = *e.args[flipped ? 1 : 0];
       const Expr& bound = *e.args[flipped ? 0 : 1];
       const ColumnStatistics* s = StatisticsOf(q, column);
-      if (s == nullptr || !s->has_range || bound.kind != Expr::Kind::kConstant || bound.constant.null) return kRange;
+      if (s == nullptr || !s->has_range || !IsFixed(bound) || bound.constant.null) return kRange;
       // An integer covers an interval of width 1, a float a point.
       const double step = column.type.IsFloat() ? 0 : 1;
       const double low = NumberOf(s->min, column.type), width = NumberOf(s->max, column.type) - low + step;

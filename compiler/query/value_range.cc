@@ -77,6 +77,8 @@ ValueRange ExprRanges::Range(const Expr& e) const {
       if (e.type.storage() == StorageClass::kInt) return {e.constant.i64, e.constant.i64};
       if (IsWide(e.type)) return {e.constant.wide, e.constant.wide};
       return {};
+    case Expr::Kind::kParameter:
+      return e.type.storage() == StorageClass::kInt || IsWide(e.type) ? RangeOfType(e.type) : ValueRange{};
     case Expr::Kind::kColumn:
     case Expr::Kind::kGroup:
     case Expr::Kind::kAggregate:
@@ -151,7 +153,8 @@ bool ExprRanges::CanFailAnywhere(const Expr& e) const {
 
 bool ExprRanges::CanFail(const Expr& e) const {
   if (e.kind != Expr::Kind::kFunction)
-    return e.kind != Expr::Kind::kConstant && e.kind != Expr::Kind::kColumn && e.kind != Expr::Kind::kGroup;
+    return e.kind != Expr::Kind::kConstant && e.kind != Expr::Kind::kParameter && e.kind != Expr::Kind::kColumn &&
+           e.kind != Expr::Kind::kGroup;
   const ValueRange all = RangeOfType(e.type);
   const auto fits = [&](ValueRange r) { return r.Within(all.low, all.high); };
   switch (Info(e.function).errors) {
