@@ -444,6 +444,8 @@ class RankCluster final : public Cluster {
       options.gpu_required = command.gpu_required;
       options.profile = command.profile;
       options.settings = command.run_settings;
+      session_memory_.Begin(settings.session_memory != 0 ? settings.session_memory : UINT64_MAX);
+      const MemoryAccountScope account(&session_memory_);
       status = executor_->Run(
           program, *snapshot, options, [](RowBatch&&) { return Status::Ok(); }, &statistics);
     }
@@ -633,8 +635,9 @@ class RankCluster final : public Cluster {
   bool scattered_ = false;
   std::string directory_;  ///< of the database
   uint64_t least_room_ = 0;
-  TableTeller teller_;   ///< of the master
-  RankTablets tablets_;  ///< of the others
+  TableTeller teller_;            ///< of the master
+  RankTablets tablets_;           ///< of the others
+  MemoryAccount session_memory_;  ///< of the program that runs
   std::unique_ptr<vm::Executor> executor_;
   RankGpu gpu_;
   std::unique_ptr<RankWatch> watch_;

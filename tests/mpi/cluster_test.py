@@ -699,6 +699,23 @@ def test_build_side_beyond_the_memory():
     check("1000000" in done.stdout, done.stdout, done.stderr)
 
 
+def test_memory_of_a_session():
+    """SET session_memory holds on each rank, for this session's statements and for no longer than it is set."""
+    directory = made("session_memory", "CREATE TABLE t WITH (tablet_rows = 65536) AS "
+                     "SELECT x::integer AS a, x % 5 AS b, x * 0.5 AS c FROM range(2000000) AS r(x)")
+    hungry = "SELECT count(*) FROM (SELECT a, max(c) FROM t GROUP BY a) AS q"
+    limits = "SET replicate_below = 0; SET temp_file_limit = 0; SET key_spans = off; "
+    for ranks in (1, 2):
+        done = run(mpirun(ranks, directory, "--no-bail", "-c", limits + f"SHOW session_memory; SET session_memory = '16MB'; SHOW session_memory; {hungry}; "
+                          f"SELECT max(b) FROM t; RESET session_memory; {hungry}"))
+        check_one_error(done, "memory limit of the session exceeded", "SET session_memory")
+        check(done.stdout.split() == ["session_memory", "0", "session_memory", "16777216", "max(b)", "4", "count(*)", "2000000"], ranks, done.stdout, done.stderr)
+        # What is sorted lies in files then.
+        done = run(mpirun(ranks, directory, "-c", "SET replicate_below = 0; SET session_memory = '16MB'; "
+                          "SELECT count(*), min(state) FROM tessera_sessions(); SELECT count(*) FROM (SELECT a, c FROM t ORDER BY c, a LIMIT 1999999) AS q"))
+        check(done.stdout.split() == ["count(*),min(state)", "1,active", "count(*)", "1999999"], ranks, done.stdout, done.stderr)
+
+
 def test_products_beyond_the_budget_come_in_pieces():
     """What tests/sql/product_shares.test cannot: what EXPLAIN says, errors in the middle, and joins that need all rows."""
     directory = database("pieces", rows=3000, tablet_rows=100)

@@ -503,6 +503,7 @@ TEST(Wire, CommandsComeBackOrAreRefused) {
   command.transfer_piece = 1 << 20;
   command.settings.memory_limit = 6;
   command.settings.scatter_memory = 5;
+  command.settings.session_memory = 3;
   command.settings.temp_file_limit = 4;
   command.tables.alive = {1, 2};
   TableMessage table;
@@ -533,6 +534,7 @@ TEST(Wire, CommandsComeBackOrAreRefused) {
   EXPECT_EQ(r.transfer_piece, uint64_t{1} << 20);
   EXPECT_EQ(r.settings.memory_limit, 6u);
   EXPECT_EQ(r.settings.scatter_memory, 5u);
+  EXPECT_EQ(r.settings.session_memory, 3u);
   EXPECT_EQ(r.settings.temp_file_limit, 4u);
   EXPECT_EQ(r.tables.alive, command.tables.alive);
   ASSERT_EQ(r.tables.tables.size(), 2u);

@@ -351,7 +351,8 @@ class RecordingCluster final : public LoneCluster {
          {uint64_t{query.use_gpu}, uint64_t{query.gpu_required}, static_cast<uint64_t>(query.threads),
           query.settings.replicate_below, query.settings.broadcast_limit, query.settings.exchange_above,
           query.settings.memory_limit, query.settings.temp_file_limit, query.settings.rank_timeout,
-          query.settings.scatter_memory, static_cast<uint64_t>(options.settings.join_partitioning),
+          query.settings.scatter_memory, query.settings.session_memory,
+          static_cast<uint64_t>(options.settings.join_partitioning),
           static_cast<uint64_t>(options.settings.decompression), static_cast<uint64_t>(query.transfer),
           query.transfer_piece}) {
       told.settings += std::to_string(value) + " ";
