@@ -1,6 +1,7 @@
 #include "session/copy_text.h"
 
 #include <algorithm>
+#include <cstdint>
 
 namespace tessera {
 namespace {
@@ -31,14 +32,20 @@ char Escaped(std::string_view text, size_t* at) {
 
 }  // namespace
 
-void CopyTextReader::SetFormat(CopyFormat* format) {
-  format->delimiter = ',';
+CopyTextReader::CopyTextReader(const CopyTextFormat& format) : format_(format) {
+  const std::string never = std::string("\"\r\n") + format.delimiter;
+  is_like_csv_ = format.delimiter != '"' && format.null_string.find_first_of(never) == std::string::npos;
+  csv_ = is_like_csv_ ? format : CopyTextFormat{',', ""};
+}
+
+void CopyTextReader::SetFormat(CopyFormat* format) const {
+  format->delimiter = csv_.delimiter;
   format->quote = format->escape = '"';
-  format->null_string.clear();
+  format->null_string = csv_.null_string;
 }
 
 void CopyTextReader::Read(std::string_view text, std::string* csv) {
-  csv->reserve(csv->size() + rest_.size() + text.size() + text.size() / 4);
+  csv->reserve(csv->size() + rest_.size() + text.size());
   // What ends lines is read where it lies.
   if (rest_.empty() && !ended_) {
     size_t whole = text.rfind('\n');
@@ -52,8 +59,35 @@ void CopyTextReader::Read(std::string_view text, std::string* csv) {
   searched_ = rest_.size();
 }
 
+bool CopyTextReader::IsCsv(std::string_view lines) const {
+  if (!is_like_csv_ || lines.empty()) return false;
+  // (An empty field is a text unless NULL is empty. At the end of a line, where the loader takes it for no field, and on a
+  // line of its own it is written with quotes.)
+  const bool marks_empty = !format_.null_string.empty();
+  const char delimiter = format_.delimiter;
+  if (marks_empty && lines[0] == '\n') return false;
+  // Without a branch for each byte, so that many are looked at at once.
+  const char* const at = lines.data();
+  const size_t size = lines.size();
+  const auto marked = static_cast<uint8_t>(marks_empty ? 0xff : 0);
+  uint8_t other = 0;
+  for (size_t i = 0; i < size; ++i) {
+    const char c = at[i];
+    other |= static_cast<uint8_t>((c == '\\') | (c == '"') | (c == '\r'));
+  }
+  for (size_t i = 1; i < size; ++i) {
+    const char c = at[i], before = at[i - 1];
+    other |= static_cast<uint8_t>((c == '\n') & ((before == delimiter) | (before == '\n'))) & marked;
+  }
+  return other == 0;
+}
+
 size_t CopyTextReader::Lines(std::string_view text, size_t searched, std::string* csv) {
   size_t begin = 0;
+  if (const size_t last = ended_ ? text.npos : text.rfind('\n'); last != text.npos && IsCsv(text.substr(0, last + 1))) {
+    *csv += text.substr(0, last + 1);
+    return last + 1;
+  }
   // (A line feed after a backslash is one of the field. How many there are before it decides.)
   for (size_t end; !ended_ && (end = text.find('\n', std::max(begin, searched))) != text.npos;) {
     searched = end + 1;
@@ -77,24 +111,10 @@ void CopyTextReader::Line(std::string_view line, std::string* csv) {
     ended_ = true;
     return;
   }
-  // Most lines have nothing that CSV writes in another way, but for what is between fields.
-  const auto has = [&](char c) { return line.find(c) != line.npos; };
-  const bool plain = !has('\\') && !has('"') && (format_.delimiter == ',' || !has(',')) && !has('\r');
-  for (size_t begin = 0; plain;) {
-    const size_t end = std::min(line.find(format_.delimiter, begin), line.size());
-    const std::string_view field = line.substr(begin, end - begin);
-    if (field == format_.null_string) {  // an empty field
-    } else if (field.empty()) {
-      *csv += "\"\"";
-    } else {
-      *csv += field;
-    }
-    if (end == line.size()) {
-      *csv += '\n';
-      return;
-    }
-    *csv += ',';
-    begin = end + 1;
+  if (IsCsv(line) && (format_.null_string.empty() || !line.ends_with(format_.delimiter))) {
+    *csv += line;
+    *csv += '\n';
+    return;
   }
   for (size_t begin = 0;;) {
     size_t end = begin;
@@ -102,14 +122,22 @@ void CopyTextReader::Line(std::string_view line, std::string* csv) {
     end = std::min(end, line.size());
     Field(line.substr(begin, end - begin), csv);
     if (end == line.size()) break;
-    *csv += ',';
+    *csv += csv_.delimiter;
     begin = end + 1;
   }
   *csv += '\n';
 }
 
 void CopyTextReader::Field(std::string_view field, std::string* csv) const {
-  if (field == format_.null_string) return;
+  if (field == format_.null_string) {
+    *csv += csv_.null_string;
+    return;
+  }
+  const auto is_special = [&](char c) { return c == '\\' || c == '"' || c == '\r' || c == csv_.delimiter; };
+  if (!field.empty() && field != csv_.null_string && std::ranges::none_of(field, is_special)) {
+    *csv += field;
+    return;
+  }
   *csv += '"';
   for (size_t at = 0; at < field.size();) {
     const char c = field[at++];
@@ -121,8 +149,10 @@ void CopyTextReader::Field(std::string_view field, std::string* csv) const {
 }
 
 void AppendCopyField(std::string_view text, char delimiter, std::string* out) {
-  const auto is_special = [&](char c) { return c == '\\' || c == delimiter || (c < ' ' && c >= '\b' && c <= '\r'); };
-  if (std::ranges::none_of(text, is_special)) {
+  const auto is_special = [&](char c) { return (c == '\\') | (c == delimiter) | ((c >= '\b') & (c <= '\r')); };
+  bool has_special = false;  // without a branch for each byte, so that many are looked at at once
+  for (const char c : text) has_special |= is_special(c);
+  if (!has_special) {
     *out += text;
     return;
   }

@@ -25,10 +25,10 @@ inline CopyTextFormat TextFormatOf(const CopyFormat& said) {
   return format;
 }
 
-/// Makes CSV of it: NULL is an empty field, and every other field has quotes.
+/// Makes CSV of it, with the same delimiter and the same NULL if CSV can have these. Then most lines are CSV as they are.
 class CopyTextReader {
  public:
-  explicit CopyTextReader(const CopyTextFormat& format) : format_(format) {}
+  explicit CopyTextReader(const CopyTextFormat& format);
 
   /// Appends the rows that are whole now.
   void Read(std::string_view text, std::string* csv);
@@ -36,16 +36,20 @@ class CopyTextReader {
   void End(std::string* csv);
 
   /// How the CSV is to be read.
-  static void SetFormat(CopyFormat* format);
+  void SetFormat(CopyFormat* format) const;
 
  private:
   /// Reads the lines that are whole in `text`, of which the first `searched` bytes have no end of a line, and returns where
   /// the rest begins.
   size_t Lines(std::string_view text, size_t searched, std::string* csv);
+  /// Whether each of some whole lines is CSV as it is.
+  bool IsCsv(std::string_view lines) const;
   void Line(std::string_view line, std::string* csv);
   void Field(std::string_view field, std::string* csv) const;
 
   const CopyTextFormat format_;
+  bool is_like_csv_;  ///< delimiter and NULL of the CSV are those of the text
+  CopyTextFormat csv_;
   std::string rest_;     ///< of a line
   size_t searched_ = 0;  ///< so much of it has no end of a line
   bool ended_ = false;   ///< by \. on a line of its own

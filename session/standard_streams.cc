@@ -83,13 +83,23 @@ Result<TemporaryFile> SpoolPieces(const std::function<Result<bool>(std::string*)
   TESSERA_ASSIGN(TemporaryFile file, TemporaryFile::Create());
   const int fd = open(file.path().c_str(), O_WRONLY | O_CLOEXEC);
   if (fd < 0) return IoError("could not open", file.path(), errno);
-  std::string piece;
+  // A client may send a line at a time.
+  constexpr size_t kLeast = 128 << 10;
+  std::string piece, gathered;
   Status status;
-  while (status.ok()) {
-    const Result<bool> more = Caught([&] { return next(&piece); });
-    status = more.status();
-    if (!more.ok() || !*more) break;
-    status = WriteAll(fd, file.path(), piece.data(), piece.size());
+  for (bool more = true; more && status.ok();) {
+    const Result<bool> next_one = Caught([&] { return next(&piece); });
+    status = next_one.status();
+    if (!status.ok()) break;
+    more = *next_one;
+    if (more && gathered.empty()) {
+      gathered.swap(piece);
+    } else if (more) {
+      gathered += piece;
+    }
+    if (more && gathered.size() < kLeast) continue;
+    status = WriteAll(fd, file.path(), gathered.data(), gathered.size());
+    gathered.clear();
   }
   if (close(fd) != 0 && status.ok()) status = IoError("could not write", file.path(), errno);
   if (!status.ok()) return status;

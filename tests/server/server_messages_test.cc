@@ -219,18 +219,34 @@ std::string AsCsv(const std::vector<std::string>& pieces, const CopyTextFormat& 
 }
 
 TEST(CopyText, BecomesCsv) {
-  EXPECT_EQ(AsCsv({"1\ta\n2\t\\N\n"}), "1,a\n\"2\",\n");
-  // Quotes stand where a line has what CSV or the text format writes in another way.
-  EXPECT_EQ(AsCsv({"a,b\tc\n\t \n\"\t\n"}), "\"a,b\",\"c\"\n\"\", \n\"\"\"\",\"\"\n");
+  EXPECT_EQ(AsCsv({"1\ta\n2\t\\N\n"}), "1\ta\n2\t\\N\n");
+  // Quotes stand around what CSV or the text format writes in another way, and where an empty field could be taken for none.
+  EXPECT_EQ(AsCsv({"a,b\tc\n\t \n\"\t\n"}), "a,b\tc\n\t \n\"\"\"\"\t\"\"\n");
+  EXPECT_EQ(AsCsv({"a\t\n"}), "a\t\"\"\n");
   // However it is cut, and whatever ends it.
-  const std::string text = "a\\tb\tc\\\\\\\nd\r\n\\x41\\102\t\"\"\n\\N\t\\\\N";
-  const std::string csv = "\"a\tb\",\"c\\\nd\"\n\"AB\",\"\"\"\"\"\"\n,\"\\N\"\n";
+  const std::string text = "a\\tb\tc\\\\\\\nd\r\n\\x41\\102\t\"\"\nplain\t \n\\N\t\\\\N";
+  const std::string csv = "\"a\tb\"\t\"c\\\nd\"\n\"AB\"\t\"\"\"\"\"\"\nplain\t \n\\N\t\"\\N\"\n";
   EXPECT_EQ(AsCsv({text}), csv);
   for (size_t cut = 0; cut <= text.size(); ++cut) EXPECT_EQ(AsCsv({text.substr(0, cut), text.substr(cut)}), csv) << cut;
   EXPECT_EQ(AsCsv({"a\n\\.\nb\n"}), "a\n");
-  EXPECT_EQ(AsCsv({"a|nil|b|c\n"}, {'|', "nil"}), "a,,b,c\n");
   EXPECT_EQ(AsCsv({"\n"}), "\"\"\n");
+  EXPECT_EQ(AsCsv({"a\n\nb\n"}), "a\n\"\"\nb\n");
   EXPECT_EQ(AsCsv({""}), "");
+}
+
+TEST(CopyText, HasTheDelimiterOfTheCsv) {
+  EXPECT_EQ(AsCsv({"a|nil|b\tc|\"c\n"}, {'|', "nil"}), "a|nil|b\tc|\"\"\"c\"\n");
+  EXPECT_EQ(AsCsv({"1,,x,\n\\N,2,\"\",\n"}, {',', ""}), "1,,x,\n\"N\",2,\"\"\"\"\"\",\n");
+  // CSV cannot have these.
+  EXPECT_EQ(AsCsv({"a\"\\N\"b,c\"\n"}, {'"', "\\N"}), "a,,\"b,c\",\"\"\n");
+  EXPECT_EQ(AsCsv({"a\t\"\t\n"}, {'\t', "\""}), "a,,\"\"\n");
+  for (const auto& [text, delimiter, null] :
+       {std::tuple('\t', '\t', "\\N"), std::tuple('|', '|', ""), std::tuple('"', ',', "")}) {
+    CopyFormat format;
+    CopyTextReader({text, null}).SetFormat(&format);
+    EXPECT_EQ(format.delimiter, delimiter);
+    EXPECT_EQ(format.null_string, null);
+  }
 }
 
 }  // namespace
