@@ -1,6 +1,10 @@
 #include "shell/other_shells.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <system_error>
+#include <vector>
 
 #include "base/lower_case.h"
 
@@ -42,7 +46,7 @@ constexpr BackslashCommand kCommands[] = {
     {"f", Kind::kDot, ".separator"},
     {"G", Kind::kNone, "It runs the statement that it ends."},
     {"g", Kind::kNone, "It runs the statement that it ends, as a semicolon does."},
-    {"gdesc", Kind::kNone, "Write DESCRIBE before the query."},
+    {"gdesc", Kind::kNone, "It ends a query, and shows the columns of its result."},
     {"gexec", Kind::kNone, "Write the statements to a file with .once FILE, and run it with .read FILE."},
     {"gset", Kind::kNone, "There are no variables: use a subquery, or CREATE TEMP TABLE."},
     {"gx", Kind::kNone, "It runs the statement that it ends, and shows its rows in lines."},
@@ -74,7 +78,8 @@ constexpr BackslashCommand kCommands[] = {
     {"unrestrict", Kind::kNothing, "nothing, as restrict"},
     {"unset", Kind::kNone, "There are no variables; RESET name sets a setting back."},
     {"w", Kind::kNone, "Statements that were typed are in ~/.tessera_history."},
-    {"watch", Kind::kNone, "Use watch, outside: watch tessera DATABASE 'SELECT ...'"},
+    {"watch", Kind::kNone,
+     "It ends a statement, and runs it every two seconds, or as often as it says: \\watch 10 c=3."},
     {"x", Kind::kDot, ".expanded toggle"},
     {"z", Kind::kDot, ".list grants"},
 };
@@ -130,6 +135,23 @@ Result<Habit> ReadBackslash(std::string_view line) {
   return Habit{Kind::kDot, std::move(text)};
 }
 
+/// A number of seconds, i= and such a number, or c= and how often.
+void TakeWatchWord(std::string_view word, RunMark* mark) {
+  const bool counts = word.starts_with("c=");
+  if (counts || word.starts_with("i=")) word.remove_prefix(2);
+  double number = -1;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
+  constexpr double kMost = 1e6;
+  const bool is_number = error == std::errc() && end == word.data() + word.size() && number >= 0 && number <= kMost;
+  if (!is_number || (counts && (number < 1 || number != std::floor(number)))) {
+    mark->seconds = -1;
+  } else if (counts) {
+    mark->times = static_cast<int64_t>(number);
+  } else if (mark->seconds >= 0) {
+    mark->seconds = number;
+  }
+}
+
 }  // namespace
 
 std::span<const BackslashCommand> BackslashCommands() { return kCommands; }
@@ -151,11 +173,28 @@ bool IsWayOut(std::string_view line) {
 
 RunMark FindRunMark(std::string_view line) {
   const std::string_view text = Trimmed(line, " \t\r\n");
-  for (const std::string_view mark : {"\\gx", "\\G", "\\g"}) {
-    if (text.ends_with(mark))
-      return {line.size() - static_cast<size_t>(text.data() + text.size() - mark.size() - line.data()), mark != "\\g"};
+  RunMark mark;
+  const size_t at = text.rfind('\\');
+  if (at == text.npos) return mark;
+  std::vector<std::string_view> words;
+  for (std::string_view rest = text.substr(at); !rest.empty();) {
+    const size_t end = std::min(rest.find_first_of(" \t"), rest.size());
+    words.push_back(rest.substr(0, end));
+    rest = Trimmed(rest.substr(end), " \t");
   }
-  return {};
+  if (words[0] == "\\gx" || words[0] == "\\G") {
+    mark.kind = RunMark::Kind::kAsLines;
+  } else if (words[0] == "\\gdesc") {
+    mark.kind = RunMark::Kind::kDescribe;
+  } else if (words[0] == "\\watch") {
+    mark.kind = RunMark::Kind::kWatch;
+    for (const std::string_view word : std::span(words).subspan(1)) TakeWatchWord(word, &mark);
+  } else if (words[0] != "\\g") {
+    return mark;
+  }
+  if (words.size() > 1 && mark.kind != RunMark::Kind::kWatch) return mark;
+  mark.bytes = line.size() - static_cast<size_t>(text.data() + at - line.data());
+  return mark;
 }
 
 }  // namespace tessera

@@ -34,10 +34,18 @@ Result<Habit> ReadHabit(std::string_view line, bool words);
 /// Whether the line, in the middle of a statement, is a word with which people try to get out.
 bool IsWayOut(std::string_view line);
 
-/// How a text ends: with ;, or with psql's \g, \gx or mysql's \G, which run what stands before.
+/// How a text ends: with ;, or with psql's \g, \gx, \gdesc, \watch or mysql's \G, which run what stands before.
 struct RunMark {
+  enum class Kind : uint8_t {
+    kOnce,
+    kAsLines,   ///< and its rows are shown in lines
+    kDescribe,  ///< the columns of its result are shown instead
+    kWatch,     ///< again and again
+  };
   size_t bytes = 0;  ///< of the mark and what is after it; 0: there is none
-  bool as_lines = false;
+  Kind kind = Kind::kOnce;
+  double seconds = 2;  ///< kWatch: between the end of a run and the next; negative: what stands there is no time
+  int64_t times = 0;   ///< kWatch: how often at most; 0: until it is interrupted, or fails
 };
 RunMark FindRunMark(std::string_view line);
 

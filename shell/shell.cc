@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -267,22 +268,53 @@ void Shell::TakeLine(Script* script, std::string_view line) {
   }
   script->buffer += line;
   script->buffer += '\n';
-  if (!script->end.IsBetweenStatements(script->buffer) && !EndWithRunMark(script)) return;
+  RunMark mark;
+  if (!script->end.IsBetweenStatements(script->buffer) && !EndWithRunMark(script, &mark)) return;
   if (TakesRows(script->buffer)) {
     script->rows = std::make_unique<ScriptRows>(script->line);
     return;
   }
-  RunBuffer(script);
+  if (mark.kind == RunMark::Kind::kWatch) {
+    Watch(script, mark);
+  } else {
+    RunBuffer(script);
+  }
   state_.lines_once = false;
 }
 
-bool Shell::EndWithRunMark(Script* script) {
-  const RunMark mark = FindRunMark(script->buffer);
-  if (mark.bytes == 0 || !script->end.Open(script->buffer).empty()) return false;
-  script->buffer.replace(script->buffer.size() - mark.bytes, mark.bytes, ";\n");
-  state_.lines_once = mark.as_lines;
+bool Shell::EndWithRunMark(Script* script, RunMark* mark) {
+  const RunMark found = FindRunMark(script->buffer);
+  if (found.bytes == 0 || !script->end.Open(script->buffer).empty()) return false;
+  script->buffer.replace(script->buffer.size() - found.bytes, found.bytes, ";\n");
+  if (found.kind == RunMark::Kind::kDescribe) {
+    const std::vector<StatementText> statements = SplitStatements(script->buffer);
+    if (!statements.empty()) script->buffer.insert(statements.back().offset, "DESCRIBE ");
+  }
+  state_.lines_once = found.kind == RunMark::Kind::kAsLines;
+  *mark = found;
   script->end = {};
   return script->end.IsBetweenStatements(script->buffer);
+}
+
+void Shell::Watch(Script* script, const RunMark& mark) {
+  const std::string text = std::exchange(script->buffer, {});
+  if (mark.seconds < 0) {
+    script->end = {};
+    const Status error =
+        SqlError("\\watch takes a number of seconds, and c= with how often", -1, "As in SELECT now() \\watch 10 c=3");
+    ReportError(error, text, script->line, *script);
+    return;
+  }
+  const bool failed_before = std::exchange(failed_, false);
+  for (int64_t runs = 1;; ++runs) {
+    script->buffer = text;
+    RunBuffer(script);
+    if (failed_ || !state_.Continues() || PendingInterrupt() != 0 || runs == mark.times) break;
+    pollfd interrupt = {InterruptDescriptor(), POLLIN, 0};
+    (void)poll(&interrupt, 1, static_cast<int>(mark.seconds * 1000));
+    if (PendingInterrupt() != 0) break;
+  }
+  failed_ = failed_ || failed_before;
 }
 
 void Shell::TakeRow(Script* script, std::string_view line) {

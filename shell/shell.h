@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "compiler/compiler.h"
 #include "shell/command_line.h"
+#include "shell/other_shells.h"
 #include "shell/script_rows.h"
 #include "shell/shell_session.h"
 #include "shell/shell_state.h"
@@ -56,8 +57,10 @@ class Shell {
   void TakeLine(Script* script, std::string_view line);
   /// The lines of a text.
   void TakeLines(Script* script, std::string_view text);
-  /// Puts a semicolon in place of \g and the like at the end of the buffer. False: there is none.
-  bool EndWithRunMark(Script* script);
+  /// Puts a semicolon in place of \g and the like at the end of the buffer, which it says. False: there is none.
+  bool EndWithRunMark(Script* script, RunMark* mark);
+  /// Runs the buffer until it is interrupted, or fails.
+  void Watch(Script* script, const RunMark& mark);
   /// What a line means that stands where no text in quotes goes on, if that is no SQL. False: it is SQL.
   bool TakeHabit(Script* script, std::string_view line);
   /// Runs what is left at the end of a script.

@@ -1907,6 +1907,44 @@ def test_tab_completes():
         equal(terminal.leave(), 0)
 
 
+def test_a_statement_that_is_watched():
+    run("db", "-c", "CREATE TABLE t (a INTEGER, b NUMERIC(8, 2))", status=0)
+    # As often as it is told.
+    start = time.time()
+    answer = run("db", "--csv", script="INSERT INTO t VALUES (1, 2) RETURNING a\n\\watch 0.2 c=3\nSELECT count(*) FROM t \\watch i=0 c=2\n", status=0)
+    equal(answer.out, "a\n1\n" * 3 + "count(*)\n3\n" * 2)
+    holds(0.4 <= time.time() - start, "it waits between the runs")
+    # To the first error.
+    answer = run("db", "--csv", script="SELECT count(*)::integer + 2147483643 AS q FROM t; INSERT INTO t VALUES (9, 9)\\watch 0 c=9\n", status=1)
+    equal((answer.out, answer.err.count("out of range")), ("q\n2147483646\nq\n2147483647\n", 1))
+    for wrong in ("x", "-1", "c=0", "c=1.5", "1 2x", "1e300"):
+        answer = run("db", "-c", f"SELECT 7 \\watch {wrong}", status=1)
+        equal(answer.out, "")
+        holds("\\watch takes a number of seconds, and c= with how often" in answer.err, answer.err)
+    # To a Ctrl-C at the prompt, and to a signal in a script.
+    with contextlib.closing(Terminal("db")) as terminal:
+        terminal.expect_prompt()
+        terminal.type("SELECT 41 + 1 AS answer \\watch 0.1\r")
+        for _ in range(3):
+            terminal.expect("│ +42 │")
+        terminal.type(CTRL_C)
+        terminal.expect_prompt()
+        terminal.type("SELECT 'goes on' AS still;\r")
+        terminal.expect("│ goes on │")
+        terminal.expect_prompt()
+        terminal.type(CTRL_D)
+        equal(terminal.leave(), 0)
+
+
+def test_the_columns_of_a_query():
+    run("db", "-c", "CREATE TABLE t (a INTEGER, b NUMERIC(8, 2))", status=0)
+    answer = run("db", "--format", "tsv", script="SELECT a, b AS bee, b * 2 AS twice FROM t \\gdesc\n/* two */ SELECT 1 AS x; SELECT 2.5 AS y\\gdesc\n", status=0)
+    lines = answer.out.splitlines()
+    equal([line.split("\t")[:2] for line in lines[1:4]], [["a", "INTEGER"], ["bee", "DECIMAL(8,2)"], ["twice", "DECIMAL(18,2)"]])
+    equal(lines[4:6], ["x", "1"])
+    equal(lines[7].split("\t")[:2], ["y", "DECIMAL(2,1)"])
+
+
 def test_words_without_a_dot():
     run("db", "-c", "CREATE TABLE t (x INTEGER PRIMARY KEY); CREATE VIEW v AS SELECT x FROM t; CREATE SCHEMA s; CREATE TABLE s.u (y INTEGER)", status=0)
     with contextlib.closing(Terminal("db")) as terminal:
