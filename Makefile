@@ -199,7 +199,7 @@ include tests/ledger/ledger.mk
 # ---- Targets that people call ---------------------------------------------------------------------------------------
 
 .PHONY: all arrow arrow-object programs tests torture-programs emulated demo demo-tpch demo-tpcds test test-run test-slow test-gpu demo-ssb-run \
-        demo-tpch-run demo-tpcds-run asan tsan torture torture-run fuzz fuzz-run fuzz-tablets format format-check opcodes \
+        demo-tpch-run demo-tpcds-run asan tsan torture torture-run fuzz fuzz-run fuzz-tablets soak format format-check opcodes \
         sql-reference ledger ledger-gpu help clean requirements install wheel FORCE
 
 all: programs torture-programs $(LEDGER) $(if $(MISSING_TEST),,tests emulated)  ##build Everything that can be built here, into build/ (the default)
@@ -248,6 +248,8 @@ torture:  ##test The campaigns of tests/torture, SECONDS=300 each
 	@$(MAKE) --no-print-directory torture-run
 torture-run: $(if $(NOBUILD),,torture-programs programs $(filter $(B)/emulated/torture_%,$(EMULATED)))
 	@SECONDS_EACH=$(SECONDS) tests/run torture $(B)
+soak: $(if $(NOBUILD),,programs)  ##test A server among 64 clients that behave badly, SECONDS=300; an hour is SECONDS=3600
+	@tests/server/server_soak.py $(B) $(SECONDS) 64 $(SEED)
 fuzz-tablets:  ##test Packed tablet files of a stranger under the address and undefined-behaviour sanitizers, SECONDS=300
 	@$(MAKE) --no-print-directory B=$(B)/asan SANITIZE=address,undefined NOCUDA=1 $(B)/asan/torture_packed_trees
 	@$(B)/asan/torture_packed_trees --seconds $(SECONDS) --seed $(SEED)

@@ -1,5 +1,7 @@
 #include "server/workers.h"
 
+#include <malloc.h>
+
 #include <chrono>
 #include <thread>
 #include <utility>
@@ -12,6 +14,8 @@ namespace {
 
 /// A thread that was idle for so long ends.
 constexpr std::chrono::seconds kPatience{5};
+/// So often freed memory goes back to the system, which takes some milliseconds.
+constexpr std::chrono::seconds kBetweenTrims{10};
 
 }  // namespace
 
@@ -54,6 +58,13 @@ void Workers::Work() {
     lock.lock();
   }
   FlushMemoryCount();
+  // What clients that were many have had stays with the allocator, in an arena for each few threads.
+  if (const auto now = std::chrono::steady_clock::now(); !stopping_ && now - trimmed_ > kBetweenTrims) {
+    trimmed_ = now;
+    lock.unlock();
+    malloc_trim(0);
+    lock.lock();
+  }
   --threads_;
   ended_.notify_all();
 }

@@ -4,6 +4,7 @@
 // Start at: Workers::Run. Any thread.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
@@ -32,6 +33,7 @@ class Workers {
   std::condition_variable changed_, ended_;
   std::deque<std::function<void()>> waiting_;
   size_t threads_ = 0, idle_ = 0;
+  std::chrono::steady_clock::time_point trimmed_;  ///< when freed memory was given back
   bool stopping_ = false;
 };
 

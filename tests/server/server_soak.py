@@ -267,6 +267,8 @@ def main():
             # Connections end when their statements do; files of the table stay open, as many as there are threads.
             opened.append(settled(process, least + 20))
             memory.append(resident(process))
+            print(f"part {part + 1} of {PARTS}: {sum(soak.counts.values())} acts, {len(soak.wrong)} wrong, {memory[-1]} MB resident, "
+                  f"{counted(int(said.group(2))) / 1e6:.1f} MB allocated, {opened[-1]} files", flush=True)
         held = counted(int(said.group(2)))
         print(f"{SECONDS:.0f} s, {CONNECTIONS} connections, {soak.counts}; MB after each part: {memory}; allocated at the end: {held / 1e6:.1f} MB; files: {least}, then {opened}")
         failed += soak.wrong[:10]
