@@ -56,6 +56,10 @@ Status Connection::Parse(std::string_view body) {
 
 Result<const StatementDescription*> Connection::DescriptionOf(Prepared* statement) {
   // (A table may have become another one, so what a statement returns is asked each time.)
+  if (statement->sql.empty()) {  // with it drivers ask whether the server is there
+    statement->description.emplace();
+    return &*statement->description;
+  }
   TESSERA_TRY(OpenSession());
   std::vector<SqlType> declared;
   for (const int32_t oid : statement->types) {

@@ -243,6 +243,26 @@ def psql_describes_keys():
 
 
 @test
+def psql_watches_and_tells_types():
+    with Server(statements="CREATE TABLE t (a INTEGER, b NUMERIC(8, 2), c TEXT)") as server:
+        equals(server.psql("-At", input="SELECT a, b, c, a + 1.5 AS sum, now() AS at FROM t WHERE a = 1 \\gdesc\n").stdout,
+               "a|integer\nb|numeric(8,2)\nc|text\nsum|numeric(12,1)\nat|timestamp with time zone\n")
+        equals(server.psql("-At", input="DELETE FROM t \\gdesc\n").stdout, "The command has no result, or the result has no columns.\n")
+        equals(server.psql("-At", input="SELECT 'SELECT ' || x FROM range(2) AS r(x) \\gexec\n").stdout, "0\n1\n")
+        equals(server.psql("-At", input="SELECT 7 AS seven \\gset\nSELECT :seven + 1;\n").stdout, "8\n")
+        # It goes on until it is interrupted.
+        watch = subprocess.Popen(["psql", "-X", "-At", "-h", server.folder, "-p", str(server.port), "-U", "me", "-d", "db"],
+                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        watch.stdin.write("INSERT INTO t VALUES (1, 2, 'x') RETURNING 'row' \\watch 0.1\n")
+        watch.stdin.flush()
+        with server.connect() as other:
+            waits_for(lambda: other.execute("SELECT count(*) FROM t").fetchone() >= (3,), "the third time")
+        watch.send_signal(signal.SIGINT)
+        said = watch.communicate(timeout=30)[0]
+        holds(said.count("row\n") >= 3, said)
+
+
+@test
 def transactions_and_their_state():
     with Server(statements="CREATE TABLE t (a INTEGER)") as server:
         s = server.raw()
@@ -350,6 +370,45 @@ def psycopg_transactions_pipelines_and_errors():
 
 
 @test
+def an_empty_statement_is_described():
+    with Server() as server, server.raw() as s:
+        s.sendall(startup())
+        until(s, b"Z")
+        for text in (b"", b"-- nothing", b" ; "):
+            s.sendall(message(b"P", b"\0" + text + b"\0\0\0") + message(b"D", b"S\0") + message(b"B", b"\0\0\0\0\0\0\0\0") +
+                      message(b"D", b"P\0") + message(b"E", b"\0\0\0\0\0") + message(b"S"))
+            equals([kind for kind, _ in until(s, b"Z")], [b"1", b"t", b"n", b"2", b"n", b"I", b"Z"], text)
+
+
+@test
+def prepared_statements_answer_for_other_values():
+    import psycopg
+    with Server(statements="CREATE TABLE t AS SELECT x::integer AS k, x * 10 AS b, 'text ' || x AS s, DATE '2026-01-01' + x::integer AS d "
+                           "FROM range(100000) AS r(x)") as server, server.connect() as connection:
+        start = datetime.date(2026, 1, 1)
+        for k in [1, 2, 99, 30000, 70000, 5, 99999, -1, 100000, 2**31, 2**40]:  # (drivers send the smallest type that holds it)
+            for binary in (False, True):
+                found = connection.execute("SELECT s, d FROM t WHERE k = %s", [k], prepare=True, binary=binary).fetchall()
+                equals(found, [(f"text {k}", start + datetime.timedelta(k))] if 0 <= k < 100000 else [], k)
+        for low, high in ((10, 19), (19, 10), (0, 99999), (None, 5), (500, 500)):
+            found = connection.execute("SELECT count(*) FROM t WHERE b BETWEEN %s AND %s", [low, high], prepare=True).fetchone()
+            equals(found, (0 if low is None else max(0, min(high // 10, 99999) - -(-low // 10) + 1),), (low, high))
+        for text in ("text 7", "text 99999", "", "t'ext", None, "text 7"):
+            found = connection.execute("SELECT k FROM t WHERE s = %s", [text], prepare=True).fetchall()
+            equals(found, [(int(text[5:]),)] if text and text.startswith("text") else [], text)
+        for day in (start, start + datetime.timedelta(500), datetime.date(1999, 1, 1)):
+            equals(connection.execute("SELECT k FROM t WHERE d = %s", [day], prepare=True).fetchall(), [((day - start).days,)] if day >= start else [])
+        # Another value may be none of the type: then the error is that of the value, and the statement lives on.
+        for value in ("8", "eight", "9"):
+            try:
+                equals(connection.execute("SELECT s FROM t WHERE k = %s", [value], prepare=True).fetchall(), [(f"text {value}",)])
+            except psycopg.errors.InvalidTextRepresentation as error:
+                holds("eight" in str(error), str(error))
+        connection.execute("UPDATE t SET s = 'other' WHERE k = 5")
+        equals(connection.execute("SELECT s, d FROM t WHERE k = %s", [5], prepare=True).fetchone()[0], "other")
+
+
+@test
 def portals_give_some_rows_at_a_time():
     with Server() as server:
         s = server.raw()
@@ -405,6 +464,35 @@ def asyncpg_describes_and_uses_binary():
 
     with Server() as server:
         table_of_values(server)
+        asyncio.run(run(server))
+
+
+@test
+def asyncpg_asks_for_types():
+    """Of a type that it does not know it asks pg_type, with WITH RECURSIVE over all that a type may be made of."""
+    import asyncpg
+
+    async def run(server):
+        connection = await asyncpg.connect(host="127.0.0.1", port=server.port, user="me", database="db")
+        equals([tuple(row) for row in await connection.fetch("SELECT * FROM e ORDER BY a")], [(1, "ok"), (2, None)])
+        await connection.execute("INSERT INTO e VALUES ($1, $2)", 3, "happy")
+        equals(await connection.fetchval("SELECT a FROM e WHERE m = $1", "happy"), 3)
+        try:
+            await connection.execute("INSERT INTO e VALUES (4, $1)", "angry")
+            raise AssertionError("no error")
+        except asyncpg.InvalidTextRepresentationError:
+            pass
+        # The answer to its question, about all types that there are.
+        from asyncpg import introspection
+        oids = [row["oid"] for row in await connection.fetch("SELECT oid FROM pg_type")]
+        for question in (introspection.INTRO_LOOKUP_TYPES, introspection.INTRO_LOOKUP_TYPES_13):
+            types = {row["name"]: row for row in await connection.fetch(question, oids)}
+            equals((types["mood"]["kind"], types["mood"]["ns"], types["int4"]["kind"]), ("e", "public", "b"))
+            equals((types["_int4"]["elemtype"], types["_int4"]["elemtype_name"]), (types["int4"]["oid"], "integer"))
+        await connection.close()
+
+    with Server(statements="CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy'); CREATE TABLE e (a INTEGER, m mood); "
+                           "INSERT INTO e VALUES (1, 'ok'), (2, NULL)") as server:
         asyncio.run(run(server))
 
 
@@ -572,6 +660,48 @@ def pgbench_runs_a_script():
                                   "-c", "4", "-j", "2", "-t", "50", "db"], capture_output=True, text=True, timeout=120)
             holds("number of transactions actually processed: 200/200" in run.stdout, protocol + run.stdout + run.stderr)
             holds("number of failed transactions: 0" in run.stdout, run.stdout)
+
+
+JDBC = "/usr/share/java/postgresql.jar"  # tests/setup drivers
+
+
+@test
+def pgjdbc_does_what_programs_do():
+    if not os.path.exists(JDBC) or shutil.which("javac") is None:
+        return
+    with Server(statements="CREATE TABLE every (id INTEGER PRIMARY KEY, b BIGINT, n NUMERIC(10, 2), f DOUBLE PRECISION, l BOOLEAN, s TEXT, "
+                           "d DATE, m TIMESTAMP, x BYTEA); CREATE TABLE numbers (a INTEGER)") as server:
+        run = subprocess.run(["java", "-XX:TieredStopAtLevel=1", "-cp", JDBC, os.path.join(ROOT, "tests/server/jdbc_client.java"),
+                              f"jdbc:postgresql://127.0.0.1:{server.port}/db?user=me"], capture_output=True, text=True, timeout=120)
+        equals(run.stderr, "", run.stdout)
+        said = run.stdout.splitlines()
+        rows = [f"{i} {10 ** 10 * i} {decimal.Decimal('1.25') * i} {i / 2} {str(i % 2 == 0).lower()} {f'text {i}' if i % 3 else 'null'} "
+                f"2026-01-{i:02} 2026-02-03 04:05:06.789 {i}" for i in (1, 2, 3, 4, 5, 6, 7, 18)]
+        equals(said[:len(rows)], rows)
+        for line in ("id int4 10 0", "n numeric 10 2", "batch 1000", "fetched 1000 499500", "error 42703", "error 25P02", "PostgreSQL 15",
+                     "table public every TABLE", "table public numbers TABLE", "column id int4 4 10 NO 1", "column n numeric 2 10 YES 3",
+                     "in 2", "out 2 1000,1001,", "cancelled 57014", "valid true"):
+            holds(line in said, line + " is not in\n" + run.stdout)
+
+
+@test
+def odbc_asks_and_lists():
+    driver = "/usr/lib/x86_64-linux-gnu/odbc/psqlodbcw.so"
+    if not os.path.exists(driver) or shutil.which("isql") is None:
+        return
+    with Server(statements="CREATE TABLE t (a INTEGER PRIMARY KEY, b NUMERIC(8, 2), c TEXT, d DATE)") as server:
+        def isql(text):
+            run = subprocess.run(["isql", "-b", "-d|", "-k", f"Driver={driver};Server=127.0.0.1;Port={server.port};Database=db;UID=me"],
+                                 input=text, capture_output=True, text=True, timeout=60)
+            equals(run.stderr, "", text)
+            return run.stdout.splitlines()
+
+        equals(isql("INSERT INTO t VALUES (1, 1.25, 'one', '2026-01-02'), (2, NULL, 'zwei', NULL)\n"), [])
+        equals(isql("SELECT * FROM t ORDER BY a\n"), ["1|1.25|one|2026-01-02", "2||zwei|"])
+        tables = isql("help\n")
+        holds(any("|t|TABLE|" in line for line in tables), tables)
+        columns = isql("help t\n")
+        equals([line.split("|")[3:6] for line in columns], [["a", "4", "int4"], ["b", "2", "numeric"], ["c", "-1", "text"], ["d", "9", "date"]])
 
 
 # ---- COPY -----------------------------------------------------------------------------------------------------------
