@@ -231,7 +231,7 @@ demo-ssb-run demo-tpch-run demo-tpcds-run: demo-%-run:
 	@bench/queries.sh $* demo $(B) $(SCALE)
 
 test:  ##test Install what is missing, build, run every test on the host (kernels emulated), close with the totals
-	@$(if $(NOBUILD),,tests/setup build test ranks tpcds)
+	@$(if $(NOBUILD),,tests/setup build test ranks tpcds ducklake)
 	@$(MAKE) --no-print-directory test-run
 test-run: $(if $(NOBUILD),,all)
 	@tests/run host $(B)

@@ -78,7 +78,7 @@ SqlType SqlTypeOf(const arrow::DataType& type) {
 }  // namespace
 
 ColumnarField FieldOf(const arrow::Field& field) {
-  ColumnarField out{field.name(), SqlTypeOf(*field.type()), ""};
+  ColumnarField out{field.name(), SqlTypeOf(*field.type()), "", -1};
   if (out.type.id != TypeId::kNull) return out;
   out.type = SqlType::Text();
   const std::string type = field.type()->ToString();

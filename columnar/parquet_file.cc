@@ -71,6 +71,7 @@ Status FindFields(const ParquetFile& file, std::vector<ColumnarField>* fields, s
   TESSERA_ASSIGN(const auto reader, file.Reader(""));
   for (const parquet::arrow::SchemaField& field : reader->manifest().schema_fields) {
     ColumnarField& found = fields->emplace_back(FieldOf(*field.field));
+    found.id = file.metadata->schema()->group_node()->field(static_cast<int>(leaves->size()))->field_id();
     leaves->push_back(field.column_index);
     if (found.problem.empty() && field.column_index < 0)
       found.problem = "nested values (" + field.field->type()->ToString() + ") are not supported";

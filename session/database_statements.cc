@@ -22,6 +22,7 @@
 #include "tablet/files/file_descriptor.h"
 #include "tablet/files/io_error.h"
 #include "tablet/files/new_directory.h"
+#include "tablet/values/row_batch.h"
 
 namespace tessera {
 namespace {
@@ -67,6 +68,22 @@ Status VacuumInto(SessionState* state, const std::string& directory, ResultWrite
 constexpr std::string_view kTaken[] = {"main",    "public",     "temp",   kTemporarySchema,
                                        "tessera", "pg_catalog", "system", "information_schema"};
 
+Result<AttachedDatabases::Options> AttachOptions(const SessionState& state, const DatabaseCommand& command) {
+  AttachedDatabases::Options options;
+  options.is_sqlite = command.is_sqlite;
+  options.is_lake = command.is_lake;
+  options.data_path = command.data_path;
+  options.moment.version = command.snapshot_version;
+  if (!command.snapshot_time.empty()) {
+    TESSERA_ASSIGN(const Value time,
+                   ParseValue(command.snapshot_time, SqlType::Of(TypeId::kTimestampTz), state.settings.timezone));
+    options.moment.time = time.i64;
+  }
+  if (options.moment.version && options.moment.time)
+    return SqlError("ATTACH takes SNAPSHOT_VERSION or SNAPSHOT_TIME, not both");
+  return options;
+}
+
 /// ATTACH and DETACH.
 Status RunAttach(SessionState* state, const DatabaseCommand& command) {
   const bool attaches = command.kind == DatabaseCommand::Kind::kAttach;
@@ -95,7 +112,8 @@ Status RunAttach(SessionState* state, const DatabaseCommand& command) {
                     "a database cannot be attached as " + quoted + ": a schema has that name", -1,
                     "Write ATTACH 'directory' AS another_name.");
   }
-  TESSERA_TRY(state->attached.Attach(command.directory, command.name, command.is_sqlite, state->engine->files()));
+  TESSERA_ASSIGN(const AttachedDatabases::Options options, AttachOptions(*state, command));
+  TESSERA_TRY(state->attached.Attach(command.directory, command.name, options, state->engine->files()));
   state->attached.SetLockTimeout(static_cast<int>(state->settings.lock_timeout));
   return Status::Ok();
 }

@@ -71,11 +71,12 @@ Result<std::shared_ptr<const Snapshot>> SessionState::WithTemporary(std::shared_
 }
 
 Result<AttachedDatabases::List> SessionState::ReadAttached() {
-  if (!transaction.is_open) return attached.Read();
-  if (!transaction.attached) {
-    TESSERA_ASSIGN(transaction.attached, attached.Read());
-  }
-  return *transaction.attached;
+  if (transaction.is_open && transaction.attached) return *transaction.attached;
+  AttachedLakes lakes;
+  TESSERA_ASSIGN(AttachedDatabases::List list, attached.Read(&lakes));
+  files.SetLakes(std::move(lakes));
+  if (transaction.is_open) transaction.attached = list;
+  return list;
 }
 
 Status SessionState::ChangeSettings(const Settings& changed) {

@@ -11,6 +11,7 @@
 #include "tablet/file_chain.h"
 #include "tablet/file_description.h"
 #include "tablet/hive_folders.h"
+#include "tablet/sqlite/sqlite_tables.h"
 #include "tablet/values/utf8.h"
 
 namespace tessera {
@@ -51,7 +52,7 @@ Status Expand(const std::string& pattern, std::vector<std::string>* paths) {
 
 struct FileTables::Entry {
   std::string key;
-  std::vector<FileSource> sources;
+  std::vector<FileSource> sources;  ///< empty: a table of a lake
   TableSchema schema;
   std::vector<FileIdentity> files;
   bool is_young = false;  ///< not to be kept
@@ -138,22 +139,58 @@ Result<std::vector<FileIdentity>> FileTables::FindFiles(const FileSpec& spec) {
   return files;
 }
 
+FileTables::Entry* FileTables::UsedOf(const std::string& key) const {
+  const auto at = std::ranges::find_if(entries_, [&](const auto& e) { return e->key == key && e->used; });
+  return at == entries_.end() ? nullptr : at->get();
+}
+
+Result<FileTables::Entry*> FileTables::Kept(const std::string& key, const std::vector<FileIdentity>& files) {
+  const auto at = std::ranges::find_if(entries_, [&](const auto& entry) { return entry->key == key; });
+  if (at == entries_.end()) return nullptr;
+  Entry* const entry = at->get();
+  if (entry->files != files || entry->is_young) {
+    TESSERA_TRY(Forget(at));
+    return nullptr;
+  }
+  entry->used = true;
+  ignored_ += entry->ignored;
+  return entry;
+}
+
 Result<std::shared_ptr<const TableInfo>> FileTables::Find(const FileSpec& spec) {
   const std::string key = spec.Key();
   // A statement that names a file twice reads it once.
-  const auto at = std::ranges::find_if(entries_, [&](const auto& entry) { return entry->key == key; });
-  if (at != entries_.end() && (*at)->used) return (*at)->info;
+  if (const Entry* const used = UsedOf(key)) return used->info;
   TESSERA_ASSIGN(std::vector<FileIdentity> files, FindFiles(spec));
-  if (at != entries_.end()) {
-    if ((*at)->files == files && !(*at)->is_young) {
-      (*at)->used = true;
-      ignored_ += (*at)->ignored;
-      return (*at)->info;
-    }
-    TESSERA_TRY(Forget(at));
+  TESSERA_ASSIGN(Entry * entry, Kept(key, files));
+  if (entry == nullptr) {
+    TESSERA_ASSIGN(entry, MakeEntry(spec, key, std::move(files)));
   }
-  TESSERA_ASSIGN(Entry* const entry, MakeEntry(spec, key, std::move(files)));
   return entry->info;
+}
+
+Result<std::shared_ptr<const TableInfo>> FileTables::FindLake(const LakeSpec& spec, const std::string& name) {
+  const std::string key = spec.Key();
+  if (const Entry* const used = UsedOf(key)) return used->info;
+  // (Data files never change: what is committed is another state of the catalog.)
+  std::vector<FileIdentity> files;
+  TESSERA_ASSIGN(files.emplace_back(), IdentifySqlite(spec.catalog));
+  TESSERA_ASSIGN(const Entry* const kept, Kept(key, files));
+  if (kept != nullptr) return kept->info;
+  auto entry = std::make_unique<Entry>();
+  entry->key = key;
+  entry->is_young = files[0].written > Now() - kYoungNanoseconds;
+  entry->in_place = true;
+  auto info = std::make_shared<TableInfo>();
+  info->id = next_id_++;
+  info->schema.name = name;
+  info->files = files;
+  TESSERA_TRY(MakeLakeTable(spec, naming_, info.get()));
+  entry->files = std::move(files);
+  entry->info = std::move(info);
+  entry->used = true;
+  entries_.push_front(std::move(entry));
+  return entries_.front()->info;
 }
 
 namespace {
@@ -258,7 +295,7 @@ Result<FileTables::Entry*> FileTables::MakeEntry(const FileSpec& spec, const std
 
 std::unique_ptr<FileReader> FileTables::ReadAll(int64_t table, const CopyFromOptions& options) const {
   const Entry* const entry = EntryOf(table);
-  if (entry == nullptr) return nullptr;
+  if (entry == nullptr || entry->sources.empty()) return nullptr;
   const std::vector<bool> all(entry->schema.columns.size(), true);
   return OpenFileChain(entry->sources, entry->schema, all, options);
 }

@@ -20,6 +20,7 @@
 #include "base/status.h"
 #include "tablet/catalog/table_info.h"
 #include "tablet/database.h"
+#include "tablet/lake_table.h"
 #include "tablet/load/file_spec.h"
 
 namespace tessera {
@@ -44,6 +45,16 @@ class FileTables {
   /// The table of these files. Its rows may not be there yet; then they are estimates, and its statistics are bounds. Errors:
   /// kIo; kSql, the files differ in their columns, or are none that can be read.
   Result<std::shared_ptr<const TableInfo>> Find(const FileSpec& spec);
+  /// What is attached now, of which an AttachedDatabase has the names.
+  void SetLakes(AttachedLakes lakes) { lakes_ = std::move(lakes); }
+  /// nullptr: the database is something else.
+  const AttachedLake* LakeOf(std::string_view database) const {
+    const auto at = lakes_.find(database);
+    return at == lakes_.end() ? nullptr : &at->second;
+  }
+  /// The same of a table of a DuckLake catalog, whose rows are all there. `name`: the qualified one that it gets. Errors: those
+  /// of MakeLakeTable.
+  Result<std::shared_ptr<const TableInfo>> FindLake(const LakeSpec& spec, const std::string& name);
   /// The tables that the statement has found, as they are now.
   std::vector<std::shared_ptr<const TableInfo>> used() const;
   /// Whether the table is one of them.
@@ -53,7 +64,7 @@ class FileTables {
   /// what is read is not kept for another statement. Errors: those of the file; kIo, it has changed.
   Result<bool> Load(int64_t table, const std::vector<bool>& columns, const CopyFromOptions& options,
                     uint64_t rows = UINT64_MAX);
-  /// A reader of all its columns, past what is kept of it; nullptr: the table is none of the used ones.
+  /// A reader of all its columns, past what is kept of it; nullptr: the table is none of the used ones, or of a lake.
   std::unique_ptr<FileReader> ReadAll(int64_t table, const CopyFromOptions& options) const;
   /// How many records of the statement's files were left out because of errors.
   uint64_t ignored() const { return ignored_; }
@@ -61,6 +72,10 @@ class FileTables {
  private:
   struct Entry;
 
+  /// The entry of that key as it was left, if its files are still these: then it is used; else nullptr, and there is none.
+  Result<Entry*> Kept(const std::string& key, const std::vector<FileIdentity>& files);
+  /// The one that the statement uses already.
+  Entry* UsedOf(const std::string& key) const;
   Result<Entry*> MakeEntry(const FileSpec& spec, const std::string& key, std::vector<FileIdentity> files);
   Result<std::vector<FileIdentity>> FindFiles(const FileSpec& spec);
   /// false: the files are to be read.
@@ -70,6 +85,7 @@ class FileTables {
 
   Spool spool_;
   Naming naming_;  ///< empty: itself
+  AttachedLakes lakes_;
   bool in_place_ = false;
   std::unique_ptr<Database> database_;  ///< nullptr until rows are read
   std::list<std::unique_ptr<Entry>> entries_;

@@ -229,6 +229,7 @@ Status FromBinder::BindRows(const ParseNode& item, NameScope* scope) {
   }
   if (const Macro* const macro = FindMacro(context_, name, true)) return BindMacro(*macro, item, *call, scope);
   if (name == kFileCall) return BindFile(item, *call, name, scope);
+  if (name == kMomentCall) return BindMoment(item, *call, scope);
   const TableFunction bind = FindTableFunction(name);
   if (bind != nullptr) return (this->*bind)(item, *call, name, scope);
   if (name.starts_with("pragma_")) return BindPragma(item, *call, name, scope);  // says which there are

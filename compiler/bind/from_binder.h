@@ -69,6 +69,8 @@ class FromBinder {
   Status BindPragma(const ParseNode& item, const ParseNode& call, const std::string& name, NameScope* scope);
   /// bind_file.cc: 'a.csv', read_csv('a.csv', ...) and their kin.
   Status BindFile(const ParseNode& item, const ParseNode& call, const std::string& name, NameScope* scope);
+  /// lake.t AT (VERSION => 3)
+  Status BindMoment(const ParseNode& item, const ParseNode& call, NameScope* scope);
   /// The value of a row of a series of integers that are not all constants; `values` gets the relation that it is over,
   /// whose column 2 is the row's number.
   Result<ExprPtr> VaryingSeries(std::vector<ExprPtr> args, bool inclusive, const std::string& name, int position,

@@ -67,12 +67,29 @@ Result<std::shared_ptr<const TableInfo>> FindStored(const ParseNode& range_var, 
   return table;
 }
 
+Result<std::shared_ptr<const TableInfo>> LakeTableAt(const AttachedDatabase& database, const std::string& name,
+                                                     const LakeMoment& moment, const Dialect* dialect, int position) {
+  FileTables* const files = dialect != nullptr ? dialect->files : nullptr;
+  const AttachedLake* const lake = files != nullptr ? files->LakeOf(database.name) : nullptr;
+  if (lake == nullptr) {
+    return SqlError("\"" + database.name + "\" is no attached DuckLake catalog: AT is for its tables", position,
+                    "Write FROM lake.t AT (VERSION => 3), after ATTACH 'ducklake:sqlite:FILE' AS lake.");
+  }
+  const LakeSpec spec{lake->catalog, lake->data_path, moment, name.substr(AttachedName(database.name, "").size())};
+  NoteMoment();  // the catalog is looked at again each time
+  Result<std::shared_ptr<const TableInfo>> found = files->FindLake(spec, name);
+  if (!found.ok()) return Status(found.status().kind(), found.status().message(), found.status().hint(), position);
+  return found;
+}
+
 Result<std::shared_ptr<const TableInfo>> WithRows(std::shared_ptr<const TableInfo> table, const Dialect* dialect,
                                                   const Snapshot& snapshot, int position) {
   if (snapshot.attached.empty()) return table;
   const AttachedDatabase* const database = snapshot.FindAttached(AttachedOfName(table->schema.name));
   if (database == nullptr || !database->is_sqlite) return table;
   FileTables* const files = dialect != nullptr ? dialect->files : nullptr;
+  if (const AttachedLake* const lake = files != nullptr ? files->LakeOf(database->name) : nullptr)
+    return LakeTableAt(*database, table->schema.name, {lake->version, std::nullopt}, dialect, position);
   if (files == nullptr) return Unsupported("a table of an SQLite database here is not supported", position);
   FileSpec spec;
   spec.patterns = {database->directory};

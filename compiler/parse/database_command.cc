@@ -68,7 +68,9 @@ Result<std::string> TakeOptions(std::string_view sql, Tokens* tokens, const char
   return tokens->Unexpected(hint);
 }
 
-constexpr char kAttachHint[] = "Write ATTACH 'directory' AS name (READ_ONLY), or of an SQLite file (TYPE sqlite).";
+constexpr char kAttachHint[] =
+    "Write ATTACH 'directory' AS name (READ_ONLY), of an SQLite file (TYPE sqlite), of a DuckLake catalog "
+    "'ducklake:sqlite:FILE'.";
 
 /// What is called so, if there is a name.
 Result<std::string> TakeName(Tokens* tokens, const char* hint) {
@@ -93,28 +95,90 @@ std::string NameOfDirectory(std::string_view directory) {
   return good ? name : std::string();
 }
 
-/// (READ_ONLY): what an attached database always is. TYPE says of whom it is.
+constexpr char kLakePrefix[] = "ducklake:", kSqlitePrefix[] = "sqlite:";
+
+/// DATA_PATH 'folder' and the like, of a DuckLake catalog. False: it is no such option.
+Result<bool> TakeLakeOption(Tokens* tokens, DatabaseCommand* command) {
+  constexpr char kHint[] = "Write DATA_PATH 'folder', SNAPSHOT_VERSION 3 or SNAPSHOT_TIME '2026-01-31 12:00:00'.";
+  // (What a writer would do is nothing to a reader.)
+  constexpr std::string_view kOfWriters[] = {"create_if_not_exists", "data_inlining_row_limit", "override_data_path"};
+  const bool is_path = tokens->Take("data_path"), is_time = !is_path && tokens->Take("snapshot_time");
+  if (is_path || is_time) {
+    if (!tokens->IsText()) return tokens->Unexpected(kHint);
+    (is_path ? command->data_path : command->snapshot_time) = tokens->Unquoted();
+    tokens->Next();
+    return true;
+  }
+  if (tokens->Take("snapshot_version")) {
+    const std::string_view text = tokens->text();
+    int64_t version = 0;
+    if (tokens->token().kind != Token::Kind::kNumber ||
+        std::from_chars(text.data(), text.data() + text.size(), version).ptr != text.data() + text.size())
+      return tokens->Unexpected(kHint);
+    command->snapshot_version = version;
+    tokens->Next();
+    return true;
+  }
+  const bool of_writers = std::ranges::any_of(kOfWriters, [&](std::string_view word) { return tokens->Take(word); });
+  const bool has_value = tokens->Is("true") || tokens->Is("false") || tokens->token().kind == Token::Kind::kNumber;
+  if (of_writers && has_value) tokens->Next();
+  return of_writers;
+}
+
+/// TYPE says of whom it is.
+Status TakeAttachType(Tokens* tokens, int position, DatabaseCommand* command) {
+  command->is_sqlite = tokens->Is("sqlite");
+  command->is_lake = command->is_lake || tokens->Is("ducklake");
+  if (!command->is_sqlite && !tokens->Is("ducklake") && !tokens->Is("tessera")) {
+    return Unsupported(
+        "ATTACH of another kind of database is not supported", position,
+        "Types are tessera, sqlite and ducklake; SELECT * FROM 'file' reads CSV, Parquet, Arrow and JSON files.");
+  }
+  tokens->Next();
+  return {};
+}
+
+/// (READ_ONLY): what an attached database always is.
 Status TakeAttachOptions(Tokens* tokens, DatabaseCommand* command) {
   if (!tokens->Take("(")) return {};
+  int lake_at = -1;  // where the first option of a lake is
   do {
     const auto position = static_cast<int>(tokens->token().begin);
-    const bool reads = tokens->Take("read_only"), type = !reads && tokens->Take("type");
-    const bool writes = !reads && !type && tokens->Take("read_write");
-    if (!reads && !type && !writes) return tokens->Unexpected(kAttachHint);
-    const bool is_true = !tokens->Is("false") && !tokens->Is("off");
-    if (type) command->is_sqlite = tokens->Is("sqlite");
-    if (type && !command->is_sqlite && !tokens->Is("tessera")) {
-      return Unsupported(
-          "ATTACH of another kind of database is not supported", position,
-          "Types are tessera and sqlite; SELECT * FROM 'file' reads CSV, Parquet, Arrow and JSON files.");
+    if (tokens->Take("type")) {
+      TESSERA_TRY(TakeAttachType(tokens, position, command));
+      continue;
     }
-    if ((reads && !is_true) || (writes && is_true)) {
+    TESSERA_ASSIGN(const bool of_lake, TakeLakeOption(tokens, command));
+    if (of_lake) {
+      lake_at = lake_at < 0 ? position : lake_at;
+      continue;
+    }
+    const bool reads = tokens->Take("read_only"), writes = !reads && tokens->Take("read_write");
+    if (!reads && !writes) return tokens->Unexpected(kAttachHint);
+    const bool is_true = !tokens->Is("false") && !tokens->Is("off");
+    if (reads != is_true) {
       return Unsupported("ATTACH for writing is not supported", position,
                          "Leave out the option: the database can be read.");
     }
-    if (type || tokens->Is("true") || tokens->Is("on") || !is_true) tokens->Next();
+    if (tokens->Is("true") || tokens->Is("on") || !is_true) tokens->Next();
   } while (tokens->Take(","));
+  if (lake_at >= 0 && !command->is_lake) {
+    return SqlError("this is an option of a DuckLake catalog", lake_at,
+                    "Write ATTACH 'ducklake:sqlite:FILE' AS name (DATA_PATH 'folder').");
+  }
   return tokens->Take(")") ? Status::Ok() : tokens->Unexpected(kAttachHint);
+}
+
+/// Takes what stands before the name of a file off it: ducklake:sqlite:file, as in DuckDB.
+void TakePrefixes(DatabaseCommand* command) {
+  std::string& name = command->directory;
+  if (!name.starts_with(kLakePrefix)) {
+    command->is_lake = name.ends_with(".ducklake");
+    return;
+  }
+  command->is_lake = true;
+  name.erase(0, sizeof kLakePrefix - 1);
+  if (name.starts_with(kSqlitePrefix)) name.erase(0, sizeof kSqlitePrefix - 1);
 }
 
 /// What follows ATTACH.
@@ -128,6 +192,7 @@ Result<DatabaseCommand> ReadAttach(Tokens* tokens) {
   }
   if (!tokens->IsText()) return tokens->Unexpected(kAttachHint);
   command.directory = tokens->Unquoted();
+  TakePrefixes(&command);
   if (command.directory.empty()) return SqlError("the name of a directory is empty", -1, kAttachHint);
   tokens->Next();
   if (tokens->Take("as")) {

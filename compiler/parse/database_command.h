@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -31,6 +32,11 @@ struct DatabaseCommand {
   std::string new_name;    ///< kRenameSchema
   bool if_exists = false;  ///< kDetach; kAttach: IF NOT EXISTS
   bool is_sqlite = false;  ///< kAttach: TYPE sqlite
+  // kAttach of a DuckLake catalog: TYPE ducklake, or a name that begins with "ducklake:", which `directory` is without.
+  bool is_lake = false;
+  std::string data_path;                    ///< where its files are; "": as it says
+  std::optional<int64_t> snapshot_version;  ///< nothing here and in the next: the newest
+  std::string snapshot_time;                ///< a moment as the user wrote it; "": none
   // kCheck:
   std::string table;    ///< that alone is checked; "": all
   int64_t limit = 100;  ///< no more rows than these, as in SQLite

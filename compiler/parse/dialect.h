@@ -113,6 +113,8 @@ inline constexpr std::string_view kDescribed = "\x02", kSummarized = "\x03";
 inline constexpr std::string_view kByName = "\x04";
 /// The function that a file's name in FROM becomes the argument of.
 inline constexpr std::string_view kFileCall = "\x06";
+/// ... and lake.t AT (VERSION => 3), with the names of the table and the moment.
+inline constexpr std::string_view kMomentCall = "\x07";
 /// What the condition of an ASOF JOIN begins with: "\x05" OR condition, USING ("\x05", a, b).
 inline constexpr std::string_view kAsOf = "\x05";
 /// What the condition of WHEN NOT MATCHED BY SOURCE begins with, which is a WHEN MATCHED to the grammar: "\x07" OR condition.

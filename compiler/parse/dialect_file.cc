@@ -1,6 +1,6 @@
 // Files in FROM: FROM 'a.csv' becomes FROM "\x06"('a.csv'), a call, and 'a.db'.t the call with 'a.db' and 't'. In the
 // arguments of read_csv and its kin the lists ['a', 'b'] and structs {'a': 'b'} become ARRAY['a', 'b'], which the binder reads
-// as it is told by the argument's name.
+// as it is told by the argument's name. lake.t AT (VERSION => 3) becomes a call, too.
 #include <string>
 
 #include "compiler/parse/dialect_reader.h"
@@ -17,6 +17,38 @@ void DialectReader::CallFile(size_t at) {
   std::string argument = ", '";
   for (const char c : NameOf(tokens_[at + 2])) argument.append(c == '\'' ? 2 : 1, c);
   Replace(tokens_[at + 1].begin, tokens_[at + 2].end, argument + "')");
+}
+
+bool DialectReader::ReadMoment() {
+  const std::string unit = At(1).symbol == '(' ? NameOf(At(2)) : std::string();
+  const bool is_moment = (unit == "version" || unit == "timestamp") && At(3).symbol == '=' && At(4).symbol == '>';
+  if (!is_moment || !IsName(At(-1), sql_)) return false;
+  // An alias stands before AT, as in DuckDB, or after the moment.
+  size_t last = i_ - 1, alias = kNothing;
+  if (last >= 3 && tokens_[last - 1].symbol != '.') {
+    const size_t name = last - (NameOf(tokens_[last - 1]) == "as" ? 2 : 1);
+    if (tokens_[name - 1].symbol == '.' && IsName(tokens_[name], sql_)) {
+      alias = last;
+      last = name;
+    }
+  }
+  size_t first = last;
+  while (first >= 2 && tokens_[first - 1].symbol == '.' && IsName(tokens_[first - 2], sql_)) first -= 2;
+  std::string call = "\"" + std::string(kMomentCall) + "\"(";
+  for (size_t at = first; at <= last; at += 2) {
+    call += "'";
+    for (const char c : NameOf(tokens_[at])) call.append(c == '\'' ? 2 : 1, c);
+    call += "', ";
+  }
+  Replace(tokens_[first].begin, At(2).end, call + "\"" + unit + "\"");
+  size_t close = i_ + 2;
+  for (int depth = 1; depth > 0 && tokens_[close].kind != Token::Kind::kEnd; ++close)
+    depth += tokens_[close].symbol == '(' ? 1 : tokens_[close].symbol == ')' ? -1 : 0;
+  if (alias != kNothing) {
+    const Lexeme& a = tokens_[alias];
+    Insert(tokens_[close - 1].end, " AS " + std::string(sql_.substr(a.begin, a.end - a.begin)));
+  }
+  return true;
 }
 
 bool DialectReader::BeginsTables() const {

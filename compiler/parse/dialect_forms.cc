@@ -198,6 +198,7 @@ Status DialectReader::ReadForeign() {
   if (word == "using" && NameOf(At(1)) == "sample" && behind) return ReadUsingSample();
   if (word == "tablesample") return ReadTableSample();
   if (word == "filter") ReadFilter();
+  if (word == "at" && ReadMoment()) return {};
   if (word == "matched" && NameOf(At(-1)) == "not" && NameOf(At(1)) == "by") {
     // WHEN NOT MATCHED BY TARGET is what the grammar calls WHEN NOT MATCHED.
     if (NameOf(At(2)) == "target") Replace(At(1).begin, At(2).end, "");

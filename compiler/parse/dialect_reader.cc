@@ -22,6 +22,7 @@ constexpr KeywordRow kKeywords[] = {
     {"as", Keyword::kAs},
     {"asc", Keyword::kAsc},
     {"asof", Keyword::kForeign},
+    {"at", Keyword::kForeign},
     {"by", Keyword::kBy},
     {"collate", Keyword::kCollate},
     {"create", Keyword::kCreate},

@@ -252,6 +252,8 @@ class DialectReader {
   bool IsText(const Lexeme& l) const;
   /// Makes the text, token `at`, the argument of a call, and the name after it, if there is one, the second.
   void CallFile(size_t at);
+  /// lake.t AT (VERSION => 3) becomes "\x07"('lake', 't', "version" => 3). False: AT is something else.
+  bool ReadMoment();
   /// Whether tables follow the FROM being read.
   bool BeginsTables() const;
   /// At a text: the name of a file, if it stands where a table does.

@@ -36,6 +36,7 @@ struct ColumnarField {
   SqlType type;
   std::string
       problem;  ///< why values cannot be read: "nested values (list<item: int32>) are not supported"; "": they can
+  int id = -1;  ///< that Parquet gives it, by which catalogs of tables know it; -1: none
 };
 
 struct ColumnarShape {

@@ -20,10 +20,11 @@ namespace {
 struct OpenFile {
   ColumnarSource source;
   FileIdentity identity;
-  std::unique_ptr<const ColumnarGroups> groups;
+  std::shared_ptr<const ColumnarGroups> groups;
   std::vector<SqlType> types;  ///< of the table's columns
   std::vector<int> fields;     ///< by column of the table; -1: the file has none
   std::vector<FileConstant> constants;
+  std::vector<std::string> problems;  ///< see ColumnarFile
 
   const Value* ConstantOf(int column) const {
     const auto at = std::ranges::find(constants, column, &FileConstant::column);
@@ -47,6 +48,7 @@ ColumnarStatistics KnownOf(const OpenFile& file, size_t group, size_t column) {
     known.is_dictionary = true;
     return known;
   }
+  if (column < file.problems.size() && !file.problems[column].empty()) return known;
   known = file.groups->StatisticsOf(group, field);
   if (known.null_count > rows) known.null_count = -1;
   const SqlType& type = file.types[column];
@@ -82,6 +84,9 @@ class ColumnarTablet final : public MadeTablet {
     ColumnVector& values = made.values;
     values.type = type(column);
     const int field = file_->fields[static_cast<size_t>(column)];
+    const auto at = static_cast<size_t>(column);
+    if (field >= 0 && at < file_->problems.size() && !file_->problems[at].empty())
+      return Located(column, {ErrorKind::kFeatureNotSupported, 0, "", file_->problems[at], ""});
     if (const Value* const constant = file_->ConstantOf(column)) {
       for (uint32_t row = 0; row < rows(); ++row) values.Append(*constant);
       return made;
@@ -179,16 +184,21 @@ Result<bool> AddColumnarTablets(const std::vector<ColumnarFile>& files, TableInf
     open->source = file.source;
     open->identity = file.identity;
     open->constants = file.constants;
-    TESSERA_ASSIGN(ColumnarPlugin* const plugin, LoadColumnarPlugin(file.source.name));
-    TESSERA_ASSIGN(open->groups, plugin->OpenGroups(file.source));
+    open->problems = file.problems;
+    open->groups = file.groups;
+    if (open->groups == nullptr) {
+      TESSERA_ASSIGN(ColumnarPlugin* const plugin, LoadColumnarPlugin(file.source.name));
+      TESSERA_ASSIGN(open->groups, plugin->OpenGroups(file.source));
+    }
     for (const ColumnSchema& column : table->schema.columns) open->types.push_back(column.type);
     open->fields.assign(columns, -1);
     if (open->groups->fields().size() != file.columns.size()) {
       return Status(ErrorCode::kIo, QuoteForMessage(file.identity.path) + " has changed while it was read",
                     "Run the statement again when the file is complete.");
     }
-    for (size_t field = 0; field < file.columns.size(); ++field)
-      open->fields[static_cast<size_t>(file.columns[field])] = static_cast<int>(field);
+    for (size_t field = 0; field < file.columns.size(); ++field) {
+      if (file.columns[field] >= 0) open->fields[static_cast<size_t>(file.columns[field])] = static_cast<int>(field);
+    }
     const std::vector<uint64_t>& groups = open->groups->rows();
     for (size_t g = 0; g < groups.size(); ++g) {
       if (groups[g] > kGreatestTabletRows) return false;

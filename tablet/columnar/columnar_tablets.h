@@ -7,6 +7,8 @@
 // Start at: AddColumnarTablets.
 #pragma once
 
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "base/status.h"
@@ -20,12 +22,14 @@ namespace tessera {
 struct ColumnarFile {
   ColumnarSource source;
   FileIdentity identity;     ///< as the user named it; a chunk of another file is an error
-  std::vector<int> columns;  ///< of the table, by field of the file
+  std::vector<int> columns;  ///< of the table, by field of the file; -1: none
   std::vector<FileConstant> constants;
+  std::shared_ptr<const ColumnarGroups> groups = nullptr;  ///< nullptr: the file is to be opened
+  std::vector<std::string> problems = {};  ///< by column of the table: why it cannot be read; "" and too few: it can
 };
 
-/// Gives `table`, which has its schema, the row groups of the files as tablets, with rows and statistics. false: a row group is larger than a tablet, and nothing was done. Errors: kIo; kSql, a
-/// file is broken.
+/// Gives `table`, which has its schema, the row groups of the files as tablets, with rows and statistics. false: a row group
+/// is larger than a tablet, and nothing was done. Errors: kIo; kSql, a file is broken.
 Result<bool> AddColumnarTablets(const std::vector<ColumnarFile>& files, TableInfo* table);
 
 }  // namespace tessera
