@@ -78,14 +78,6 @@ class FileChain final : public FileReader {
   }
 
  private:
-  static Status CheckSame(const FileSource& source) {
-    TESSERA_ASSIGN(FileIdentity now, IdentifySource(source.format, source.path));
-    now.path = source.identity.path;
-    if (now == source.identity) return {};
-    return {ErrorCode::kIo, QuoteForMessage(source.identity.path) + " has changed while it was read",
-            "Run the statement again when the file is complete."};
-  }
-
   Status Open(const FileSource& source) {
     TESSERA_TRY(CheckSame(source));
     CopyFromOptions options = source.options;
@@ -172,6 +164,14 @@ std::unique_ptr<FileReader> FirstRows(std::unique_ptr<FileReader> reader, uint64
 
 Result<FileIdentity> IdentifySource(FileFormat format, const std::string& path) {
   return format == FileFormat::kSqlite ? IdentifySqlite(path) : IdentifyFile(path);
+}
+
+Status CheckSame(const FileSource& source) {
+  TESSERA_ASSIGN(FileIdentity now, IdentifySource(source.format, source.path));
+  now.path = source.identity.path;
+  if (now == source.identity) return {};
+  return {ErrorCode::kIo, QuoteForMessage(source.identity.path) + " has changed while it was read",
+          "Run the statement again when the file is complete."};
 }
 
 std::unique_ptr<FileReader> OpenFileChain(std::vector<FileSource> sources, const TableSchema& schema,

@@ -32,6 +32,9 @@ struct FileSource {
 /// The file as it is now. Errors: as IdentifyFile.
 Result<FileIdentity> IdentifySource(FileFormat format, const std::string& path);
 
+/// Errors: kIo, the file is another one than it was.
+Status CheckSame(const FileSource& source);
+
 /// `read`: by column of the table: whether it is read; the others become NULL, but for those that are constants. `options`: the time
 /// zone. Errors of Next: also kIo, a file is another one than it was, or changes meanwhile.
 std::unique_ptr<FileReader> OpenFileChain(std::vector<FileSource> sources, const TableSchema& schema,

@@ -7,9 +7,11 @@
 #include <chrono>
 #include <utility>
 
+#include "tablet/chunk/tablet_format.h"
 #include "tablet/columnar/columnar_tablets.h"
 #include "tablet/file_chain.h"
 #include "tablet/file_description.h"
+#include "tablet/files/made_tablet.h"
 #include "tablet/hive_folders.h"
 #include "tablet/sqlite/sqlite_tables.h"
 #include "tablet/values/utf8.h"
@@ -300,6 +302,45 @@ std::unique_ptr<FileReader> FileTables::ReadAll(int64_t table, const CopyFromOpt
   return OpenFileChain(entry->sources, entry->schema, all, options);
 }
 
+namespace {
+
+/// Rows of which no column is read.
+class CountedTablet final : public MadeTablet {
+ public:
+  CountedTablet(const std::string& path, uint32_t rows, const std::vector<SqlType>& types)
+      : MadeTablet(path, rows, types, std::vector<ColumnBounds>(types.size())) {}
+
+ private:
+  Result<MadeColumn> Values(int) const override {
+    return Status(ErrorCode::kInternal, path() + ": a column is read that was not loaded");
+  }
+  Status OutOfBounds(int column) const override { return Values(column).status(); }
+};
+
+}  // namespace
+
+Status FileTables::CountRows(const CopyFromOptions& options, Entry* entry) {
+  uint64_t rows = 0;
+  for (const FileSource& source : entry->sources) {
+    TESSERA_ASSIGN(const uint64_t found,
+                   CountSqliteRows(source.path, source.identity.path, source.table, options.cancel));
+    TESSERA_TRY(CheckSame(source));
+    rows += found;
+  }
+  auto info = std::make_shared<TableInfo>(*entry->info);
+  info->rows = info->stored_rows = rows;
+  std::vector<SqlType> types;
+  for (const ColumnSchema& column : info->schema.columns) types.push_back(column.type);
+  for (uint64_t first = 0; first < rows; first += kGreatestTabletRows) {
+    const auto count = static_cast<uint32_t>(std::min<uint64_t>(rows - first, kGreatestTabletRows));
+    info->tablets.push_back(std::make_shared<const CountedTablet>(info->schema.name, count, types));
+  }
+  for (ColumnStatistics& s : info->statistics) SetUnknown(rows, &s);
+  entry->info = std::move(info);
+  entry->is_loaded = true;
+  return {};
+}
+
 Result<bool> FileTables::Load(int64_t table, const std::vector<bool>& columns, const CopyFromOptions& options,
                               uint64_t rows) {
   Entry* const entry = EntryOf(table);
@@ -307,6 +348,14 @@ Result<bool> FileTables::Load(int64_t table, const std::vector<bool>& columns, c
   std::vector<bool> wanted = entry->loaded;
   for (size_t c = 0; c < std::min(wanted.size(), columns.size()); ++c) wanted[c] = wanted[c] || columns[c];
   if (entry->is_loaded && wanted == entry->loaded) return false;
+  const bool any = std::ranges::count(wanted, true) > 0;
+  const bool is_sqlite =
+      std::ranges::all_of(entry->sources, [](const FileSource& s) { return s.format == FileFormat::kSqlite; });
+  // (Of tablets that are no files other ranks cannot be sent any.)
+  if (!any && is_sqlite && in_place_) {
+    TESSERA_TRY(CountRows(options, entry));
+    return true;
+  }
   if (database_ == nullptr) {
     TESSERA_ASSIGN(database_, Database::OpenForFiles());
   }

@@ -80,6 +80,8 @@ class FileTables {
   Result<std::vector<FileIdentity>> FindFiles(const FileSpec& spec);
   /// false: the files are to be read.
   static Result<bool> AddInPlace(const Entry& entry, TableInfo* info);
+  /// The rows of tables of SQLite, which are counted instead of read: no column of them is known.
+  static Status CountRows(const CopyFromOptions& options, Entry* entry);
   Entry* EntryOf(int64_t table) const;
   Status Forget(std::list<std::unique_ptr<Entry>>::iterator entry);
 

@@ -197,4 +197,13 @@ Result<SqliteTable> DescribeSqliteTable(const std::string& path, const std::stri
   return Status(status.kind(), said.starts_with(file) ? said : file + ": " + said, status.hint());
 }
 
+Result<uint64_t> CountSqliteRows(const std::string& path, const std::string& name, const std::string& table,
+                                 const std::atomic<bool>* cancel) {
+  TESSERA_ASSIGN(const auto connection, SqliteConnection::Open(path, name, cancel));
+  SqliteQuery query;
+  TESSERA_TRY(query.Prepare(connection.get(), "SELECT count(*) FROM " + SqliteName(table)));
+  TESSERA_TRY(query.Step().status());
+  return static_cast<uint64_t>(query.Integer(0));
+}
+
 }  // namespace tessera

@@ -6,6 +6,7 @@
 // Start at: DescribeSqliteTable. Any thread.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -41,5 +42,10 @@ Result<std::vector<SqliteTable>> DescribeSqliteTables(const std::string& path, c
 /// `all_text`: every column is TEXT. `table`: "": an error that lists the tables. Errors: also kSql, there is no such table.
 Result<SqliteTable> DescribeSqliteTable(const std::string& path, const std::string& name, const std::string& table,
                                         bool all_text);
+
+/// How many rows a table has, of which no value is read. `table`: as SQLite calls it. `cancel`: see SqliteConnection::Open.
+/// Errors: as DescribeSqliteTable.
+Result<uint64_t> CountSqliteRows(const std::string& path, const std::string& name, const std::string& table,
+                                 const std::atomic<bool>* cancel);
 
 }  // namespace tessera
