@@ -174,8 +174,11 @@ bool IsWayOut(std::string_view line) {
 RunMark FindRunMark(std::string_view line) {
   const std::string_view text = Trimmed(line, " \t\r\n");
   RunMark mark;
-  const size_t at = text.rfind('\\');
-  if (at == text.npos) return mark;
+  // (Of the last line: this is asked after each line of a long statement.)
+  const size_t last_line = text.rfind('\n') + 1;
+  const size_t in_line = text.substr(last_line).rfind('\\');
+  if (in_line == text.npos) return mark;
+  const size_t at = last_line + in_line;
   std::vector<std::string_view> words;
   for (std::string_view rest = text.substr(at); !rest.empty();) {
     const size_t end = std::min(rest.find_first_of(" \t"), rest.size());
