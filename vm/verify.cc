@@ -742,10 +742,9 @@ class Verifier {
 
   /// Checks that the registers from p2 on are the further words of the state that the opcode reads.
   Status CheckState(const Section& s, const Instruction& in) const {
-    const bool sum = in.op == Opcode::TotalF;
-    const std::span<const AccumulatorSpec> words = ColumnClasses(sum ? Opcode::SumF : Opcode::MomentsF);
-    if (in.p3 != static_cast<int32_t>(words.size()) - 1 || in.p4 < 0 || in.p4 > (sum ? 1 : 0))
-      return Fail("words of a state");
+    const std::span<const AccumulatorSpec> words =
+        ColumnClasses(in.op == Opcode::TotalF ? Opcode::SumF : Opcode::MomentsF);
+    if (in.p3 != static_cast<int32_t>(words.size()) - 1) return Fail("words of a state");
     const Operand first = Operand::Unpack(in.p2);
     for (int k = 0; k < in.p3; ++k) {
       const AccumulatorSpec word = SourceClass(s, Operand::Register(first.index + k).Pack());

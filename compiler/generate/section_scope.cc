@@ -114,9 +114,6 @@ Status GroupScope::Compute(const Expr& leaf, SectionBuilder* b) {
       b->FreeRegister(r);
       return Status::Ok();
     }
-    case FinalRule::kSumRest:
-      Total(Opcode::SumF, l.value, b, true);
-      return Status::Ok();
     case FinalRule::kSum:
       if (a.argument->type.IsFloat()) {
         Total(Opcode::SumF, l.value, b);
@@ -162,7 +159,7 @@ void GroupScope::Count(int column, SectionBuilder* b) {
   b->NullToZero();
 }
 
-void GroupScope::Total(Opcode aggregate, int column, SectionBuilder* b, bool rest) {
+void GroupScope::Total(Opcode aggregate, int column, SectionBuilder* b) {
   const int words = static_cast<int>(vm::ColumnClasses(aggregate).size()) - 1;
   int& first = words_.try_emplace(aggregate, -1).first->second;
   if (first < 0) {
@@ -175,8 +172,7 @@ void GroupScope::Total(Opcode aggregate, int column, SectionBuilder* b, bool res
     b->Store(first + k);
   }
   load(0);
-  b->Emit(aggregate == Opcode::SumF ? Opcode::TotalF : Opcode::DeviationsF, 0, Operand::Register(first).Pack(), words,
-          rest ? 1 : 0);
+  b->Emit(aggregate == Opcode::SumF ? Opcode::TotalF : Opcode::DeviationsF, 0, Operand::Register(first).Pack(), words);
 }
 
 void GroupScope::Moments(FinalRule rule, int column, SectionBuilder* b) {

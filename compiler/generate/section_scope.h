@@ -86,7 +86,7 @@ class GroupScope : public Scope {
   /// Leaves a count in A.
   void Count(int column, SectionBuilder* b);
   /// Leaves in A what the state of SumF or MomentsF stands for whose words are the columns from `column` on.
-  void Total(vm::Opcode aggregate, int column, SectionBuilder* b, bool rest = false);
+  void Total(vm::Opcode aggregate, int column, SectionBuilder* b);
   /// Leaves in A what one of the rules Sample.. and Population.. makes of the state of MomentsF from `column` on.
   void Moments(FinalRule rule, int column, SectionBuilder* b);
 

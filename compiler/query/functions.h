@@ -138,7 +138,6 @@ enum class StateRule : uint8_t { kArgument, kSum, kCount, kWords, kValues };
 enum class FinalRule : uint8_t {
   kState,
   kSum,
-  kSumRest,
   kCount,
   kQuotient,
   kDeviations,

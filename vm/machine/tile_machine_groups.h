@@ -331,7 +331,7 @@ void TileMachine::DoTotal(const Instruction& in) {
     uint64_t words[kStateWords<State>] = {static_cast<uint64_t>(acc_.a[i])};
     for (int k = 1; k < kStateWords<State>; ++k)
       words[k] = static_cast<uint64_t>(others[k - 1].narrow[static_cast<size_t>(i)]);
-    acc_.a[i] = std::bit_cast<int64_t>(M::Apply(FromWords<State>(words), in.p4));
+    acc_.a[i] = std::bit_cast<int64_t>(M::Apply(FromWords<State>(words)));
   });
 }
 

@@ -18,8 +18,9 @@ namespace tessera::vm {
 
 struct FloatMoments {
   static constexpr AccumulatorSpec kColumns[] = {
-      AccumulatorSpec::I, AccumulatorSpec::I, AccumulatorSpec::I, AccumulatorSpec::I, AccumulatorSpec::I, AccumulatorSpec::I,
-      AccumulatorSpec::I, AccumulatorSpec::I, AccumulatorSpec::I, AccumulatorSpec::I, AccumulatorSpec::I, AccumulatorSpec::I,
+      AccumulatorSpec::I, AccumulatorSpec::I, AccumulatorSpec::I, AccumulatorSpec::I,
+      AccumulatorSpec::I, AccumulatorSpec::I, AccumulatorSpec::I, AccumulatorSpec::I,
+      AccumulatorSpec::I, AccumulatorSpec::I, AccumulatorSpec::I, AccumulatorSpec::I,
       AccumulatorSpec::I, AccumulatorSpec::I, AccumulatorSpec::I, AccumulatorSpec::I};
 
   int64_t count;

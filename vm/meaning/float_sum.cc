@@ -31,8 +31,7 @@ struct FourNumbers {
   __m256i Slices(__m256i shifts) const {
     const __m256i left = _mm256_sllv_epi64(magnitudes, shifts);
     const __m256i right = _mm256_srlv_epi64(magnitudes, _mm256_sub_epi64(_mm256_setzero_si256(), shifts));
-    const __m256i slices =
-        _mm256_and_si256(_mm256_or_si256(left, right), Each((int64_t{1} << FloatSum::kBinBits) - 1));
+    const __m256i slices = _mm256_and_si256(_mm256_or_si256(left, right), Each((int64_t{1} << FloatSum::kBinBits) - 1));
     return _mm256_sub_epi64(_mm256_xor_si256(slices, signs), signs);
   }
 };
@@ -85,12 +84,12 @@ void AddToGroups(const int64_t* values, const uint32_t* groups, int count, const
       __builtin_prefetch(ahead, 1);
       __builtin_prefetch(ahead + sizeof(FloatSum) - 1, 1);
     }
-    FloatSum* const to[kRows] = {sums.of(groups[i]), sums.of(groups[i + 1]), sums.of(groups[i + 2]), sums.of(groups[i + 3])};
+    FloatSum* const to[kRows] = {sums.of(groups[i]), sums.of(groups[i + 1]), sums.of(groups[i + 2]),
+                                 sums.of(groups[i + 3])};
     const FourNumbers numbers(values + i);
     // The exponents' limits follow from the highest bins, as far as the numbers are finite.
-    const __m256i heads = _mm256_setr_epi64x(
-        static_cast<int64_t>(to[0]->head), static_cast<int64_t>(to[1]->head), static_cast<int64_t>(to[2]->head),
-        static_cast<int64_t>(to[3]->head));
+    const __m256i heads = _mm256_setr_epi64x(static_cast<int64_t>(to[0]->head), static_cast<int64_t>(to[1]->head),
+                                             static_cast<int64_t>(to[2]->head), static_cast<int64_t>(to[3]->head));
     const __m256i tops = _mm256_and_si256(heads, Each(FloatSum::kTopMask));
     const __m256i bits = _mm256_mul_epu32(tops, Each(FloatSum::kBinBits));
     const __m256i limits = _mm256_add_epi64(bits, Each(FloatSum::LimitOf(0)));
@@ -105,8 +104,10 @@ void AddToGroups(const int64_t* values, const uint32_t* groups, int count, const
       shifts = _mm256_add_epi64(shifts, Each(FloatSum::kBinBits));
     }
     // From a vector for each bin to one for each number.
-    const __m256i low01 = _mm256_unpacklo_epi64(by_bin[0], by_bin[1]), high01 = _mm256_unpackhi_epi64(by_bin[0], by_bin[1]);
-    const __m256i low23 = _mm256_unpacklo_epi64(by_bin[2], by_bin[3]), high23 = _mm256_unpackhi_epi64(by_bin[2], by_bin[3]);
+    const __m256i low01 = _mm256_unpacklo_epi64(by_bin[0], by_bin[1]),
+                  high01 = _mm256_unpackhi_epi64(by_bin[0], by_bin[1]);
+    const __m256i low23 = _mm256_unpacklo_epi64(by_bin[2], by_bin[3]),
+                  high23 = _mm256_unpackhi_epi64(by_bin[2], by_bin[3]);
     const __m256i by_number[kRows] = {
         _mm256_permute2x128_si256(low01, low23, 0x20), _mm256_permute2x128_si256(high01, high23, 0x20),
         _mm256_permute2x128_si256(low01, low23, 0x31), _mm256_permute2x128_si256(high01, high23, 0x31)};

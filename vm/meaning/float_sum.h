@@ -59,29 +59,19 @@ struct FloatSum {
     }
   }
 
-  /// The sum, or with `rest` what rounding it to a double has left out, which is rounded, too.
-  TESSERA_HD double Value(bool rest = false) const {
+  TESSERA_HD double Value() const {
     const uint64_t special = head & ~kTopMask;
     if (special != 0) {
       const double infinity = std::bit_cast<double>(uint64_t{0x7FF} << 52);
-      if (rest) return 0;
       return special == kPositive ? infinity : special == kNegative ? -infinity : infinity - infinity;
     }
     // high * 2^54 + low, 0 <= low < 2^54, in units of the lowest bin.
     constexpr int kHalf = 2 * kBinBits;
     constexpr int128_t kUnit = int128_t{1} << kBinBits;
     const int128_t lower = bins[2] * kUnit + bins[3];
-    int128_t high = bins[0] * kUnit + bins[1] + (lower >> kHalf);
-    uint64_t low = static_cast<uint64_t>(lower) & ((uint64_t{1} << kHalf) - 1);
-    const double rounded = Rounded(high, low);
-    const int unit = UnitExponent(Top()) - (kBins - 1) * kBinBits;
-    if (!rest) return Times(rounded, unit);
-    // The difference is less than 2^91 units and a whole number of them.
-    const double upper = floor(ldexp(rounded, -kHalf));
-    const double remainder = rounded - ldexp(upper, kHalf);  // exact, as both are
-    const int128_t difference =
-        ((high - Whole(upper)) << kHalf) + static_cast<int64_t>(low) - static_cast<int64_t>(remainder);
-    return ldexp(static_cast<double>(difference < 0 ? -1 : 1) * Rounded(difference < 0 ? -difference : difference), unit);
+    const int128_t high = bins[0] * kUnit + bins[1] + (lower >> kHalf);
+    const uint64_t low = static_cast<uint64_t>(lower) & ((uint64_t{1} << kHalf) - 1);
+    return Times(Rounded(high, low), UnitExponent(Top()) - (kBins - 1) * kBinBits);
   }
 
   static constexpr int kBinBits = 27;
@@ -105,9 +95,7 @@ struct FloatSum {
     return bits >> 52 == 0 ? fraction : fraction | uint64_t{1} << 52;
   }
   /// The highest bin of numbers with such an exponent.
-  static TESSERA_HD int TopOf(int exponent) {
-    return (exponent - kExponentOfOne + 52 - kLowestUnit) / kBinBits;
-  }
+  static TESSERA_HD int TopOf(int exponent) { return (exponent - kExponentOfOne + 52 - kLowestUnit) / kBinBits; }
   /// The greatest exponent of which it is the highest bin.
   static TESSERA_HD int LimitOf(int top) {
     const int limit = UnitExponent(top) + kBinBits - 1 - 52 + kExponentOfOne;
@@ -168,13 +156,6 @@ struct FloatSum {
     const double r = fits ? Rounded(high << kHalf | static_cast<int128_t>(low)) : Times(Rounded(high, low != 0), kHalf);
     return negative ? -r : r;
   }
-  /// A whole double of less than 2^100.
-  static TESSERA_HD int128_t Whole(double x) {
-    const double size = fabs(x), upper = floor(size * 0x1p-60);
-    const int128_t w = (static_cast<int128_t>(static_cast<int64_t>(upper)) << 60) +
-                       static_cast<int64_t>(size - upper * 0x1p60);
-    return x < 0 ? -w : w;
-  }
 };
 
 /// The sum of a group in the memory of a GPU, to which many threads add at once. Most numbers go into a window of bins, which
@@ -189,7 +170,9 @@ struct FloatWindow {
   /// The head of a window for a number of that highest bin. Its last bits are the highest bin of all numbers so far, so
   /// that the greater head is the one to keep. 0: there is none yet.
   static TESSERA_HD uint64_t Head(int top) { return static_cast<uint64_t>((1 << 16) | (top + kRoomAbove) << 8 | top); }
-  static TESSERA_HD uint64_t WithTop(uint64_t head, int top) { return (head & ~uint64_t{0xFF}) | static_cast<uint64_t>(top); }
+  static TESSERA_HD uint64_t WithTop(uint64_t head, int top) {
+    return (head & ~uint64_t{0xFF}) | static_cast<uint64_t>(top);
+  }
   static TESSERA_HD int First(uint64_t head) { return static_cast<int>(head >> 8 & 0xFF); }
   static TESSERA_HD int Top(uint64_t head) { return static_cast<int>(head & 0xFF); }
 

@@ -724,7 +724,7 @@ struct SumF {
 };
 struct TotalF {
   using State = FloatSum;
-  static double Apply(const State& s, int32_t rest) { return s.Value(rest != 0); }
+  static double Apply(const State& s) { return s.Value(); }
 };
 struct ProductF {
   using Type = double;
@@ -782,7 +782,7 @@ struct MomentsF {
 };
 struct DeviationsF {
   using State = FloatMoments;
-  static double Apply(const State& s, int32_t) { return s.Deviations(); }
+  static double Apply(const State& s) { return s.Deviations(); }
 };
 
 // ---- The shape is the meaning
