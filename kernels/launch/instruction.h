@@ -51,8 +51,8 @@ struct alignas(16) DeviceInstruction {
   /// queued). Next: number that it jumps back (`low`: the same in a unit where all pairs pass the filters). Direct
   /// Group: the key.
   int32_t p3 = 0;
-  /// Aggregates with keys: the first word in the group's state, without: the first of its Partials; Group: register of the key; Probe: offset of its
-  /// ProbeRecord. Instructions with two operands: the register of the second, see SecondOf.
+  /// Aggregates with keys: the first word in the group's state, without: the first of its Partials; Group: register of the
+  /// key; Probe: offset of its ProbeRecord. Instructions with two operands: the register of the second, see SecondOf.
   uint32_t state = 0;
   /// Aggregates with keys: byte offset of its arrays in shared memory; kNowhere: not private. Two operands: the second.
   uint32_t private_state = kNowhere;

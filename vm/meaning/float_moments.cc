@@ -92,23 +92,19 @@ class Integer {
   std::array<uint64_t, kWords> words_;
 };
 
-int LowestUnit(const FloatSum& s) {
-  return FloatSum::UnitExponent(s.Top()) - (FloatSum::kBins - 1) * FloatSum::kBinBits;
-}
-
 }  // namespace
 
 double FloatMoments::Deviations() const {
   const uint64_t special = (sum.head | squares.head) & ~FloatSum::kTopMask;
   if (special != 0) return (sum.head & ~FloatSum::kTopMask) != 0 ? NAN : INFINITY;
   // count * (squares + missing) - sum^2, in units of 2^(2 * that of the sum's lowest bin).
-  const int unit = 2 * LowestUnit(sum);
+  const int unit = 2 * sum.LowestUnit();
   constexpr int kMostShift = 200;  // (more, where squares are too small for doubles)
-  if (LowestUnit(squares) - unit > kMostShift) return 0;
+  if (squares.LowestUnit() - unit > kMostShift) return 0;
   Integer result = Integer::OfBins(missing);
-  result.Shift(LowestUnit(missing) - unit);
+  result.Shift(missing.LowestUnit() - unit);
   Integer rounded = Integer::OfBins(squares), of_sum = Integer::OfBins(sum);
-  rounded.Shift(LowestUnit(squares) - unit);
+  rounded.Shift(squares.LowestUnit() - unit);
   result.Add(rounded);
   if (result.IsNegative()) return 0;
   result = Integer::Product(result, Integer(count));

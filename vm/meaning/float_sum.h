@@ -71,7 +71,7 @@ struct FloatSum {
     const int128_t lower = bins[2] * kUnit + bins[3];
     const int128_t high = bins[0] * kUnit + bins[1] + (lower >> kHalf);
     const uint64_t low = static_cast<uint64_t>(lower) & ((uint64_t{1} << kHalf) - 1);
-    return Times(Rounded(high, low), UnitExponent(Top()) - (kBins - 1) * kBinBits);
+    return Times(Rounded(high, low), LowestUnit());
   }
 
   static constexpr int kBinBits = 27;
@@ -82,6 +82,8 @@ struct FloatSum {
   static constexpr int kLowestUnit = -1029;
   static TESSERA_HD int UnitExponent(int top) { return kLowestUnit + kBinBits * top; }
   TESSERA_HD int Top() const { return static_cast<int>(head & kTopMask); }
+  /// The exponent of the lowest bin's unit.
+  TESSERA_HD int LowestUnit() const { return UnitExponent(Top()) - (kBins - 1) * kBinBits; }
 
   /// A finite number is Magnitude * 2^(ExponentBits - kExponentOfOne). 0x7FF of others.
   static constexpr int kExponentOfOne = 1075;

@@ -282,13 +282,13 @@ TESSERA_HD int64_t AddMonths(int64_t days, int64_t months, Lane& lane) {
 
 /// How the memory of a GPU holds the state of a group, to which threads of many warps add at the same time.
 enum class GroupState : uint8_t {
-  kCount,       ///< a count
-  kHalves,      ///< the sums of the values' lower and of their upper 32 bits: two additions, none needs a carry
-  kParts,       ///< the sums of the values' four parts of 32 bits
+  kCount,        ///< a count
+  kHalves,       ///< the sums of the values' lower and of their upper 32 bits: two additions, none needs a carry
+  kParts,        ///< the sums of the values' four parts of 32 bits
   kFloatWindow,  ///< vm::FloatWindow
-  kLeast,       ///< an integer, changed by an atomic minimum
-  kGreatest,    ///< ... maximum
-  kLeastFloat,  ///< a double in the ordered form, on which the atomics of integers work
+  kLeast,        ///< an integer, changed by an atomic minimum
+  kGreatest,     ///< ... maximum
+  kLeastFloat,   ///< a double in the ordered form, on which the atomics of integers work
   kGreatestFloat,
   kLocked,  ///< the State as it is, changed under the group's lock: good for every aggregate, and slow
 };
