@@ -18,6 +18,7 @@
 #include "session/temporary_tables.h"
 #include "session/updated_keys.h"
 #include "tablet/catalog/live_tablet.h"
+#include "vm/run/row_marks.h"
 
 namespace tessera {
 
@@ -53,6 +54,43 @@ class SeenRows {
   std::vector<std::vector<uint64_t>> words_;  ///< by tablet, a bit a row
 };
 
+/// Rows that go without a trace. Those that come as numbers go together, which threads share.
+class Deletes final : public vm::RowMarks {
+ public:
+  Deletes(const TableInfo& table, TableWriter* writer)
+      : end_(static_cast<int64_t>(table.tablets.size()) << kRowNumberBits), writer_(*writer) {}
+
+  int64_t end() const override { return end_; }
+  Status Take(std::span<const int64_t> numbers) override {
+    waiting_.insert(waiting_.end(), numbers.begin(), numbers.end());
+    return waiting_.size() < kMostWaiting ? Status::Ok() : DeleteWaiting();
+  }
+  Status TakeBits(int64_t first, std::span<const uint64_t> words) override {
+    TESSERA_ASSIGN(const uint64_t fresh, writer_.DeleteMarked(first, words));
+    rows_ += fresh;
+    return Status::Ok();
+  }
+  /// After the last of them.
+  Status End() { return DeleteWaiting(); }
+  uint64_t rows() const { return rows_; }
+
+ private:
+  Status DeleteWaiting() {
+    if (waiting_.empty()) return Status::Ok();
+    TESSERA_ASSIGN(const uint64_t fresh, writer_.Delete(waiting_, nullptr));
+    rows_ += fresh;
+    waiting_.clear();
+    return Status::Ok();
+  }
+
+  static constexpr size_t kMostWaiting = size_t{1} << 22;
+
+  const int64_t end_;
+  TableWriter& writer_;
+  std::vector<int64_t> waiting_;
+  uint64_t rows_ = 0;
+};
+
 /// Takes the rows of the statement's query.
 class Changes {
  public:
@@ -62,6 +100,7 @@ class Changes {
         updated_(updated),
         writer_(*writer),
         returned_(*returned),
+        deletes_(*statement.target, writer),
         columns_(statement.target->schema.columns.size()) {}
 
   /// The numbers of rows, after their values if there are any. A row that comes again stays as it was changed first.
@@ -70,7 +109,7 @@ class Changes {
     batch.columns.pop_back();
     if (!statement_.change.set_columns.empty()) return Update(std::move(batch), std::move(numbers));
     const bool values = !batch.columns.empty();
-    if (!values) return DeleteLater(numbers);
+    if (!values) return deletes_.Take(numbers);
     TESSERA_ASSIGN(const uint64_t fresh, writer_.Delete(numbers, &fresh_));
     if (fresh > 0) {
       if (fresh < batch.rows) KeepRows(fresh_, &batch);
@@ -121,24 +160,15 @@ class Changes {
     }
     return Status::Ok();
   }
+  /// For rows of which nothing but the number comes; nullptr: there are others.
+  vm::RowMarks* marks(const Compiled& compiled) {
+    return compiled.program->columns.size() == 1 && !statement_.finish ? &deletes_ : nullptr;
+  }
   /// After the last of them.
-  Status End() { return DeleteWaiting(); }
-  uint64_t rows() const { return rows_; }
+  Status End() { return deletes_.End(); }
+  uint64_t rows() const { return rows_ + deletes_.rows(); }
 
  private:
-  /// Rows that go without a trace go together, which threads share.
-  Status DeleteLater(const std::vector<int64_t>& numbers) {
-    waiting_.insert(waiting_.end(), numbers.begin(), numbers.end());
-    return waiting_.size() < kMostWaiting ? Status::Ok() : DeleteWaiting();
-  }
-  Status DeleteWaiting() {
-    if (waiting_.empty()) return Status::Ok();
-    TESSERA_ASSIGN(const uint64_t fresh, writer_.Delete(waiting_, nullptr));
-    rows_ += fresh;
-    waiting_.clear();
-    return Status::Ok();
-  }
-
   MergeAction::Kind KindOf(int64_t action) const {
     return action == 0 ? MergeAction::Kind::kNothing
                        : statement_.change.merge_actions[static_cast<size_t>(action - 1)].kind;
@@ -200,11 +230,10 @@ class Changes {
   UpdatedKeys* const updated_;
   TableWriter& writer_;
   ReturnedRows& returned_;
+  Deletes deletes_;
   const size_t columns_;
   SeenRows seen_;
   std::vector<bool> fresh_;
-  static constexpr size_t kMostWaiting = size_t{1} << 22;
-  std::vector<int64_t> waiting_;  ///< numbers of rows that are to go
   uint64_t rows_ = 0;
 };
 
@@ -232,7 +261,7 @@ Status ChangeRows(SessionState* state, const Compiled& compiled, const Snapshot&
     const auto take = [&](RowBatch&& batch) {
       return merges ? changes.Merge(std::move(batch)) : changes.Take(std::move(batch));
     };
-    TESSERA_TRY(RunQuery(state, compiled, numbered, take, s.explain.analyze, true));
+    TESSERA_TRY(RunQuery(state, compiled, numbered, take, s.explain.analyze, true, changes.marks(compiled)));
     TESSERA_TRY(changes.End());
     rows = changes.rows();
   }

@@ -145,7 +145,7 @@ class TurnScope {
 }  // namespace
 
 Status RunProgram(SessionState* state, const vm::Program& program, const Snapshot& snapshot,
-                  const vm::RowConsumer& consume, bool profile, bool alone) {
+                  const vm::RowConsumer& consume, bool profile, bool alone, vm::RowMarks* marks) {
   if (state->running.executor == nullptr || state->running.executor->threads() != state->threads()) {
     state->GiveBackExecutor();
     state->running.executor = state->engine->TakeExecutor(state->threads());
@@ -157,6 +157,7 @@ Status RunProgram(SessionState* state, const vm::Program& program, const Snapsho
   options.gpu_keep_from =
       std::clamp<uint64_t>(static_cast<uint64_t>(state->settings.gpu_min_rows), 1, options.gpu_keep_from);
   options.profile = profile;
+  options.marks = marks;
   options.strings = state->running.strings;
 #define RUN_SETTING(Type, Name, Default, Greatest, Comment) options.settings.Name = state->settings.Name;
 #include "vm/run/run_settings.def"
@@ -211,9 +212,9 @@ std::vector<vm::ResultColumn> ResultColumns(const Compiled& compiled) {
 }
 
 Status RunQuery(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, const vm::RowConsumer& consume,
-                bool profile, bool alone) {
+                bool profile, bool alone, vm::RowMarks* marks) {
   const RowRules& finish = compiled.statement.finish;
-  if (!finish) return RunProgram(state, *compiled.program, snapshot, consume, profile, alone);
+  if (!finish) return RunProgram(state, *compiled.program, snapshot, consume, profile, alone, marks);
   uint64_t rows = 0;
   const auto finished = [&](RowBatch&& batch) -> Status {
     TESSERA_TRY(finish(&batch, rows + 1));

@@ -16,13 +16,14 @@ namespace tessera {
 /// What the settings, and the ranks if there are any, mean for the compiler.
 PlanOptions PlanOptionsOf(const SessionState& state);
 /// Runs the program and hands its rows to `consume`. Fills the state's timing and statistics; with `profile` also those of
-/// single joins. `alone`: without other ranks.
+/// single joins. `alone`: without other ranks. `marks`: takes the rows instead, see vm::RowMarks.
 Status RunProgram(SessionState* state, const vm::Program& program, const Snapshot& snapshot,
-                  const vm::RowConsumer& consume, bool profile = false, bool alone = false);
+                  const vm::RowConsumer& consume, bool profile = false, bool alone = false,
+                  vm::RowMarks* marks = nullptr);
 
 /// The same of a statement's query, with what the host computes of its rows.
 Status RunQuery(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, const vm::RowConsumer& consume,
-                bool profile = false, bool alone = false);
+                bool profile = false, bool alone = false, vm::RowMarks* marks = nullptr);
 
 /// What a statement's query returns.
 std::vector<vm::ResultColumn> ResultColumns(const Compiled& compiled);

@@ -18,6 +18,7 @@
 #include "kernels/launch/sinks.h"
 #include "kernels/memory/gpu_device.h"
 #include "kernels/rows/device_rows.h"
+#include "kernels/run/marked_rows.h"
 #include "kernels/run/row_drain.h"
 #include "kernels/run/row_sorter.h"
 #include "tablet/values/types.h"
@@ -85,7 +86,7 @@ class RowOutput {
 
   /// Brings rows order[0 .. rows) of the output (without order: its first rows) to the end of `to`.
   Status DrainTo(const uint32_t* order, uint64_t rows, vm::RowSet* to);
-  /// ... to the caller of the section: to its take_rows, or to result_.
+  /// ... to the caller of the section: to its marks or take_rows, or to result_.
   Status Deliver(const uint32_t* order, uint64_t rows);
 
   GpuDevice& gpu_;
@@ -98,6 +99,7 @@ class RowOutput {
   uint64_t most_rows_ = 0;  ///< that it may grow to
   RowSorter sorter_;
   RowDrain drain_;
+  MarkedRows marked_;
   vm::RowSet result_, piece_;  ///< all rows; those that take_rows is given at a time
   std::vector<size_t> runs_;   ///< first rows of the sorted runs in result_
   bool has_windows_ = false;   ///< rows are in order and have the columns of windows

@@ -238,9 +238,13 @@ Status TableLoad::DropEmptied() {
   return {};
 }
 
-Result<uint64_t> TableLoad::Delete(std::span<const int64_t> rows, std::vector<bool>* fresh) {
+void TableLoad::BeginDeletion() {
   // (Rows are cut before it is known whether the table is written anew as a whole.)
   if (!std::exchange(deletion_.any, true) && tablet_rows_ == 0) tablet_rows_ = tablet_rows_before_;
+}
+
+Result<uint64_t> TableLoad::Delete(std::span<const int64_t> rows, std::vector<bool>* fresh) {
+  BeginDeletion();
   if (fresh == nullptr && rows.size() >= kShared) return DeleteShared(rows);
   uint64_t deleted = 0, others = 0;
   if (fresh != nullptr) fresh->assign(rows.size(), false);
@@ -297,6 +301,38 @@ Result<uint64_t> TableLoad::DeleteShared(std::span<const int64_t> rows) {
       bits |= uint64_t{1} << place.row % 64;
     }
     set_bits();
+    deleted += fresh;
+    others += lost;
+    return {};
+  }));
+  deletion_.rows += deleted;
+  if (others > 0) return Status(ErrorCode::kInternal, "rows are deleted that the table does not have");
+  return deleted.load();
+}
+
+Result<uint64_t> TableLoad::DeleteMarked(int64_t first, std::span<const uint64_t> bits) {
+  BeginDeletion();
+  constexpr size_t kWords = (size_t{1} << kRowNumberBits) / 64;
+  const auto first_tablet = static_cast<size_t>(first >> kRowNumberBits);
+  const size_t tablets = (bits.size() + kWords - 1) / kWords;
+  std::atomic<uint64_t> deleted{0}, others{0};
+  TESSERA_TRY(ForEach(tablets > 1 ? Threads() : nullptr, tablets, [&](size_t i) -> Status {
+    const std::span<const uint64_t> from = bits.subspan(i * kWords, std::min(kWords, bits.size() - i * kWords));
+    if (std::ranges::all_of(from, [](uint64_t w) { return w == 0; })) return {};
+    const size_t tablet = first_tablet + i;
+    const uint64_t rows = tablet < table_->tablets.size() ? table_->tablets[tablet].rows : 0;
+    if (rows > 0 && deletion_.words[tablet] == nullptr) deletion_.words[tablet] = WordsOf(tablet);
+    uint64_t* const to = rows > 0 ? deletion_.words[tablet] : nullptr;
+    uint64_t fresh = 0, lost = 0;
+    for (size_t w = 0; w < from.size(); ++w) {
+      const uint64_t left = rows - std::min<uint64_t>(rows, 64 * w);  // from this word on
+      const uint64_t there = left >= 64 ? ~uint64_t{0} : (uint64_t{1} << left) - 1;
+      lost += static_cast<uint64_t>(std::popcount(from[w] & ~there));
+      if (left == 0) continue;
+      const uint64_t set = from[w] & there;
+      fresh += static_cast<uint64_t>(std::popcount(set & ~to[w]));
+      to[w] |= set;
+    }
     deleted += fresh;
     others += lost;
     return {};

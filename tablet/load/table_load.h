@@ -49,6 +49,8 @@ class TableLoad final : public TabletCutter {
   Status Add(RowBatch batch) override;
   /// As TableWriter::Delete. Before EndOfRows(); with rows to be added, before the first of them is.
   Result<uint64_t> Delete(std::span<const int64_t> rows, std::vector<bool>* fresh);
+  /// As TableWriter::DeleteMarked, under the same conditions.
+  Result<uint64_t> DeleteMarked(int64_t first, std::span<const uint64_t> bits);
   /// As TableWriter::Update. Nothing else may be done with the load.
   Status Update(std::span<const int> columns, RowBatch values, std::span<const int64_t> rows);
   /// After the last Update(): decides how the rows are changed. Before EndOfRows().
@@ -83,6 +85,7 @@ class TableLoad final : public TabletCutter {
   Status TakeBack(size_t tablet);
   /// The bits of a tablet's deleted rows, as they are to be.
   uint64_t* WordsOf(size_t tablet);
+  void BeginDeletion();
   /// Delete() of many, by several threads.
   Result<uint64_t> DeleteShared(std::span<const int64_t> rows);
   ThreadPool* Threads();

@@ -45,6 +45,14 @@ class LoadWriter final : public TableWriter {
     return deleted;
   }
 
+  Result<uint64_t> DeleteMarked(int64_t first, std::span<const uint64_t> bits) override {
+    TESSERA_TRY(failure_);
+    if (committed_) return Status(ErrorCode::kInternal, "rows are deleted after Commit()");
+    Result<uint64_t> deleted = load_->DeleteMarked(first, bits);
+    failure_ = deleted.status();
+    return deleted;
+  }
+
   Status Update(std::span<const int> columns, RowBatch values, std::span<const int64_t> rows,
                 uint64_t first_row) override {
     TESSERA_TRY(failure_);

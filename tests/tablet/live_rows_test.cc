@@ -183,6 +183,38 @@ TEST_F(DeletedRows, MayBeManyAtOnce) {
   EXPECT_EQ((*database_->Write("t"))->Delete(rows, nullptr).status().code(), ErrorCode::kInternal);
 }
 
+TEST_F(DeletedRows, AreNamedByBits) {
+  const auto bits = [](int64_t first, const std::vector<int64_t>& rows) {
+    std::vector<uint64_t> words;
+    for (const int64_t row : rows) {
+      const auto bit = static_cast<size_t>(row - first);
+      words.resize(std::max(words.size(), bit / 64 + 1));
+      words[bit / 64] |= uint64_t{1} << bit % 64;
+    }
+    return words;
+  };
+  {
+    const std::unique_ptr<TableWriter> writer = std::move(*database_->Write("t"));
+    EXPECT_EQ(*writer->Delete(std::vector<int64_t>{Number(0, 3)}, nullptr), 1u);
+    const std::vector<uint64_t> two_tablets = bits(Number(0, 0), {Number(0, 3), Number(0, 9), Number(1, 0)});
+    EXPECT_EQ(*writer->DeleteMarked(Number(0, 0), two_tablets), 2u);
+    EXPECT_EQ(*writer->DeleteMarked(Number(0, 0), two_tablets), 0u);
+    EXPECT_EQ(*writer->DeleteMarked(Number(2, 0), bits(Number(2, 0), {Number(2, 4)})), 1u);
+    ASSERT_TRUE(writer->Commit().ok());
+  }
+  std::vector<int64_t> kept = Range(0, 24);
+  std::erase_if(kept, [](int64_t k) { return k == 3 || k == 9 || k == 10; });
+  EXPECT_EQ(LiveKeys(*Table()), kept);
+  Open();
+  EXPECT_EQ(LiveKeys(*Table()), kept);
+  const auto refused = [&](int64_t first, int64_t row) {
+    return (*database_->Write("t"))->DeleteMarked(first, bits(first, {row})).status().code() == ErrorCode::kInternal;
+  };
+  EXPECT_TRUE(refused(Number(0, 0), Number(0, 10)));   // after the tablet's last row, in its last word
+  EXPECT_TRUE(refused(Number(0, 0), Number(0, 100)));  // ... in another
+  EXPECT_TRUE(refused(Number(3, 0), Number(3, 0)));    // a tablet that there is not
+}
+
 TEST_F(DeletedRows, LeaveTheirKeys) {
   ASSERT_TRUE(Change({Number(0, 3), Number(1, 0)}, 0, 0, nullptr).ok());
   EXPECT_EQ(Insert(4, 5).code(), ErrorCode::kConstraint);

@@ -31,6 +31,7 @@ struct UnwantedGroups {
 
 class LateTexts;
 class Exchange;
+class RowMarks;
 struct HandedOn;
 struct ProgramTraits;
 
@@ -50,6 +51,9 @@ struct SectionContext {
   /// the device's output are held at a time, and the result has no rows. Empty: all rows are in the result. An error
   /// ends the section and is returned by it.
   std::function<Status(RowSet*)> take_rows = {};
+  /// ... or some of them, of sections without order and bounds, as the numbers that their only column has. The result has as
+  /// many rows as went there. nullptr: none.
+  RowMarks* marks = nullptr;
   /// kGroups: what is not read. A group to which any of these applies may be left out of the result.
   std::vector<UnwantedGroups> unwanted = {};
   /// From this number on, rows or groups can stay on the device, where the sections that read them run. UINT64_MAX: none

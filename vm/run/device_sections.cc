@@ -125,7 +125,12 @@ Status DeviceSections::Stream(int number, RowStream* stream, SectionStatistics* 
     TESSERA_TRY(Resolve(rows));
     return stream->Add(*rows, 0, rows->rows);
   };
-  return run_->RunSection(context).status();
+  // (Rows within bounds, or in an order, are picked out by the stream.)
+  const RowsAfter& after = state_.section(number).after;
+  if (after.order.empty() && after.limit < 0 && after.offset == 0) context.marks = state_.options.marks;
+  TESSERA_ASSIGN(const RowSet rows, run_->RunSection(context));
+  stream->Count(rows.rows);
+  return Status::Ok();
 }
 
 Status DeviceSections::BuildJoins(int first, const Status& ready, std::vector<SectionStatistics>* built) {

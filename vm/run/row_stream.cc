@@ -3,9 +3,11 @@
 #include "vm/run/row_stream.h"
 
 #include <algorithm>
+#include <span>
 
 #include "base/clock.h"
 #include "base/phase_clock.h"
+#include "vm/run/row_marks.h"
 #include "vm/shares/portion.h"
 
 namespace tessera::vm {
@@ -42,6 +44,12 @@ Status RowStream::Flush() {
 Status RowStream::Forward(const RowSet& rows, size_t first, size_t count) {
   const PhaseScope phase(Phase::kPrint);
   const auto start = Clock::now();
+  if (RowMarks* const marks = state_.options.marks; marks != nullptr) {
+    if (state_.IsCancelled()) return Cancelled();
+    TESSERA_TRY(marks->Take(std::span<const int64_t>(rows.columns[0].low).subspan(first, count)));
+    milliseconds_ += MillisecondsSince(start);
+    return Status::Ok();
+  }
   for (size_t at = 0; at < count; at += batch_rows_) {
     if (state_.IsCancelled()) return Cancelled();
     TESSERA_ASSIGN(RowBatch batch,

@@ -24,6 +24,9 @@ class RowStream {
   /// Passes on the rest of the last batch. Errors: as Add.
   Status Flush();
 
+  /// `count` rows have gone to RunOptions::marks without it.
+  void Count(uint64_t count) { streamed_ += count; }
+
   /// `count` rows of the section come no more, because its OFFSET leaves them out. REQUIRES: count <= skip().
   void Skip(uint64_t count) { skip_ -= count; }
 

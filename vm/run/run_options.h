@@ -14,6 +14,7 @@
 
 namespace tessera::vm {
 
+class RowMarks;
 class StringPool;
 
 struct RunOptions {
@@ -27,6 +28,7 @@ struct RunOptions {
   /// Set by another thread; the run ends with kCancelled within some milliseconds. May be nullptr.
   const std::atomic<bool>* cancel = nullptr;
   std::shared_ptr<StringPool> strings;   ///< of a program that has run before; nullptr: it gets a new one
+  RowMarks* marks = nullptr;             ///< it takes the result, not the RowConsumer
   std::function<void(double)> progress;  ///< fraction done, 0..1, from any thread; may be empty
 };
 
