@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "kernels/device/float_window.cuh"
 #include "vm/meaning/meaning.h"
 #include "vm/program/opcode.h"
 
@@ -20,12 +21,17 @@ __device__ __forceinline__ void AddState(const uint64_t* from, uint64_t* to) {
     *to += *from;
   } else if constexpr (kKept == GroupState::kHalves || kKept == GroupState::kParts) {
     for (uint32_t w = 0; w < vm::GroupStateWords(kKept, 0); ++w) to[w] += from[w];
-  } else if constexpr (kKept == GroupState::kFloatWindow) {
+  } else if constexpr (kHasWindows<M>) {
     using vm::FloatWindow;
-    vm::FloatSum sum = FloatWindow::SumOf(to);
-    sum.Merge(FloatWindow::SumOf(from));
-    for (int w = 0; w < FloatWindow::kWords; ++w) to[w] = 0;
-    vm::ToWords(sum, to + FloatWindow::kWords);
+    if constexpr (kWindowsAfter < M >> 0) *to += *from;
+#pragma unroll 1
+    for (uint32_t k = 0; k < M::kSums; ++k) {
+      const uint32_t at = WindowAt<M>(k);
+      vm::FloatSum sum = FloatWindow::SumOf(to + at);
+      sum.Merge(FloatWindow::SumOf(from + at));
+      for (int w = 0; w < FloatWindow::kWords; ++w) to[at + static_cast<uint32_t>(w)] = 0;
+      vm::ToWords(sum, to + SumAfter(at));
+    }
   } else if constexpr (kKept == GroupState::kLeast) {
     *to = static_cast<uint64_t>(min(mine, there));
   } else if constexpr (kKept == GroupState::kGreatest) {

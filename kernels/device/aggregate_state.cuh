@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "base/int128.h"
+#include "kernels/device/float_window.cuh"
 #include "kernels/device/group_table.cuh"
 #include "kernels/device/row_vectors.cuh"
 #include "kernels/launch/launch.h"
@@ -89,6 +90,53 @@ __device__ __forceinline__ void AddWhole(uint64_t* to, uint64_t whole) {
     atomicMax(AtomicWord(to), static_cast<unsigned long long>(whole));
   } else {
     static_assert(vm::PrivateStateBytes(M::kGroupState) != 8);
+  }
+}
+
+/// change(State&) under the group's lock. `word`: where the state is in the group's.
+template <class M, class F>
+__device__ __forceinline__ void ChangeLocked(const DeviceGroups& groups, uint32_t ordinal, uint32_t word, F change) {
+  using State = typename M::State;
+  constexpr int kWords = vm::kStateWords<State>;
+  uint64_t* group = groups.states + static_cast<uint64_t>(ordinal) * groups.state_words;
+  uint64_t* s = group + word;
+  for (bool done = false; !done;) {
+    if (atomicCAS(AtomicWord(group + groups.lock_word), 0ull, 1ull) == 0) {
+      __threadfence();
+      uint64_t words[kWords];
+      for (int w = kWords; w-- > 0;) words[w] = LoadRelaxed(s + w);
+      State now = vm::FromWords<State>(words);
+      change(now);
+      vm::ToWords(now, words);
+      for (int w = 0; w < kWords; ++w) atomicExch(AtomicWord(s + w), static_cast<unsigned long long>(words[w]));
+      __threadfence();
+      atomicExch(AtomicWord(group + groups.lock_word), 0ull);
+      done = true;
+    }
+  }
+}
+
+/// Adds a sum to a group's window, which is at a word of its state.
+__device__ __forceinline__ void AddSum(const DeviceGroups& groups, uint32_t ordinal, uint32_t window,
+                                       const vm::FloatSum& sum) {
+  uint64_t* const group = groups.states + static_cast<uint64_t>(ordinal) * groups.state_words;
+  if (AddToWindow(DeviceWindow{group + window}, sum)) return;
+  ChangeLocked<meaning::SumF>(groups, ordinal, SumAfter(window), [&](vm::FloatSum& all) { all.Merge(sum); });
+}
+
+/// Adds the windows of a group that the block has kept apart. `of_block`: the first.
+template <class M>
+__device__ __forceinline__ void AddBlockWindows(const DeviceGroups& groups, uint32_t ordinal,
+                                                const DeviceInstruction& fold, BlockWindow of_block) {
+  if constexpr (kWindowsAfter < M >> 0) {
+    uint64_t* const group = groups.states + static_cast<uint64_t>(ordinal) * groups.state_words;
+    atomicAdd(AtomicWord(group + fold.state), static_cast<unsigned long long>(*of_block.words));
+    of_block.words += of_block.stride;
+  }
+#pragma unroll 1
+  for (uint32_t k = 0; k < M::kSums; ++k) {
+    AddSum(groups, ordinal, fold.state + WindowAt<M>(k), of_block.Sum());
+    of_block.words += BlockWindow::kWords * of_block.stride;
   }
 }
 
@@ -190,6 +238,15 @@ struct NumberKey {
   }
 };
 
+/// The group in the launch's table that a direct group's number stands for. kTableFull, which ends the query: the host has
+/// made too little room.
+__device__ __forceinline__ uint32_t EnterGroup(const Launch& launch, uint32_t number) {
+  const NumberKey key{launch, number};
+  const uint32_t ordinal = FindOrMakeGroup(launch.groups, launch.state.control, key, key.Hash());
+  if (ordinal == kTableFull) atomicOr(&launch.state.control->reasons, kFailed);
+  return ordinal;
+}
+
 /// Whether code for this aggregate's state would only be ballast: kernels without states of several words have no registers
 /// to spare for them.
 template <class State, Variant kVariant>
@@ -242,12 +299,8 @@ __device__ __forceinline__ void TearDownBlock(const Launch& launch, uint8_t* sha
     uint32_t ordinal = g;
     if (launch.direct.active) {
       if (shared[layout.private_slots + g] == 0) continue;
-      const NumberKey key{launch, g};
-      ordinal = FindOrMakeGroup(launch.groups, launch.state.control, key, key.Hash());
-      if (ordinal == kTableFull) {  // the host has made room
-        atomicOr(&launch.state.control->reasons, kFailed);
-        continue;
-      }
+      ordinal = EnterGroup(launch, g);
+      if (ordinal == kTableFull) continue;
     }
     uint64_t* group = launch.groups.states + static_cast<uint64_t>(ordinal) * launch.groups.state_words;
     for (uint32_t k = 0; k < launch.aggregates.count; ++k) {
@@ -266,6 +319,13 @@ __device__ __forceinline__ void TearDownBlock(const Launch& launch, uint8_t* sha
         const uint64_t high = words[2 * n] | static_cast<uint64_t>(words[3 * n]) << 32;
         atomicAdd(AtomicWord(to), static_cast<unsigned long long>(low));
         if (high != 0) atomicAdd(AtomicWord(to + 1), static_cast<unsigned long long>(high));
+      } else if (vm::IsKept<GroupState::kFloatWindow, GroupState::kMomentWindows>(op)) {
+        if constexpr (HasStates(kVariant)) {
+          WithFold(op, [&]<class M>() {
+            if constexpr (kHasWindows<M>)
+              AddBlockWindows<M>(launch.groups, ordinal, fold, {const_cast<uint32_t*>(words), n});
+          });
+        }
       } else {
         const uint64_t whole = reinterpret_cast<const uint64_t*>(shared + fold.private_state)[g];
         WithFold(op, [&]<class M>() { AddWhole<M>(to, whole); });

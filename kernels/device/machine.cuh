@@ -351,13 +351,15 @@ struct Machine {
   static __device__ void AddToGlobal(uint64_t* s, int64_t v);
   template <class M>
   __device__ void AddToPrivate(const DeviceInstruction& in, uint32_t ordinal, int64_t v) const;
-  template <class M, class F>
-  __device__ void ChangeLocked(uint32_t ordinal, uint32_t word, F change) const;
   template <class M>
   __device__ void AddToShared(uint32_t ordinal, const DeviceInstruction& in, typename M::Type v) const;
   template <class M>
   __device__ uint32_t AddLargeGroups(const DeviceInstruction& in, uint32_t take);
+  __device__ void AddOutsideOfWindow(uint32_t ordinal, uint32_t window, double v) const;
+  template <class M>
   __device__ void AddToWindows(const DeviceInstruction& in, uint32_t take);
+  template <class M>
+  __device__ uint32_t AddToBlockWindows(const DeviceInstruction& in, uint32_t take);
   __device__ void CountGroups(const DeviceInstruction& in, uint32_t count) const;
   __device__ void CountAll(const DeviceInstruction& in, uint32_t count) const;
   template <class M>

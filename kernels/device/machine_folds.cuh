@@ -124,30 +124,6 @@ __device__ __forceinline__ void Machine<kVariant, R>::AddToPrivate(const DeviceI
   }
 }
 
-/// change(State&) under the group's lock.
-template <Variant kVariant, uint32_t R>
-template <class M, class F>
-__device__ __forceinline__ void Machine<kVariant, R>::ChangeLocked(uint32_t ordinal, uint32_t word, F change) const {
-  using State = typename M::State;
-  constexpr int kWords = vm::kStateWords<State>;
-  uint64_t* group = GlobalState(ordinal);
-  uint64_t* s = group + word;
-  for (bool done = false; !done;) {
-    if (atomicCAS(AtomicWord(group + launch.groups.lock_word), 0ull, 1ull) == 0) {
-      __threadfence();
-      uint64_t words[kWords];
-      for (int w = kWords; w-- > 0;) words[w] = LoadRelaxed(s + w);
-      State now = vm::FromWords<State>(words);
-      change(now);
-      vm::ToWords(now, words);
-      for (int w = 0; w < kWords; ++w) atomicExch(AtomicWord(s + w), static_cast<unsigned long long>(words[w]));
-      __threadfence();
-      atomicExch(AtomicWord(group + launch.groups.lock_word), 0ull);
-      done = true;
-    }
-  }
-}
-
 /// States that blocks do not keep apart. A wide sum is four sums of 32-bit parts, the last one signed; any other state is
 /// changed under the group's lock.
 template <Variant kVariant, uint32_t R>
@@ -164,7 +140,7 @@ __device__ __forceinline__ void Machine<kVariant, R>::AddToShared(uint32_t ordin
     atomicAdd(AtomicWord(s + 3), static_cast<unsigned long long>(high >> 32));
   } else {
     static_assert(M::kGroupState == GroupState::kLocked);
-    ChangeLocked<M>(ordinal, in.state, [&](typename M::State& now) {
+    ChangeLocked<M>(launch.groups, ordinal, in.state, [&](typename M::State& now) {
       Lane lane;
       M::Apply(now, v, lane);
     });
@@ -172,42 +148,88 @@ __device__ __forceinline__ void Machine<kVariant, R>::AddToShared(uint32_t ordin
   MarkSeen(group, in.head.p1);
 }
 
+/// A number that a window of its group has no bins for.
+template <Variant kVariant, uint32_t R>
+__device__ __forceinline__ void Machine<kVariant, R>::AddOutsideOfWindow(uint32_t ordinal, uint32_t window,
+                                                                         double v) const {
+  ChangeLocked<meaning::SumF>(launch.groups, ordinal, SumAfter(window), [&](vm::FloatSum& s) { s.Add(v); });
+}
+
 /// Adds values to the windows of their groups. What windows have before is asked for four rows at a time, so that the
 /// answers come together; a head that is old is good enough.
 template <Variant kVariant, uint32_t R>
+template <class M>
 __device__ __forceinline__ void Machine<kVariant, R>::AddToWindows(const DeviceInstruction& in, uint32_t take) {
   constexpr uint32_t kTogether = 4;
 #pragma unroll 1
   for (uint32_t g = 0; g < R / kTogether; ++g) {
     uint32_t ordinal[kTogether];
-    uint64_t head[kTogether];
 #pragma unroll
-    for (uint32_t e = 0; e < kTogether; ++e) {
+    for (uint32_t e = 0; e < kTogether; ++e)
       ordinal[e] = (take >> (kTogether * g + e) & 1) != 0 ? Ordinals()[(kTogether * g + e) * kThreads] : kNowhere;
-      if (ordinal[e] == kNowhere) continue;
-      head[e] = __ldca(reinterpret_cast<const unsigned long long*>(GlobalState(ordinal[e]) + in.state));
-    }
+#pragma unroll 1
+    for (uint32_t k = 0; k < M::kSums; ++k) {
+      const uint32_t window = in.state + WindowAt<M>(k);
+      uint64_t head[kTogether];
 #pragma unroll
-    for (uint32_t e = 0; e < kTogether; ++e) {
-      if (ordinal[e] == kNowhere) continue;
-      const double v = __longlong_as_double(a[e]);
-      const bool inside = AddToWindow(GlobalState(ordinal[e]) + in.state, head[e], v);
-      if (!inside)
-        ChangeLocked<meaning::SumF>(ordinal[e], in.state + vm::FloatWindow::kWords, [&](vm::FloatSum& s) { s.Add(v); });
-      // (The others leave it to the row that opens the window.)
-      if (head[e] == 0) MarkSeen(GlobalState(ordinal[e]), in.head.p1);
+      for (uint32_t e = 0; e < kTogether; ++e) {
+        if (ordinal[e] != kNowhere)
+          head[e] = __ldca(reinterpret_cast<const unsigned long long*>(GlobalState(ordinal[e]) + window));
+      }
+#pragma unroll
+      for (uint32_t e = 0; e < kTogether; ++e) {
+        if (ordinal[e] == kNowhere) continue;
+        uint64_t* const group = GlobalState(ordinal[e]);
+        const double v = M::Part(__longlong_as_double(a[e]), k);
+        if (!AddToWindow(DeviceWindow{group + window}, head[e], v)) AddOutsideOfWindow(ordinal[e], window, v);
+        if (k > 0) continue;
+        if constexpr (kWindowsAfter < M >> 0) atomicAdd(AtomicWord(group + in.state), 1ull);
+        // (The others leave it to the row that opens the window.)
+        if (head[e] == 0) MarkSeen(group, in.head.p1);
+      }
     }
     RotateBy<kTogether>(a);
   }
 }
 
-/// With few groups, thousands of threads would wait for the same locks. So a warp adds up the rows that it has of one
-/// group and takes the lock once for them, group after group, as long as a group has a sixteenth of the warp's rows or
-/// more. Returns the rows that are left. Called by whole warps.
+/// The same for groups that the block keeps apart. What their windows have no bins for goes to the group in device memory.
+/// Returns the rows of other groups.
+template <Variant kVariant, uint32_t R>
+template <class M>
+__device__ __forceinline__ uint32_t Machine<kVariant, R>::AddToBlockWindows(const DeviceInstruction& in,
+                                                                            uint32_t take) {
+  const uint32_t n = in.private_state != kNowhere ? launch.private_groups : 0;
+  if (n == 0) return take;
+  uint32_t rest = 0;
+  Rotating([&](uint32_t i, int64_t x) {
+    if ((take >> i & 1) == 0) return x;
+    const uint32_t ordinal = Ordinals()[i * kThreads];
+    if (ordinal >= n) {
+      rest |= 1u << i;
+      return x;
+    }
+    MarkSeenPrivate(ordinal, in.head.p1);
+    uint32_t* words = PrivateArray(in) + ordinal;
+    if constexpr (kWindowsAfter < M >> 0) atomicAdd(words, 1u);
+#pragma unroll 1
+    for (uint32_t k = 0; k < M::kSums; ++k) {
+      const BlockWindow window{words + (kWindowsAfter<M> + k * BlockWindow::kWords) * n, n};
+      const double v = M::Part(__longlong_as_double(x), k);
+      if (AddToWindow(window, window.Head(), v)) continue;
+      const uint32_t group = launch.direct.active ? EnterGroup(launch, ordinal) : ordinal;
+      if (group != kTableFull) AddOutsideOfWindow(group, in.state + WindowAt<M>(k), v);
+    }
+    return x;
+  });
+  return rest;
+}
+
+/// Thousands of threads that add to the windows of few groups would wait for each other. So a warp adds up the rows that it
+/// has of one group, and adds their sum, group after group, as long as a group has a sixteenth of the warp's rows or more.
+/// Returns the rows that are left. Called by whole warps.
 template <Variant kVariant, uint32_t R>
 template <class M>
 __device__ __forceinline__ uint32_t Machine<kVariant, R>::AddLargeGroups(const DeviceInstruction& in, uint32_t take) {
-  using State = typename M::State;
   for (;;) {
     const uint32_t lanes = __ballot_sync(kAllLanes, take != 0);
     if (lanes == 0) return 0;
@@ -217,24 +239,24 @@ __device__ __forceinline__ uint32_t Machine<kVariant, R>::AddLargeGroups(const D
 #pragma unroll 1
     for (uint32_t i = 0; i < R; ++i) same |= static_cast<uint32_t>(Ordinals()[i * kThreads] == ordinal) << i;
     same &= take;
-    if (__reduce_add_sync(kAllLanes, static_cast<uint32_t>(__popc(same))) < 2 * R) return take;
-    State s = M::Identity();
-    Lane lane;
-    Rotating([&](uint32_t i, int64_t x) {
-      if ((same >> i & 1) != 0) M::Apply(s, FromBits<typename M::Type>(x), lane);
-      return x;
-    });
+    const uint32_t rows = __reduce_add_sync(kAllLanes, static_cast<uint32_t>(__popc(same)));
+    if (rows < 2 * R) return take;
 #pragma unroll 1
-    for (int d = 16; d > 0; d >>= 1) M::Merge(s, ShuffleXor(s, d), lane);
+    for (uint32_t k = 0; k < M::kSums; ++k) {
+      vm::FloatSum sum = vm::FloatSum::Zero();
+      Rotating([&](uint32_t i, int64_t x) {
+        if ((same >> i & 1) != 0) sum.Add(M::Part(__longlong_as_double(x), k));
+        return x;
+      });
+#pragma unroll 1
+      for (int d = 16; d > 0; d >>= 1) sum.Merge(ShuffleXor(sum, d));
+      if (Lane32() == 0) AddSum(launch.groups, ordinal, in.state + WindowAt<M>(k), sum);
+    }
     if (Lane32() == 0) {
-      uint32_t word = in.state;
-      bool done = false;
-      if constexpr (M::kGroupState == GroupState::kFloatWindow) {
-        done = AddToWindow(GlobalState(ordinal) + word, s);
-        word += vm::FloatWindow::kWords;
-      }
-      if (!done) ChangeLocked<M>(ordinal, word, [&](State& now) { M::Merge(now, s, lane); });
-      MarkSeen(GlobalState(ordinal), in.head.p1);
+      uint64_t* const group = GlobalState(ordinal);
+      if constexpr (kWindowsAfter < M >> 0)
+        atomicAdd(AtomicWord(group + in.state), static_cast<unsigned long long>(rows));
+      MarkSeen(group, in.head.p1);
     }
     take &= ~same;
   }
@@ -357,13 +379,12 @@ __device__ __forceinline__ void Machine<kVariant, R>::DoFold(const DeviceInstruc
         const uint32_t ordinal = Ordinals()[i * kThreads];
         AddToShared<M>(ordinal, in, LoadWide(i));
       }
-    } else if constexpr (M::kGroupState == GroupState::kFloatWindow) {
-      AddToWindows(in, AddLargeGroups<M>(in, take));
+    } else if constexpr (kHasWindows<M>) {
+      const uint32_t rest = AddToBlockWindows<M>(in, take);
+      AddToWindows<M>(in, AddLargeGroups<M>(in, rest));
     } else if constexpr (vm::PrivateStateBytes(M::kGroupState) == 0) {
-      uint32_t rest = take;
-      if constexpr (std::is_class_v<State>) rest = AddLargeGroups<M>(in, take);
       Rotating([&](uint32_t i, int64_t x) {
-        if ((rest >> i & 1) == 0) return x;
+        if ((take >> i & 1) == 0) return x;
         const uint32_t ordinal = Ordinals()[i * kThreads];
         AddToShared<M>(ordinal, in, FromBits<T>(x));
         return x;

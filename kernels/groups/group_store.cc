@@ -56,6 +56,7 @@ std::vector<GroupValue> ValuesOf(const Section& section, const LoweredProgram& l
     vm::WithAggregate(section.aggregates[k].op, [&]<class M>() {
       using vm::GroupState;
       constexpr GroupState kKept = M::kGroupState;
+      constexpr bool kCounted = kKept == GroupState::kMomentWindows;
       constexpr bool kOrdered = kKept == GroupState::kLeastFloat || kKept == GroupState::kGreatestFloat;
       // (A State of several columns has their words one after the other.)
       for (size_t c = columns[k]; c < columns[k + 1]; ++c) {
@@ -64,12 +65,16 @@ std::vector<GroupValue> ValuesOf(const Section& section, const LoweredProgram& l
                  : kKept == GroupState::kHalves      ? Kind::kHalves
                  : kKept == GroupState::kParts       ? Kind::kParts
                  : kKept == GroupState::kFloatWindow ? Kind::kFloatSum
+                 : kCounted && c > columns[k]        ? Kind::kFloatSum
                  : kOrdered                          ? Kind::kOrderedFloat
                  : wide                              ? Kind::kWideWord
                                                      : Kind::kWord;
-        v.part = static_cast<uint8_t>(c - columns[k]);
+        const size_t part = c - columns[k] - (kCounted ? 1 : 0);
+        v.part = static_cast<uint8_t>(part % vm::kStateWords<vm::FloatSum>);
         values.push_back(v);
         if (v.kind != Kind::kFloatSum) v.word += wide ? 2 : 1;
+        if (kCounted && v.kind == Kind::kFloatSum && v.part + 1 == vm::kStateWords<vm::FloatSum>)
+          v.word += vm::FloatWindow::kAllWords;
       }
     });
   }

@@ -23,6 +23,8 @@ struct FloatMoments {
       AccumulatorSpec::I, AccumulatorSpec::I, AccumulatorSpec::I, AccumulatorSpec::I,
       AccumulatorSpec::I, AccumulatorSpec::I, AccumulatorSpec::I, AccumulatorSpec::I};
 
+  static constexpr uint32_t kSums = 3;
+
   int64_t count;
   FloatSum sum, squares, missing;
 
@@ -33,6 +35,11 @@ struct FloatMoments {
     const double square = x * x;
     squares.Add(square);
     missing.Add(MissingOf(x, square));
+  }
+  /// What Add adds to the k-th of them.
+  static TESSERA_HD double Part(double x, uint32_t k) {
+    const double square = x * x;
+    return k == 0 ? x : k == 1 ? square : MissingOf(x, square);
   }
   TESSERA_HD void Merge(const FloatMoments& other) {
     count += other.count;

@@ -168,6 +168,8 @@ struct FloatWindow {
   static constexpr int kRoomAbove = kBins - FloatSum::kBins;  ///< bins above the first number's
   static constexpr int kWords = 1 + kBins;
   static constexpr int kAllWords = kWords + static_cast<int>(sizeof(FloatSum) / 8);
+  /// Where a block keeps a group apart: the head in 32 bits, and the bins.
+  static constexpr int kBlockBytes = 4 + 8 * kBins;
 
   /// The head of a window for a number of that highest bin. Its last bits are the highest bin of all numbers so far, so
   /// that the greater head is the one to keep. 0: there is none yet.

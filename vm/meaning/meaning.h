@@ -282,13 +282,14 @@ TESSERA_HD int64_t AddMonths(int64_t days, int64_t months, Lane& lane) {
 
 /// How the memory of a GPU holds the state of a group, to which threads of many warps add at the same time.
 enum class GroupState : uint8_t {
-  kCount,        ///< a count
-  kHalves,       ///< the sums of the values' lower and of their upper 32 bits: two additions, none needs a carry
-  kParts,        ///< the sums of the values' four parts of 32 bits
-  kFloatWindow,  ///< vm::FloatWindow
-  kLeast,        ///< an integer, changed by an atomic minimum
-  kGreatest,     ///< ... maximum
-  kLeastFloat,   ///< a double in the ordered form, on which the atomics of integers work
+  kCount,          ///< a count
+  kHalves,         ///< the sums of the values' lower and of their upper 32 bits: two additions, none needs a carry
+  kParts,          ///< the sums of the values' four parts of 32 bits
+  kFloatWindow,    ///< vm::FloatWindow
+  kMomentWindows,  ///< a count, and a window for each sum of vm::FloatMoments
+  kLeast,          ///< an integer, changed by an atomic minimum
+  kGreatest,       ///< ... maximum
+  kLeastFloat,     ///< a double in the ordered form, on which the atomics of integers work
   kGreatestFloat,
   kLocked,  ///< the State as it is, changed under the group's lock: good for every aggregate, and slow
 };
@@ -301,6 +302,8 @@ constexpr uint32_t GroupStateWords(GroupState kept, uint32_t state_words) {
       return 4;
     case GroupState::kFloatWindow:
       return FloatWindow::kAllWords;
+    case GroupState::kMomentWindows:
+      return 1 + FloatMoments::kSums * FloatWindow::kAllWords;
     case GroupState::kLocked:
       return state_words;
     case GroupState::kCount:
@@ -313,7 +316,9 @@ constexpr uint32_t GroupStateWords(GroupState kept, uint32_t state_words) {
   return 0;
 }
 /// Whether threads take the group's lock for some values or for all.
-constexpr bool NeedsLock(GroupState kept) { return kept == GroupState::kFloatWindow || kept == GroupState::kLocked; }
+constexpr bool NeedsLock(GroupState kept) {
+  return kept == GroupState::kFloatWindow || kept == GroupState::kMomentWindows || kept == GroupState::kLocked;
+}
 /// Bytes that a block has for it in shared memory, where it keeps a group apart; 0 if it does not.
 constexpr uint32_t PrivateStateBytes(GroupState kept) {
   switch (kept) {
@@ -326,8 +331,11 @@ constexpr uint32_t PrivateStateBytes(GroupState kept) {
     case GroupState::kLeastFloat:
     case GroupState::kGreatestFloat:
       return 8;
-    case GroupState::kParts:
     case GroupState::kFloatWindow:
+      return FloatWindow::kBlockBytes;
+    case GroupState::kMomentWindows:
+      return 4 + FloatMoments::kSums * FloatWindow::kBlockBytes;
+    case GroupState::kParts:
     case GroupState::kLocked:
       return 0;
   }
@@ -718,6 +726,9 @@ struct SumF {
   using Type = double;
   using State = FloatSum;
   static constexpr GroupState kGroupState = GroupState::kFloatWindow;
+  /// How many FloatSums a State has, and what a value adds to the k-th.
+  static constexpr uint32_t kSums = 1;
+  static TESSERA_HD double Part(double v, uint32_t) { return v; }
   static TESSERA_HD State Identity() { return FloatSum::Zero(); }
   static TESSERA_HD void Apply(State& s, double v, Lane&) { s.Add(v); }
   static TESSERA_HD void Merge(State& s, const State& o, Lane&) { s.Merge(o); }
@@ -775,7 +786,9 @@ TESSERA_EXTREME(MaxW, int128_t, kLocked, kInt128Min, v > s)
 struct MomentsF {
   using Type = double;
   using State = FloatMoments;
-  static constexpr GroupState kGroupState = GroupState::kLocked;
+  static constexpr GroupState kGroupState = GroupState::kMomentWindows;
+  static constexpr uint32_t kSums = FloatMoments::kSums;
+  static TESSERA_HD double Part(double v, uint32_t k) { return FloatMoments::Part(v, k); }
   static TESSERA_HD State Identity() { return FloatMoments::Zero(); }
   static TESSERA_HD void Apply(State& s, double v, Lane&) { s.Add(v); }
   static TESSERA_HD void Merge(State& s, const State& o, Lane&) { s.Merge(o); }

@@ -26,15 +26,6 @@ bool Needs(const Section& s, const SectionTraits& traits, int join) {
          std::any_of(s.predicates.begin(), s.predicates.end(), [&](const Predicate& p) { return p.join == join; });
 }
 
-/// Whether groups have states of several words. A GPU changes these under a lock for each group, and with few groups all
-/// warps wait for the same locks: var_samp of 60 M rows in 11 groups takes 3.3 s on an H100, 0.1 s on its host's 16
-/// cores. (In 300,000 groups it takes 0.02 and 0.29 s.)
-bool LocksGroups(const Section& s) {
-  return s.sink == Section::Sink::kGroups && s.keys > 0 &&
-         std::any_of(s.aggregates.begin(), s.aggregates.end(),
-                     [](const AggregateSpec& a) { return ColumnClasses(a.op).size() > 1; });
-}
-
 }  // namespace
 
 Placement::Placement(const RunState& state)
@@ -136,10 +127,9 @@ Status Placement::PlaceSection(size_t number) {
   Status can = of_host ? RefuseStrategy(*of_host, "it runs on the host only")
                        : options.gpu->CanRun(state_.program, static_cast<int>(number));
   if (of_join || of_rows) {
-    const bool cheap = options.gpu_required || !LocksGroups(s);
     const bool builds = s.sink == Section::Sink::kJoin;
     const bool wanted = !builds || (of_rows && IsUsedOnDevice(s.join) && !IsUsedOnHost(s.join));
-    on_device_[number] = can.ok() && cheap && wanted && (options.exchange == nullptr || all_have_device_);
+    on_device_[number] = can.ok() && wanted && (options.exchange == nullptr || all_have_device_);
     return of_join && options.gpu_required ? can : Status::Ok();
   }
   if (s.sink == Section::Sink::kJoin) {
@@ -153,7 +143,7 @@ Status Placement::PlaceSection(size_t number) {
   }
   // A GPU takes tablets and parts of them, also of a table that has fewer than there are ranks. All ranks must share it
   // in the same way, and perhaps some have no GPU.
-  const bool costly = ReadsLargeDictionaries(number) || LocksGroups(s);
+  const bool costly = ReadsLargeDictionaries(number);
   const bool in_tablets =
       options.exchange == nullptr || all_have_device_ || !s.placement.spans.empty() ||
       SharedByTablets(*state_.SourceTable(s), options.exchange->ranks(), options.exchange->replicate_below());
