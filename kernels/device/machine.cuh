@@ -289,6 +289,8 @@ struct Machine {
   template <class F>
   __device__ void Rotating(F f);
   template <class M>
+  __device__ void DoTotal(const DeviceInstruction& in, OperandRows<R>&);
+  template <class M>
   __device__ void DoUnary(const DeviceInstruction&, OperandRows<R>&);
   template <class M>
   __device__ void DoUnaryField(const DeviceInstruction& in, OperandRows<R>&);

@@ -162,6 +162,23 @@ __device__ __forceinline__ void Machine<kVariant, R>::Rotating(F f) {
   }
 }
 
+/// What a state of several words stands for: A has the first, registers have the others.
+template <Variant kVariant, uint32_t R>
+template <class M>
+__device__ __forceinline__ void Machine<kVariant, R>::DoTotal(const DeviceInstruction& in, OperandRows<R>&) {
+  using State = typename M::State;
+  Rotating([&](uint32_t i, int64_t x) {
+    if (((live & ~null) >> i & 1) == 0) return x;
+    uint64_t words[vm::kStateWords<State>] = {static_cast<uint64_t>(x)};
+#pragma unroll
+    for (uint32_t k = 1; k < vm::kStateWords<State>; ++k) {
+      uint8_t* const r = Register(reinterpret_cast<const uint32_t*>(&in.low)[k - 1]);
+      words[k] = static_cast<uint64_t>(RegisterValues<int64_t>(r, thread)[i * kThreads]);
+    }
+    return ToBits(M::Apply(vm::FromWords<State>(words)));
+  });
+}
+
 template <Variant kVariant, uint32_t R>
 template <class M>
 __device__ __forceinline__ void Machine<kVariant, R>::DoUnary(const DeviceInstruction&, OperandRows<R>&) {

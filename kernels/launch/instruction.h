@@ -61,8 +61,8 @@ struct alignas(16) DeviceInstruction {
   /// shift. Other payload: addresses of the column's lower half and of its NULL bytes (0 if none is NULL).
   int64_t low = 0, high = 0;
   /// CheckI, CheckW: the upper bound. Packed payload: the field's value that is NULL, or -1. Other payload: address of
-  /// the upper half. Two operands: upper_high is the second one, if it is a constant. Probe with several keys: the
-  /// offsets of their registers, from `low` on.
+  /// the upper half. Two operands: upper_high is the second one, if it is a constant. Probe with several keys,
+  /// Total: the offsets of p3 registers, from `low` on.
   int64_t upper_low = 0, upper_high = 0;
 };
 static_assert(sizeof(DeviceInstruction) == 64);

@@ -28,7 +28,7 @@ std::vector<bool> UsedRegisters(const LoweredProgram& lowered, bool direct,
     if (d.head.source == OperandSource::kRegister || d.head.wide_source == OperandSource::kRegister)
       used[d.head.register_at] = true;
     if (ReadsSecondRegister(d)) used[SecondOf(d).register_at] = true;
-    for (int32_t k = 0; HasKeyRegisters(d) && k < d.p3; ++k) used[d.head.register_at + static_cast<uint32_t>(k)] = true;
+    for (int32_t k = 0; ListsRegisters(d) && k < d.p3; ++k) used[d.head.register_at + static_cast<uint32_t>(k)] = true;
   }
   for (uint32_t r : lowered.outputs) used[r] = true;
   for (uint32_t r : lowered.keys.registers) used[r] = used[r] || !direct;
@@ -44,7 +44,7 @@ void ReadKeysDirectly(const LoweredProgram& lowered, std::vector<DeviceInstructi
   for (const DeviceInstruction& d : *code) {
     if (d.head.op != Op::Group && d.head.source == OperandSource::kRegister) read[d.head.register_at] = true;
     if (ReadsSecondRegister(d)) read[SecondOf(d).register_at] = true;
-    for (int32_t k = 0; HasKeyRegisters(d) && k < d.p3; ++k) read[d.head.register_at + static_cast<uint32_t>(k)] = true;
+    for (int32_t k = 0; ListsRegisters(d) && k < d.p3; ++k) read[d.head.register_at + static_cast<uint32_t>(k)] = true;
   }
   std::vector<DeviceInstruction> out;
   for (const DeviceInstruction& d : *code) {

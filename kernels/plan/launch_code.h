@@ -15,8 +15,10 @@ namespace tessera::kernels {
 /// Whether an instruction probes a join table.
 inline bool Probes(const DeviceInstruction& d) { return d.head.op == Op::Probe || d.head.op == Op::ProbeOuter; }
 
-/// Whether its keys are in registers that are listed in the instruction: several keys, or one of 128 bits.
-inline bool HasKeyRegisters(const DeviceInstruction& d) {
+/// Whether p3 registers, from head.register_at on, are listed in the instruction: keys of a probe, if there are several or
+/// one has 128 bits; words of a state.
+inline bool ListsRegisters(const DeviceInstruction& d) {
+  if (vm::Info(d.head.op).shape == vm::Shape::Total) return true;
   return Probes(d) && d.p3 > 0 && d.head.source == OperandSource::kNone;
 }
 

@@ -374,7 +374,7 @@ class LaunchPlanner {
       const Shape shape = vm::Info(d.head.op).shape;
       if (d.head.source == OperandSource::kPayload || d.head.wide_source == OperandSource::kPayload)
         SetPayload(*joins_[d.head.slot], &d);
-      if (HasKeyRegisters(d)) {
+      if (ListsRegisters(d)) {
         uint32_t places[kMaxHashedKeys] = {};
         for (uint32_t k = 0; k < static_cast<uint32_t>(d.p3); ++k) places[k] = plan_.registers[d.head.register_at + k];
         memcpy(&d.low, places, sizeof places);

@@ -229,6 +229,9 @@ class Lowerer {
           out_.machine.full_only |= in.p3 > 0;
         }
         break;
+      case Shape::Total:
+        d.head.register_at = Operand::Unpack(in.p2).index;  // the first of them, until PlanLaunch
+        break;
       case Shape::TestMatch:
         out_.joins.reads_cursors[in.p1] = true;
         break;

@@ -58,6 +58,7 @@ Result<std::vector<Cells>> Walk::Execute(const Program& program, const Snapshot&
   *rows = 0;
   vm::RunOptions run;
   run.gpu = gpu_;
+  run.gpu_keep_from = 1;  // what reads a few groups runs there, too
   bool all = gpu_ != nullptr;
   for (size_t i = 0; i < program.sections.size() && gpu_ != nullptr; ++i) {
     const Section& s = program.sections[i];

@@ -136,9 +136,11 @@ void Walk::GroupCase(const std::string& name, const std::vector<SqlType>& keys, 
   for (size_t c = 0; c < columns.size(); ++c)
     out.Keep(columns[c], Operand::Slot(out.Slot(static_cast<int>(c), columns[c])));
   // What states of several words stand for.
+  const auto total_of = [](Opcode op) { return op == Opcode::SumF ? Opcode::TotalF : Opcode::DeviationsF; };
   std::vector<std::pair<size_t, int>> totals;
-  for (size_t k = 0; host && k < aggregates.size(); ++k) {
-    if (firsts[k + 1] > firsts[k] + 1) totals.emplace_back(k, out.Register(kDouble));
+  for (size_t k = 0; k < aggregates.size(); ++k) {
+    const bool is_there = host || vm::Info(total_of(aggregates[k].op)).tier != vm::Tier::Host;
+    if (is_there && firsts[k + 1] > firsts[k] + 1) totals.emplace_back(k, out.Register(kDouble));
   }
   const size_t emitted = out.s.registers.size();
   for (const auto& [k, result] : totals) {
@@ -146,8 +148,7 @@ void Walk::GroupCase(const std::string& name, const std::vector<SqlType>& keys, 
     const int others = static_cast<int>(out.s.registers.size());
     for (int w = 1; w <= words; ++w) out.Keep(kBigint, Operand::Slot(out.Slot(first + w, kBigint)));
     out.Load(kBigint, Operand::Slot(out.Slot(first, kBigint)));
-    out.Op(aggregates[k].op == Opcode::SumF ? Opcode::TotalF : Opcode::DeviationsF, 0, Operand::Register(others).Pack(),
-           words);
+    out.Op(total_of(aggregates[k].op), 0, Operand::Register(others).Pack(), words);
     out.Store(result);
   }
   AddSection(&p, out.Finish(Opcode::Emit, static_cast<int>(emitted)));

@@ -735,7 +735,7 @@ struct SumF {
 };
 struct TotalF {
   using State = FloatSum;
-  static double Apply(const State& s) { return s.Value(); }
+  static TESSERA_HD double Apply(const State& s) { return s.Value(); }
 };
 struct ProductF {
   using Type = double;
