@@ -3,9 +3,14 @@
 #include <algorithm>
 #include <cstddef>
 #include <span>
+#include <string_view>
+#include <vector>
 
 #include "base/phase_clock.h"
+#include "base/thread_pool.h"
 #include "kernels/rows/resolve_texts.h"
+#include "vm/rows/first_texts.h"
+#include "vm/rows/late_texts.h"
 
 namespace tessera::kernels {
 namespace {
@@ -19,6 +24,9 @@ constexpr uint64_t kSampleRows = 1 << 16, kSampledShare = 4;
 constexpr uint64_t kFewWanted = 8;
 /// This many rows are sorted by the keys before the first text, to leave out what these say is not wanted.
 constexpr uint64_t kLeastToLeaveOut = 1 << 12;
+/// Up to this many texts are read, in such parts, to leave out rows by them.
+constexpr uint64_t kMostRead = 1 << 21;
+constexpr size_t kReadTogether = 1 << 10;
 /// Ranking a string takes 100 ns where there are 4,096 and 640 where there are 1 M: less than sorting a row by it.
 constexpr uint64_t kMostRanked = 1 << 20, kFewRanked = 1 << 12, kRankedPerRow = 4;
 }  // namespace
@@ -187,10 +195,10 @@ tessera::Result<uint32_t> RowSorter::SelectByFirstKeys(uint64_t wanted, uint64_t
 
 tessera::Result<uint32_t> RowSorter::TrySelect(uint64_t wanted, uint64_t rows, RunBuffer* selected) {
   const size_t keys = KeysBeforeTexts();
-  if (keys == 0 || keys == section_.after.order.size() || wanted == 0 || rows < kLeastToLeaveOut ||
-      wanted > rows / kFewWanted)
+  if (keys == section_.after.order.size() || wanted == 0 || rows < kLeastToLeaveOut || wanted > rows / kFewWanted)
     return 0;
   const auto n = static_cast<uint32_t>(rows);
+  if (keys == 0) return SelectByText(wanted, n, selected);
   RunBuffer found;
   TESSERA_ASSIGN(const std::vector<SortWord> words, Words(Parts(keys), n, &found));
   if (words.empty()) return 0;
@@ -199,6 +207,34 @@ tessera::Result<uint32_t> RowSorter::TrySelect(uint64_t wanted, uint64_t rows, R
   TESSERA_TRY(selected->Allocate(&gpu_, uint64_t{n} * sizeof(uint32_t)));
   TESSERA_ASSIGN(const uint32_t count, Select(words.back(), order + wanted - 1, n, found, *selected));
   return count > n / 2 ? 0 : count;
+}
+
+tessera::Result<uint32_t> RowSorter::SelectByText(uint64_t wanted, uint32_t rows, RunBuffer* selected) {
+  if (rows > kMostRead) return 0;
+  const SortKey& key = section_.after.order.front();
+  const auto column = static_cast<uint64_t>(key.column);
+  TESSERA_TRY(gpu_.buffers.host_rows.Reserve(rows * (sizeof(int64_t) + 1)));
+  int64_t* const values = gpu_.buffers.host_rows.As<int64_t>();
+  uint8_t* const null = reinterpret_cast<uint8_t*>(values + rows);
+  CUDA_TRY(cudaMemcpyAsync(values, output_.low + column * output_.capacity, rows * sizeof(int64_t),
+                           cudaMemcpyDeviceToHost, gpu_.stream));
+  CUDA_TRY(cudaMemcpyAsync(null, output_.null + column * output_.capacity, rows, cudaMemcpyDeviceToHost, gpu_.stream));
+  CUDA_TRY(cudaStreamSynchronize(gpu_.stream));
+  const vm::LateTexts none;
+  const vm::LateTexts& late = context_.late_texts != nullptr ? *context_.late_texts : none;
+  std::vector<std::string_view> texts(rows);
+  TESSERA_TRY(ForEach(context_.pool, (rows + kReadTogether - 1) / kReadTogether, [&](size_t part) {
+    const size_t first = part * kReadTogether, count = std::min<size_t>(kReadTogether, rows - first);
+    late.Read(*context_.strings, {values + first, count}, texts.data() + first);
+    return Status::Ok();
+  }));
+  TESSERA_ASSIGN(const std::vector<uint32_t> first, vm::MayBeFirst(texts, null, key, wanted, context_.pool));
+  if (first.size() > rows / 2) return 0;
+  TESSERA_TRY(selected->Allocate(&gpu_, first.size() * sizeof(uint32_t)));
+  // (Pageable memory: the copy is done when the call returns.)
+  CUDA_TRY(cudaMemcpyAsync(selected->As<void>(), first.data(), first.size() * sizeof(uint32_t), cudaMemcpyHostToDevice,
+                           gpu_.stream));
+  return static_cast<uint32_t>(first.size());
 }
 
 }  // namespace tessera::kernels

@@ -29,8 +29,8 @@ class RowSorter {
   /// Sorts the first `rows` rows of the output, at least the `wanted` best of them: *order becomes their numbers, valid
   /// until FreeScratch or the next call. false: it is left to the host from now on.
   tessera::Result<bool> Sort(uint64_t rows, uint64_t wanted, const uint32_t** order);
-  /// Which rows may be among the `wanted` best, as far as keys before the first text say so: texts of rows that are not
-  /// wanted are neither read nor ranked. Returns how many numbers are in `selected`, which is empty before; 0: that says
+  /// Which rows may be among the `wanted` best, as far as keys before the first text, or a text that is the first key, say
+  /// so: texts of rows that are not wanted get neither identifiers nor ranks. Returns how many numbers are in `selected`, which is empty before; 0: that says
   /// too little, or there is no memory for it.
   tessera::Result<uint32_t> SelectByFirstKeys(uint64_t wanted, uint64_t rows, RunBuffer* selected);
   void FreeScratch() { scratch_.Free(); }
@@ -54,6 +54,7 @@ class RowSorter {
                                    const RunBuffer& selected);
   /// SelectByFirstKeys. Errors: kResource, there is no memory for it.
   tessera::Result<uint32_t> TrySelect(uint64_t wanted, uint64_t rows, RunBuffer* selected);
+  tessera::Result<uint32_t> SelectByText(uint64_t wanted, uint32_t rows, RunBuffer* selected);
   /// Gives texts of a column that were handed on their identifiers.
   Status ResolveTexts(size_t column, uint64_t rows);
   /// Brings the ranks of all strings to the device. false: they are too many.
