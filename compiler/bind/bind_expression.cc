@@ -325,9 +325,9 @@ Result<ExprPtr> ExpressionBinder::FindOutput(std::string_view name, int position
       return Copy(*o.expr);
     }
   }
-  if (clause_ != Clause::kWhere || context_->targets == nullptr) return ExprPtr();
-  std::vector<const ParseNode*>& active = context_->in_targets;
-  for (const ParseNode& t : *context_->targets) {
+  if (clause_ != Clause::kWhere || context_->clauses.targets == nullptr) return ExprPtr();
+  std::vector<const ParseNode*>& active = context_->clauses.in_targets;
+  for (const ParseNode& t : *context_->clauses.targets) {
     if (t.Text(Field::k_name) != name || std::find(active.begin(), active.end(), &t) != active.end()) continue;
     active.push_back(&t);
     Result<ExprPtr> e = Bind(*t.Get(Field::k_val));

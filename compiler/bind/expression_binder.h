@@ -107,6 +107,14 @@ struct GroupingSets {
       calls;  ///< arguments of each GROUPING(), which is kGroup with index -1 - its number
 };
 
+/// The clauses of a query block that its expressions may refer to, as they were parsed.
+struct BlockClauses {
+  const ParseNode* targets = nullptr;        ///< the select list, whose names WHERE may use
+  std::vector<const ParseNode*> in_targets;  ///< those of it that are being bound for that
+  const ParseNode* windows = nullptr;        ///< its WINDOW, or nullptr
+  const ParseNode* qualify = nullptr;        ///< the last entry of that, if it is the condition of QUALIFY
+};
+
 /// What all expressions of one query block share while they are bound.
 struct BindContext {
   std::string_view sql;
@@ -120,13 +128,10 @@ struct BindContext {
   std::vector<Relation>* relations = nullptr;
   std::vector<Aggregate>* aggregates = nullptr;
   std::vector<WindowCall>* windows = nullptr;
-  const ParseNode* targets = nullptr;        ///< the select list, whose names WHERE may use
-  std::vector<const ParseNode*> in_targets;  ///< those of it that are being bound for that
-  const ParseNode* window_clause = nullptr;  ///< its WINDOW, or nullptr
-  const ParseNode* qualify = nullptr;        ///< the last entry of that, if it is the condition of QUALIFY
-  GroupingSets* grouping = nullptr;          ///< nullptr: no block with GROUP BY
-  const MacroFrame* macro = nullptr;         ///< the call in whose text this is; nullptr: see FrameOf
-  const ScopeColumn* each = nullptr;         ///< the column that COLUMNS(...) stands for now; nullptr: none
+  BlockClauses clauses;
+  GroupingSets* grouping = nullptr;   ///< nullptr: no block with GROUP BY
+  const MacroFrame* macro = nullptr;  ///< the call in whose text this is; nullptr: see FrameOf
+  const ScopeColumn* each = nullptr;  ///< the column that COLUMNS(...) stands for now; nullptr: none
   /// Adds the rows of a function that stands in the select list, and gives their value; empty: none may stand here.
   std::function<Result<ExprPtr>(const ParseNode& call)> rows_of = {};
   const char* no_aggregates = "FROM";  ///< where the subquery that is being bound stands, if none may; or nullptr

@@ -187,8 +187,7 @@ MacroBody::MacroBody(BindContext* around, const MacroText& text, const MacroFram
   context_.macro = frame;
   // Names of the call's block mean nothing in the text.
   context_.ctes = nullptr;
-  context_.targets = context_.window_clause = context_.qualify = nullptr;
-  context_.in_targets.clear();
+  context_.clauses = {};
   context_.each = nullptr;
   context_.rows_of = {};
   for (const BindContext* block = around; block != nullptr; block = block->outer) {

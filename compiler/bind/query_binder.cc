@@ -245,13 +245,13 @@ Status KeepRows(RowRanking ranking, int position, QueryBlock* block) {
 }
 
 Status BindQualify(QueryBlock* block) {
-  const ParseNode& list = *block->context.qualify->Get(Field::k_partitionClause);
+  const ParseNode& list = *block->context.clauses.qualify->Get(Field::k_partitionClause);
   if (list.size() > 1) return SqlError("QUALIFY takes one condition", list.first()->next()->FirstLocation());
   ExpressionBinder binder(&block->context, &block->scope, Clause::kQualify);
   binder.SetOutputs(&block->query->outputs);
   TESSERA_ASSIGN(block->qualify, binder.BindBoolean(*list.first(), "argument of QUALIFY"));
   if (!block->windows.empty()) return {};
-  return SqlError("QUALIFY without a window function", block->context.qualify->location(),
+  return SqlError("QUALIFY without a window function", block->context.clauses.qualify->location(),
                   "At least one window function must stand in the select list or in QUALIFY; others filter by WHERE.");
 }
 
@@ -259,7 +259,7 @@ Status BindQualify(QueryBlock* block) {
 Status BindSelect(const ParseNode& select, QueryBlock* block) {
   Query& query = *block->query;
   if (const ParseNode* from = select.Get(Field::k_fromClause)) TESSERA_TRY(FromBinder(block).Bind(*from));
-  block->context.targets = select.Get(Field::k_targetList);
+  block->context.clauses.targets = select.Get(Field::k_targetList);
   if (const ParseNode* where = select.Get(Field::k_whereClause)) {
     TESSERA_ASSIGN(const bool columns, BindForEachColumn(*where, block));
     if (!columns) {
@@ -273,9 +273,10 @@ Status BindSelect(const ParseNode& select, QueryBlock* block) {
   block->grouping.used = group != nullptr && HasGroupingSets(*group);
   block->context.has_group_by = group != nullptr && !block->grouping.used && !IsGroupByAll(*group, *block);
   if (const ParseNode* windows = select.Get(Field::k_windowClause)) {
-    block->context.window_clause = windows;
+    block->context.clauses.windows = windows;
     for (const ParseNode& w : *windows) {
-      if (FindMark(block->context, Dialect::Mark::Kind::kQualify, w.location()) != nullptr) block->context.qualify = &w;
+      if (FindMark(block->context, Dialect::Mark::Kind::kQualify, w.location()) != nullptr)
+        block->context.clauses.qualify = &w;
     }
   }
   TESSERA_TRY(BindTargets(select, block));
@@ -287,7 +288,7 @@ Status BindSelect(const ParseNode& select, QueryBlock* block) {
   }
   if (having != nullptr) TESSERA_TRY(BindHaving(*having, block));
   query.grouped = group != nullptr || having != nullptr;
-  if (block->context.qualify != nullptr) TESSERA_TRY(BindQualify(block));
+  if (block->context.clauses.qualify != nullptr) TESSERA_TRY(BindQualify(block));
   return ExpressionBinder(&block->context, &block->scope, Clause::kSelect).CheckWindowClause();
 }
 

@@ -268,9 +268,9 @@ Status ExpressionBinder::BindWindowArguments(std::string_view name, const ParseN
 
 Result<const ParseNode*> ExpressionBinder::FindWindow(std::string_view name, const ParseNode* before,
                                                       int position) const {
-  if (context_->window_clause != nullptr) {
-    for (const ParseNode& w : *context_->window_clause) {
-      if (&w == before || &w == context_->qualify) break;
+  if (context_->clauses.windows != nullptr) {
+    for (const ParseNode& w : *context_->clauses.windows) {
+      if (&w == before || &w == context_->clauses.qualify) break;
       if (w.Text(Field::k_name) == name) return &w;
     }
   }
@@ -278,12 +278,12 @@ Result<const ParseNode*> ExpressionBinder::FindWindow(std::string_view name, con
 }
 
 Status ExpressionBinder::CheckWindowClause() {
-  if (context_->window_clause == nullptr) return {};
+  if (context_->clauses.windows == nullptr) return {};
   in_window_ = true;
-  for (const ParseNode& w : *context_->window_clause) {
-    if (&w == context_->qualify) break;
+  for (const ParseNode& w : *context_->clauses.windows) {
+    if (&w == context_->clauses.qualify) break;
     const std::string_view name = w.Text(Field::k_name);
-    for (const ParseNode& earlier : *context_->window_clause) {
+    for (const ParseNode& earlier : *context_->clauses.windows) {
       if (&earlier == &w) break;
       if (earlier.Text(Field::k_name) == name)
         return SqlError("window \"" + std::string(name) + "\" is already defined", w.location());
