@@ -322,6 +322,16 @@ double Median(std::vector<double> values) {
 /// log2 of the number of slots for a load of at most 1/2.
 uint32_t HalfLoadBits(uint64_t rows) { return static_cast<uint32_t>(std::bit_width(2 * rows - 1)); }
 
+// What is measured with is of 32 bits a row.
+struct BuildSide {
+  DeviceBuffer dense, sparse, payload;  ///< keys in two forms
+  DeviceBuffer parts, payload_parts;    ///< sparse keys and payloads in the order of their parts
+};
+struct ProbeSide {
+  DeviceBuffer dense, sparse;
+  DeviceBuffer parts, row_numbers, row_parts;
+};
+
 class Bench {
  public:
   Bench(uint64_t probe_rows, int times) : probe_rows_(probe_rows), times_(times) {}
@@ -332,7 +342,7 @@ class Bench {
     multiprocessors_ = static_cast<uint32_t>(properties.multiProcessorCount);
     CUDA_TRY(cudaEventCreate(&begin_));
     CUDA_TRY(cudaEventCreate(&end_));
-    for (DeviceBuffer* keys : {&probe_dense_, &probe_sparse_, &probe_parts_})
+    for (DeviceBuffer* keys : {&probe_.dense, &probe_.sparse, &probe_.parts})
       TESSERA_TRY(keys->Reserve(probe_rows_ * 4));
     TESSERA_TRY(totals_.Reserve(sizeof(Totals)));
     TESSERA_TRY(count_.Reserve(sizeof(uint32_t)));
@@ -403,14 +413,14 @@ class Bench {
   }
 
   Status MakeData(bool half) {
-    for (DeviceBuffer* b : {&build_dense_, &build_sparse_, &payload_, &build_parts_, &payload_parts_})
+    for (DeviceBuffer* b : {&build_.dense, &build_.sparse, &build_.payload, &build_.parts, &build_.payload_parts})
       TESSERA_TRY(b->Reserve(rows_ * 4));
     const uint32_t step = half ? 2 : 1;
     CUDA_TRY(cudaMemset(totals_.As<void>(), 0, sizeof(Totals)));
-    CUDA_TRY(Launch(MakeBuildSide, rows_, static_cast<uint32_t>(rows_), step, build_dense_.As<uint32_t>(),
-                    build_sparse_.As<uint32_t>(), payload_.As<uint32_t>()));
-    CUDA_TRY(Launch(MakeProbeSide, probe_rows_, probe_rows_, rows_ * step, step, probe_dense_.As<uint32_t>(),
-                    probe_sparse_.As<uint32_t>(), &totals_.As<Totals>()->sum));
+    CUDA_TRY(Launch(MakeBuildSide, rows_, static_cast<uint32_t>(rows_), step, build_.dense.As<uint32_t>(),
+                    build_.sparse.As<uint32_t>(), build_.payload.As<uint32_t>()));
+    CUDA_TRY(Launch(MakeProbeSide, probe_rows_, probe_rows_, rows_ * step, step, probe_.dense.As<uint32_t>(),
+                    probe_.sparse.As<uint32_t>(), &totals_.As<Totals>()->sum));
     TESSERA_ASSIGN(const Totals totals, ReadTotals());
     want_ = totals.sum;
     return Status::Ok();
@@ -463,22 +473,22 @@ class Bench {
   Status MeasureDirect(bool half) {
     const size_t bytes = rows_ * (half ? 2 : 1) * 4;
     TESSERA_TRY(table_.Reserve(bytes));
-    return Measure({.layout = "direct"}, Direct{table_.As<uint32_t>()}, bytes, build_dense_.As<uint32_t>(),
-                   payload_.As<uint32_t>(), probe_dense_.As<uint32_t>());
+    return Measure({.layout = "direct"}, Direct{table_.As<uint32_t>()}, bytes, build_.dense.As<uint32_t>(),
+                   build_.payload.As<uint32_t>(), probe_.dense.As<uint32_t>());
   }
 
   Status MeasureLinear(const char* name, LinearOrder order) {
     const size_t bytes = size_t{8} << order.slot_bits;
     TESSERA_TRY(table_.Reserve(bytes));
     return Measure({.layout = name}, Linear{table_.As<unsigned long long>(), order}, bytes,
-                   build_sparse_.As<uint32_t>(), payload_.As<uint32_t>(), probe_sparse_.As<uint32_t>());
+                   build_.sparse.As<uint32_t>(), build_.payload.As<uint32_t>(), probe_.sparse.As<uint32_t>());
   }
 
   Status MeasureBuckets(uint32_t bits) {
     const size_t bytes = size_t{8} << bits;
     TESSERA_TRY(table_.Reserve(bytes));
     return Measure({.layout = "buckets"}, Buckets{table_.As<unsigned long long>(), bits - 2}, bytes,
-                   build_sparse_.As<uint32_t>(), payload_.As<uint32_t>(), probe_sparse_.As<uint32_t>());
+                   build_.sparse.As<uint32_t>(), build_.payload.As<uint32_t>(), probe_.sparse.As<uint32_t>());
   }
 
   /// Looks for hash functions that leave few keys without a slot, then measures with them.
@@ -492,7 +502,8 @@ class Bench {
     for (layout.seed = 1; layout.seed < 10; ++layout.seed) {
       CUDA_TRY(cudaMemset(table_.As<void>(), 0, bytes));
       CUDA_TRY(cudaMemset(layout.stash, 0, sizeof(Stash)));
-      CUDA_TRY(Launch(Build<Layout>, rows_, layout, build_sparse_.As<uint32_t>(), payload_.As<uint32_t>(), rows_));
+      CUDA_TRY(
+          Launch(Build<Layout>, rows_, layout, build_.sparse.As<uint32_t>(), build_.payload.As<uint32_t>(), rows_));
       CUDA_TRY(cudaMemcpy(&left_over, &layout.stash->count, sizeof left_over, cudaMemcpyDeviceToHost));
       if (left_over <= Stash::kItems) break;
     }
@@ -504,10 +515,10 @@ class Bench {
     TESSERA_ASSIGN(m.build, Time([&] {
                      cudaMemsetAsync(table_.As<void>(), 0, bytes);
                      cudaMemsetAsync(layout.stash, 0, sizeof(Stash));
-                     return Launch(Build<Layout>, rows_, layout, build_sparse_.As<uint32_t>(), payload_.As<uint32_t>(),
-                                   rows_);
+                     return Launch(Build<Layout>, rows_, layout, build_.sparse.As<uint32_t>(),
+                                   build_.payload.As<uint32_t>(), rows_);
                    }));
-    return MeasureProbe(std::move(m), layout, bytes, probe_sparse_.As<uint32_t>());
+    return MeasureProbe(std::move(m), layout, bytes, probe_.sparse.As<uint32_t>());
   }
 
   Status MeasureCuckoo(uint32_t bits) {
@@ -536,8 +547,8 @@ class Bench {
       cudaMemsetAsync(table.slots, 0, bytes);
       cudaMemsetAsync(counts, 0, size_t{table.buckets} * 4);
       cudaMemsetAsync(count_.As<void>(), 0, sizeof(uint32_t));
-      if (cudaError_t e = Launch(ScatterToBuckets, rows_, table, build_sparse_.As<uint32_t>(), payload_.As<uint32_t>(),
-                                 rows_, counts, places_.As<unsigned long long>());
+      if (cudaError_t e = Launch(ScatterToBuckets, rows_, table, build_.sparse.As<uint32_t>(),
+                                 build_.payload.As<uint32_t>(), rows_, counts, places_.As<unsigned long long>());
           e != cudaSuccess)
         return e;
       BuildBuckets<<<table.buckets, ThesisCuckoo::kMostKeys>>>(table, counts, places_.As<unsigned long long>(),
@@ -554,7 +565,7 @@ class Bench {
       return Status(ErrorCode::kInternal, "cuckoo, thesis: buckets with more than 512 keys in every build");
     Measured m{.layout = "cuckoo, thesis" + (table.seed > 1 ? ", built " + std::to_string(table.seed) + " times" : "")};
     TESSERA_ASSIGN(m.build, Time(build));
-    return MeasureProbe(std::move(m), table, bytes, probe_sparse_.As<uint32_t>());
+    return MeasureProbe(std::move(m), table, bytes, probe_.sparse.As<uint32_t>());
   }
 
   /// Orders both sides by the upper `part_bits` bits of the keys. (The keys here are as good as random. Others would be
@@ -563,22 +574,23 @@ class Bench {
     const int begin_bit = kKeyBits - static_cast<int>(part_bits);
     const int build_rows = static_cast<int>(rows_), probe_rows = static_cast<int>(probe_rows_);
     auto build_side = [&](void* scratch, size_t* bytes) {
-      return cub::DeviceRadixSort::SortPairs(scratch, *bytes, build_sparse_.As<uint32_t>(), build_parts_.As<uint32_t>(),
-                                             payload_.As<uint32_t>(), payload_parts_.As<uint32_t>(), build_rows,
-                                             begin_bit, kKeyBits);
+      return cub::DeviceRadixSort::SortPairs(scratch, *bytes, build_.sparse.As<uint32_t>(), build_.parts.As<uint32_t>(),
+                                             build_.payload.As<uint32_t>(), build_.payload_parts.As<uint32_t>(),
+                                             build_rows, begin_bit, kKeyBits);
     };
     auto probe_side = [&](void* scratch, size_t* bytes) {
       if (with_rows) {
-        return cub::DeviceRadixSort::SortPairs(scratch, *bytes, probe_sparse_.As<uint32_t>(),
-                                               probe_parts_.As<uint32_t>(), row_numbers_.As<uint32_t>(),
-                                               row_parts_.As<uint32_t>(), probe_rows, begin_bit, kKeyBits);
+        return cub::DeviceRadixSort::SortPairs(scratch, *bytes, probe_.sparse.As<uint32_t>(),
+                                               probe_.parts.As<uint32_t>(), probe_.row_numbers.As<uint32_t>(),
+                                               probe_.row_parts.As<uint32_t>(), probe_rows, begin_bit, kKeyBits);
       }
-      return cub::DeviceRadixSort::SortKeys(scratch, *bytes, probe_sparse_.As<uint32_t>(), probe_parts_.As<uint32_t>(),
+      return cub::DeviceRadixSort::SortKeys(scratch, *bytes, probe_.sparse.As<uint32_t>(), probe_.parts.As<uint32_t>(),
                                             probe_rows, begin_bit, kKeyBits);
     };
     if (with_rows) {
-      for (DeviceBuffer* b : {&row_numbers_, &row_parts_}) TESSERA_TRY(b->Reserve(probe_rows_ * 4));
-      CUDA_TRY(Launch(MakeRowNumbers, probe_rows_, static_cast<uint32_t>(probe_rows_), row_numbers_.As<uint32_t>()));
+      for (DeviceBuffer* b : {&probe_.row_numbers, &probe_.row_parts}) TESSERA_TRY(b->Reserve(probe_rows_ * 4));
+      CUDA_TRY(
+          Launch(MakeRowNumbers, probe_rows_, static_cast<uint32_t>(probe_rows_), probe_.row_numbers.As<uint32_t>()));
     }
     size_t build_bytes = 0, probe_bytes = 0;
     CUDA_TRY(build_side(nullptr, &build_bytes));
@@ -598,7 +610,7 @@ class Bench {
     m.region_bytes = static_cast<double>(bytes >> part_bits);
     TESSERA_ASSIGN(m.partition, Partition(part_bits, with_rows));
     return Measure(std::move(m), Linear{table_.As<unsigned long long>(), {bits, part_bits}}, bytes,
-                   build_parts_.As<uint32_t>(), payload_parts_.As<uint32_t>(), probe_parts_.As<uint32_t>());
+                   build_.parts.As<uint32_t>(), build_.payload_parts.As<uint32_t>(), probe_.parts.As<uint32_t>());
   }
 
   Status MeasureSharedParts(uint32_t part_bits) {
@@ -612,9 +624,9 @@ class Bench {
     CUDA_TRY(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, JoinPartitions, kSharedBlock, kShared));
     const uint32_t grid = std::min(1u << part_bits, multiprocessors_ * static_cast<uint32_t>(blocks));
     auto join = [&] {
-      JoinPartitions<<<grid, kSharedBlock, kShared>>>(part_bits, build_parts_.As<uint32_t>(),
-                                                      payload_parts_.As<uint32_t>(), rows_, probe_parts_.As<uint32_t>(),
-                                                      probe_rows_, totals_.As<Totals>(), count_.As<uint32_t>());
+      JoinPartitions<<<grid, kSharedBlock, kShared>>>(
+          part_bits, build_.parts.As<uint32_t>(), build_.payload_parts.As<uint32_t>(), rows_,
+          probe_.parts.As<uint32_t>(), probe_rows_, totals_.As<Totals>(), count_.As<uint32_t>());
       return cudaGetLastError();
     };
     CUDA_TRY(cudaMemset(totals_.As<void>(), 0, sizeof(Totals)));
@@ -636,8 +648,8 @@ class Bench {
   std::string device_;
   uint32_t multiprocessors_ = 0;
   cudaEvent_t begin_ = nullptr, end_ = nullptr;
-  DeviceBuffer build_dense_, build_sparse_, payload_, build_parts_, payload_parts_;
-  DeviceBuffer probe_dense_, probe_sparse_, probe_parts_, row_numbers_, row_parts_;
+  BuildSide build_;
+  ProbeSide probe_;
   DeviceBuffer table_, stash_, places_, seeds_, scratch_, totals_, count_;
   std::map<uint64_t, double> bounds_;
   std::vector<Measured> results_;
