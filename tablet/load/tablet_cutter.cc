@@ -20,9 +20,6 @@ constexpr uint64_t kWantedTablets = 32;
 /// Decoded bytes that are buffered while the number of rows, and so the size of the tablets, is unknown.
 constexpr uint64_t kBufferedBytes = uint64_t{256} << 20;
 
-/// Smaller batches are collected into one of this many rows: kept one by one they would take kilobytes a row.
-constexpr size_t kSmallBatchRows = 4096;
-
 /// On disk a tablet that grows row by row is packed from this size on: its bytes go to the commit log each time.
 constexpr uint64_t kUnpackedRows = 2048;
 
@@ -128,20 +125,7 @@ size_t TabletCutter::unfinished_tablets() const {
 void TabletCutter::AddPiece(RowBatch batch) {
   if (IsDistributed()) AddBuckets(&batch);
   if (clustered_) return AddToRun(batch);
-  if (batch.rows < kSmallBatchRows) {
-    if (small_.columns.empty()) {
-      small_ = std::move(batch);
-    } else {
-      for (size_t c = 0; c < small_.columns.size(); ++c) small_.columns[c].AppendAll(batch.columns[c]);
-      small_.rows += batch.rows;
-    }
-    if (small_.rows >= kSmallBatchRows) FlushSmallBatches();
-    return;
-  }
-  FlushSmallBatches();
-  const size_t rows = batch.rows;
-  pending_bytes_ += BytesOf(batch);
-  Pend({std::make_shared<const RowBatch>(std::move(batch)), 0, rows});
+  pending_.Add(std::move(batch));
 }
 
 void TabletCutter::AddBuckets(RowBatch* batch) {
@@ -151,11 +135,6 @@ void TabletCutter::AddBuckets(RowBatch* batch) {
   column.fixed.assign(buckets.begin(), buckets.end());
   batch->columns.push_back(std::move(column));
   for (const uint8_t bucket : buckets) has_rows_[bucket] = true;
-}
-
-void TabletCutter::Pend(Piece piece) {
-  pending_rows_ += piece.rows;
-  pending_.push_back(std::move(piece));
 }
 
 void TabletCutter::AddToRun(const RowBatch& batch) {
@@ -168,13 +147,6 @@ void TabletCutter::SortLater(std::shared_ptr<RowBatch> run) {
   ++unfinished_;
   ++unsorted_;
   tasks_.push_back({nullptr, 0, std::move(run)});
-}
-
-void TabletCutter::FlushSmallBatches() {
-  if (small_.rows == 0) return;
-  const size_t rows = small_.rows;
-  pending_bytes_ += BytesOf(small_);
-  Pend({std::make_shared<const RowBatch>(std::exchange(small_, {})), 0, rows});
 }
 
 void TabletCutter::AddAgain(RowBatch batch) {
@@ -191,8 +163,8 @@ Status TabletCutter::Add(RowBatch batch) {
   if (tablet_rows_ == 0) {
     if (expected_rows_ != 0) {
       tablet_rows_ = ChooseTabletRows(rows_again_ + std::max(expected_rows_, rows_added()));
-    } else if (pending_bytes_ >= kBufferedBytes || pending_rows_ >= kWantedTablets * kGreatestTabletRows) {
-      tablet_rows_ = ChooseTabletRows(pending_rows_);
+    } else if (pending_.bytes() >= kBufferedBytes || pending_.rows() >= kWantedTablets * kGreatestTabletRows) {
+      tablet_rows_ = ChooseTabletRows(pending_.rows());
     }
   }
   if (tablet_rows_ != 0) CutTablets(false);
@@ -203,23 +175,13 @@ void TabletCutter::CutTablets(bool all) {
   // A small tablet that is written anew for a few rows more will be so again: to pack it would be half of the work of such an
   // INSERT. (No task reads the goal yet.)
   const uint64_t unpacked = target_.durable ? kUnpackedRows : kLeastTabletRows;
-  if (all && tablets_cut_ == 0 && rows_again_ > rows_added() && pending_rows_ < unpacked)
+  if (all && tablets_cut_ == 0 && rows_again_ > rows_added() && pending_.rows() < unpacked)
     target_.compression = CompressionGoal::kNone;
-  while (pending_rows_ >= tablet_rows_ || (all && pending_rows_ > 0)) {
+  while (pending_.rows() >= tablet_rows_ || (all && pending_.rows() > 0)) {
     auto job = std::make_shared<TabletJob>();
     job->number = tablets_cut_++;
-    job->rows = static_cast<uint32_t>(std::min<uint64_t>(pending_rows_, tablet_rows_));
-    uint64_t wanted = job->rows;
-    while (wanted > 0) {
-      Piece& front = pending_.front();
-      const size_t rows = std::min<size_t>(front.rows, wanted);
-      job->pieces.push_back({front.batch, front.begin, rows});
-      front.begin += rows;
-      front.rows -= rows;
-      wanted -= rows;
-      if (front.rows == 0) pending_.pop_front();
-    }
-    pending_rows_ -= job->rows;
+    job->rows = static_cast<uint32_t>(std::min<uint64_t>(pending_.rows(), tablet_rows_));
+    job->pieces = pending_.Take(job->rows);
     const size_t columns = schema_.columns.size();
     if (const Piece& first = job->pieces.front(); IsDistributed())
       job->bucket = static_cast<uint8_t>(first.batch->columns[columns].fixed[first.begin]);
@@ -244,14 +206,14 @@ void TabletCutter::EndOfRows() {
     merge_ = unsorted_ == 0 ? Merge::kReady : Merge::kSorting;
     return;
   }
-  FlushSmallBatches();
-  if (tablet_rows_ == 0) tablet_rows_ = ChooseTabletRows(pending_rows_);
+  pending_.Flush();
+  if (tablet_rows_ == 0) tablet_rows_ = ChooseTabletRows(pending_.rows());
   CutTablets(true);
 }
 
 void TabletCutter::MergeTablet() {
   const std::vector<Piece> pieces = clustered_->Take(tablet_rows_, IsDistributed());
-  for (const Piece& piece : pieces) Pend(piece);
+  for (const Piece& piece : pieces) pending_.Add(piece);
   CutTablets(true);
   std::lock_guard lock(mutex_);
   if (!status_.ok()) return;

@@ -30,6 +30,7 @@
 #include "tablet/chunk/distinct_count.h"
 #include "tablet/files/file_syncer.h"
 #include "tablet/load/clustered_rows.h"
+#include "tablet/load/pending_rows.h"
 #include "tablet/schemes/compression_goal.h"
 #include "tablet/values/row_batch.h"
 
@@ -142,8 +143,6 @@ class TabletCutter {
   void AddToRun(const RowBatch& batch);
   void SortLater(std::shared_ptr<RowBatch> run);
   void MergeTablet();
-  void Pend(Piece piece);
-  void FlushSmallBatches();
   void CutTablets(bool all);
   Status RunTask(const Task& task);
   Status WriteTablet(TabletJob* job);
@@ -158,10 +157,7 @@ class TabletCutter {
   uint64_t rows_again_ = 0;
   std::array<bool, kBuckets> has_rows_{};   ///< by bucket
   std::optional<ClusteredRows> clustered_;  ///< from the last row on, of the thread that merges
-  RowBatch small_;                          ///< rows of small batches, collected
-  std::deque<Piece> pending_;
-  uint64_t pending_rows_ = 0;
-  uint64_t pending_bytes_ = 0;
+  PendingRows pending_;
   size_t tablets_cut_ = 0;
 
   mutable std::mutex mutex_;
