@@ -587,6 +587,12 @@ Result<ExpressionBinder::AggregateCall> ExpressionBinder::BindAggregateCall(std:
   AggregateCall composed;
   TESSERA_ASSIGN(composed.ordered, BindOfOtherAggregates(name, &argument, distinct, node));
   if (composed.ordered != nullptr) return composed;
+  return AggregateOf(name, std::move(argument), distinct, position);
+}
+
+/// The aggregate of that name over one argument, in the form that it takes.
+Result<ExpressionBinder::AggregateCall> ExpressionBinder::AggregateOf(std::string_view name, ExprPtr argument,
+                                                                      bool distinct, int position) {
   const std::optional<AggregateRule> rule = FindAggregate(name, argument->type);
   if (!rule) {
     std::vector<ExprPtr> args;
@@ -611,7 +617,7 @@ Result<ExpressionBinder::AggregateCall> ExpressionBinder::BindAggregateCall(std:
   }
   if (info.ignores_duplicates) distinct = false;
   if (CountsAllRows(rule->function, argument.get(), distinct))
-    return AggregateCall{AggregateFunction::kCountStar, nullptr, false, bigint, nullptr};
+    return AggregateCall{AggregateFunction::kCountStar, nullptr, false, rule->result, nullptr};
   return AggregateCall{rule->function, std::move(argument), distinct, rule->result, nullptr};
 }
 

@@ -119,6 +119,50 @@ ExprPtr CountOf(const Expr& start, const Expr& stop, const Expr& step, bool incl
   return MakeFunction(Function::kCase, kBigint, -1, std::move(branches));
 }
 
+/// The series of constant arguments, a start and a stop at least.
+Result<Series> ConstantSeries(std::vector<ExprPtr> args, bool inclusive, const std::string& name, int position,
+                              ExpressionBinder* binder) {
+  const auto is_moment = [](const Expr& e) { return (ClassOf(e.type) & kClassDateTime) != 0; };
+  const bool integers = std::all_of(args.begin(), args.end(), [](const ExprPtr& e) { return e->type.IsInteger(); });
+  const bool moments =
+      args.size() == 3 && is_moment(*args[0]) && is_moment(*args[1]) && args[2]->type.id == TypeId::kInterval;
+  if (!integers && !moments) {
+    return SqlError(name + " takes integers, or two moments and an INTERVAL", position,
+                    "Such as " + name + "(DATE '2024-01-01', DATE '2024-12-31', INTERVAL '1 day').");
+  }
+
+  Series s;
+  for (int i = 0; i < 2; ++i) {
+    ExprPtr& e = args[static_cast<size_t>(i)];
+    if (integers && e->type.id == TypeId::kBigint) s.type = kBigint;
+    if (moments) {
+      TESSERA_ASSIGN(e, binder->Coerce(std::move(e), kTimestamp, CastContext::kImplicit));
+      s.type = kTimestamp;
+    }
+  }
+  const bool null = std::any_of(args.begin(), args.end(), [](const ExprPtr& e) { return e->constant.null; });
+  if (!null) {
+    s.start = args[0]->constant.i64;
+    if (integers && args.size() == 3) s.step = args[2]->constant.i64;
+    if (moments) {
+      const Interval span = UnpackInterval(args[2]->constant.wide);
+      s.months = span.months != 0;
+      const int128_t micros = static_cast<int128_t>(span.days) * vm::kMicrosPerDay + span.micros;
+      if (s.months && micros != 0)
+        return Unsupported("a step of months and days is not supported", args[2]->position, "Take one of them.");
+      if (micros > INT64_MAX || micros < INT64_MIN) return SqlError("interval out of range", args[2]->position);
+      s.step = s.months ? span.months : static_cast<int64_t>(micros);
+    }
+    if (s.step == 0) return SqlError("step size cannot equal zero", args.back()->position);
+    s.months ? s.CountMonths(args[1]->constant.i64, inclusive) : s.Count(args[1]->constant.i64, inclusive);
+    if (s.rows > kMostRows) {
+      return Unsupported(name + " of more than 9223372036854775807 rows is not supported", position,
+                         "Is the step as it should be?");
+    }
+  }
+  return s;
+}
+
 Status NoTableFunction(const std::string& name, bool is_macro, int position) {
   const std::string hint = is_macro ? "Macro \"" + name + "\" is an expression: SELECT " + name + "(...)."
                                     : "generate_series, range, string_to_table and unnest are.";
@@ -282,45 +326,7 @@ Status FromBinder::BindSeries(const ParseNode& item, const ParseNode& call, cons
     if (context_.deepest > kMaxNesting) return NestedTooDeeply(position);
     return add(std::move(values), std::move(value), MakeColumn(0, 2, kBigint, false, position));
   }
-  const auto is_moment = [](const Expr& e) { return (ClassOf(e.type) & kClassDateTime) != 0; };
-  const bool integers = std::all_of(args.begin(), args.end(), [](const ExprPtr& e) { return e->type.IsInteger(); });
-  const bool moments =
-      args.size() == 3 && is_moment(*args[0]) && is_moment(*args[1]) && args[2]->type.id == TypeId::kInterval;
-  if (!integers && !moments) {
-    return SqlError(name + " takes integers, or two moments and an INTERVAL", position,
-                    "Such as " + name + "(DATE '2024-01-01', DATE '2024-12-31', INTERVAL '1 day').");
-  }
-
-  Series s;
-  for (int i = 0; i < 2; ++i) {
-    ExprPtr& e = args[static_cast<size_t>(i)];
-    if (integers && e->type.id == TypeId::kBigint) s.type = kBigint;
-    if (moments) {
-      TESSERA_ASSIGN(e, binder.Coerce(std::move(e), kTimestamp, CastContext::kImplicit));
-      s.type = kTimestamp;
-    }
-  }
-  const bool null = std::any_of(args.begin(), args.end(), [](const ExprPtr& e) { return e->constant.null; });
-  if (!null) {
-    s.start = args[0]->constant.i64;
-    if (integers && args.size() == 3) s.step = args[2]->constant.i64;
-    if (moments) {
-      const Interval span = UnpackInterval(args[2]->constant.wide);
-      s.months = span.months != 0;
-      const int128_t micros = static_cast<int128_t>(span.days) * vm::kMicrosPerDay + span.micros;
-      if (s.months && micros != 0)
-        return Unsupported("a step of months and days is not supported", args[2]->position, "Take one of them.");
-      if (micros > INT64_MAX || micros < INT64_MIN) return SqlError("interval out of range", args[2]->position);
-      s.step = s.months ? span.months : static_cast<int64_t>(micros);
-    }
-    if (s.step == 0) return SqlError("step size cannot equal zero", args.back()->position);
-    s.months ? s.CountMonths(args[1]->constant.i64, inclusive) : s.Count(args[1]->constant.i64, inclusive);
-    if (s.rows > kMostRows) {
-      return Unsupported(name + " of more than 9223372036854775807 rows is not supported", position,
-                         "Is the step as it should be?");
-    }
-  }
-
+  TESSERA_ASSIGN(const Series s, ConstantSeries(std::move(args), inclusive, name, position, &binder));
   auto one = std::make_shared<Query>();
   one->outputs.push_back({Integer(static_cast<int64_t>(s.rows)), "times"});
   one->visible = 0;

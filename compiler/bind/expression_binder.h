@@ -333,6 +333,7 @@ class ExpressionBinder {
   AggregateLeaf LeafOf(const ParseNode& call, bool distinct);
   Result<ExprPtr> BindOfOtherAggregates(std::string_view name, ExprPtr* argument, bool distinct, const ParseNode& node);
   Result<AggregateCall> BindAggregateCall(std::string_view name, const ParseNode& node);
+  Result<AggregateCall> AggregateOf(std::string_view name, ExprPtr argument, bool distinct, int position);
   Result<ExprPtr> AddAggregate(AggregateFunction function, ExprPtr argument, bool distinct, const SqlType& type,
                                int position);
   /// By the standard an aggregate over outer columns only belongs to the innermost block that has one of them: that
@@ -536,7 +537,11 @@ class ExpressionBinder {
   // bind_row_aggregate.cc
   /// rank(x) WITHIN GROUP (ORDER BY y) and its kin. REQUIRES: IsHypotheticalName(name), WITHIN GROUP.
   Result<ExprPtr> BindHypothetical(std::string_view name, const ParseNode& node);
+  Result<std::vector<ExprPtr>> HypotheticalRow(const std::string& called, const ParseNode& node,
+                                               const std::vector<AggregateOrder>& order);
   Result<ExprPtr> PlaceBeside(const AggregateOrder& key, const Expr& x, bool peer, int position);
+  Result<ExprPtr> RanksBefore(const std::vector<AggregateOrder>& order, const std::vector<ExprPtr>& row,
+                              bool with_peers, int position);
   /// The argument of count((x, y)).
   Result<ExprPtr> BindCountedRow(const ParseNode& row, bool distinct);
   Result<ExprPtr> RowKey(std::vector<ExprPtr> items, int position);

@@ -352,76 +352,83 @@ Result<CatalogContents> Catalog::LoadInTransaction(const CatalogContents* before
   return contents;
 }
 
-Result<std::shared_ptr<const TableRecord>> Catalog::LoadTable(TableRecord table, int64_t next_tablet_id) {
-  const std::string of_table = " in table " + QuoteForMessage(table.schema.name);
+Status Catalog::LoadColumns(TableRecord* table, const std::string& of_table) {
   std::vector<std::pair<int64_t, int>> key;  // (key position, column)
-  {
-    CatalogStatement query(&file_,
-                           "SELECT name, type, precision, scale, length, not_null, key_position, min, max, null_count, "
-                           "distinct_count, encoded_bytes, position FROM columns WHERE table_id = ? ORDER BY position");
-    query.Bind(table.id);
-    for (;;) {
-      TESSERA_ASSIGN(bool row, query.Step());
-      if (!row) break;
-      const int64_t number = static_cast<int64_t>(table.schema.columns.size());
-      ColumnSchema column;
-      column.name = query.Text(0);
-      column.type = {static_cast<TypeId>(query.Integer(1, 0, UINT8_MAX)), static_cast<uint8_t>(query.Integer(2, 0, 38)),
-                     static_cast<uint8_t>(query.Integer(3, 0, 38)),
-                     static_cast<int32_t>(query.Integer(4, 0, INT32_MAX))};
-      column.not_null = query.Integer(5, 0, 1) != 0;
-      if (!query.IsNull(6)) key.emplace_back(query.Integer(6), static_cast<int>(number));
-      ColumnStatistics statistics;
-      statistics.has_range = !query.IsNull(7) && !query.IsNull(8);
-      if (statistics.has_range &&
-          (!FromDecimal(query.Text(7), &statistics.min) || !FromDecimal(query.Text(8), &statistics.max))) {
-        return file_.Corrupt("damaged statistics" + of_table);
-      }
-      statistics.null_count = static_cast<uint64_t>(query.Integer(9, 0));
-      statistics.distinct = static_cast<uint64_t>(query.Integer(10, 0));
-      statistics.encoded_bytes = static_cast<uint64_t>(query.Integer(11, 0));
-      (void)query.Integer(12, number, number);
-      if (!query.wrong().empty())
-        return file_.Corrupt(query.wrong() + " of column " + std::to_string(number + 1) + of_table);
-      table.schema.columns.push_back(std::move(column));
-      table.statistics.push_back(statistics);
+  CatalogStatement query(&file_,
+                         "SELECT name, type, precision, scale, length, not_null, key_position, min, max, null_count, "
+                         "distinct_count, encoded_bytes, position FROM columns WHERE table_id = ? ORDER BY position");
+  query.Bind(table->id);
+  for (;;) {
+    TESSERA_ASSIGN(bool row, query.Step());
+    if (!row) break;
+    const int64_t number = static_cast<int64_t>(table->schema.columns.size());
+    ColumnSchema column;
+    column.name = query.Text(0);
+    column.type = {static_cast<TypeId>(query.Integer(1, 0, UINT8_MAX)), static_cast<uint8_t>(query.Integer(2, 0, 38)),
+                   static_cast<uint8_t>(query.Integer(3, 0, 38)), static_cast<int32_t>(query.Integer(4, 0, INT32_MAX))};
+    column.not_null = query.Integer(5, 0, 1) != 0;
+    if (!query.IsNull(6)) key.emplace_back(query.Integer(6), static_cast<int>(number));
+    ColumnStatistics statistics;
+    statistics.has_range = !query.IsNull(7) && !query.IsNull(8);
+    if (statistics.has_range &&
+        (!FromDecimal(query.Text(7), &statistics.min) || !FromDecimal(query.Text(8), &statistics.max))) {
+      return file_.Corrupt("damaged statistics" + of_table);
     }
-  }
-  TESSERA_ASSIGN(const bool has_defaults, HasTable("defaults"));
-  if (has_defaults) {
-    CatalogStatement query(&file_, "SELECT position, value FROM defaults WHERE table_id = ? ORDER BY position");
-    query.Bind(table.id);
-    for (;;) {
-      TESSERA_ASSIGN(bool row, query.Step());
-      if (!row) break;
-      const int64_t column = query.Integer(0, 0, static_cast<int64_t>(table.schema.columns.size()) - 1);
-      if (!query.wrong().empty()) return file_.Corrupt(query.wrong() + " of a default" + of_table);
-      table.schema.columns[static_cast<size_t>(column)].default_text = query.Text(1);
-    }
-  }
-  TESSERA_ASSIGN(const bool has_constraints, HasTable("constraints"));
-  std::string buckets;
-  if (has_constraints) {
-    CatalogStatement query(&file_, "SELECT kind, name, value FROM constraints WHERE table_id = ? ORDER BY position");
-    query.Bind(table.id);
-    for (;;) {
-      TESSERA_ASSIGN(bool row, query.Step());
-      if (!row) break;
-      if (query.Text(0) == kBucketsRow) {
-        buckets = query.Text(2);
-        continue;
-      }
-      if (!AddConstraint({query.Text(0), query.Text(1), query.Text(2)}, &table.schema))
-        return file_.Corrupt("a wrong constraint" + of_table);
-    }
+    statistics.null_count = static_cast<uint64_t>(query.Integer(9, 0));
+    statistics.distinct = static_cast<uint64_t>(query.Integer(10, 0));
+    statistics.encoded_bytes = static_cast<uint64_t>(query.Integer(11, 0));
+    (void)query.Integer(12, number, number);
+    if (!query.wrong().empty())
+      return file_.Corrupt(query.wrong() + " of column " + std::to_string(number + 1) + of_table);
+    table->schema.columns.push_back(std::move(column));
+    table->statistics.push_back(statistics);
   }
   std::sort(key.begin(), key.end());
   for (size_t i = 0; i < key.size(); ++i) {
     const auto& [position, column] = key[i];
-    if (position != static_cast<int64_t>(i) || !table.schema.columns[static_cast<size_t>(column)].not_null)
+    if (position != static_cast<int64_t>(i) || !table->schema.columns[static_cast<size_t>(column)].not_null)
       return file_.Corrupt("a wrong primary key" + of_table);
-    table.schema.primary_key.push_back(column);
+    table->schema.primary_key.push_back(column);
   }
+  return LoadDefaults(table, of_table);
+}
+
+Status Catalog::LoadDefaults(TableRecord* table, const std::string& of_table) {
+  TESSERA_ASSIGN(const bool has_defaults, HasTable("defaults"));
+  if (!has_defaults) return {};
+  CatalogStatement query(&file_, "SELECT position, value FROM defaults WHERE table_id = ? ORDER BY position");
+  query.Bind(table->id);
+  for (;;) {
+    TESSERA_ASSIGN(bool row, query.Step());
+    if (!row) return {};
+    const int64_t column = query.Integer(0, 0, static_cast<int64_t>(table->schema.columns.size()) - 1);
+    if (!query.wrong().empty()) return file_.Corrupt(query.wrong() + " of a default" + of_table);
+    table->schema.columns[static_cast<size_t>(column)].default_text = query.Text(1);
+  }
+}
+
+Result<std::string> Catalog::LoadConstraints(TableRecord* table, const std::string& of_table) {
+  std::string buckets;
+  TESSERA_ASSIGN(const bool has_constraints, HasTable("constraints"));
+  if (!has_constraints) return buckets;
+  CatalogStatement query(&file_, "SELECT kind, name, value FROM constraints WHERE table_id = ? ORDER BY position");
+  query.Bind(table->id);
+  for (;;) {
+    TESSERA_ASSIGN(bool row, query.Step());
+    if (!row) return buckets;
+    if (query.Text(0) == kBucketsRow) {
+      buckets = query.Text(2);
+      continue;
+    }
+    if (!AddConstraint({query.Text(0), query.Text(1), query.Text(2)}, &table->schema))
+      return file_.Corrupt("a wrong constraint" + of_table);
+  }
+}
+
+Result<std::shared_ptr<const TableRecord>> Catalog::LoadTable(TableRecord table, int64_t next_tablet_id) {
+  const std::string of_table = " in table " + QuoteForMessage(table.schema.name);
+  TESSERA_TRY(LoadColumns(&table, of_table));
+  TESSERA_ASSIGN(const std::string buckets, LoadConstraints(&table, of_table));
   CatalogStatement query(
       &file_,
       "SELECT id, rows, file_bytes, header_checksum, position FROM tablets WHERE table_id = ? ORDER BY position");

@@ -168,6 +168,11 @@ class Catalog {
   /// Those of what is not there any more.
   Status DropLeftComments(CatalogContents* after);
   Result<std::shared_ptr<const TableRecord>> LoadTable(TableRecord table, int64_t next_tablet_id);
+  // Its parts; `of_table` is for errors.
+  Status LoadColumns(TableRecord* table, const std::string& of_table);
+  Status LoadDefaults(TableRecord* table, const std::string& of_table);
+  /// Returns the row of buckets; "": there is none.
+  Result<std::string> LoadConstraints(TableRecord* table, const std::string& of_table);
   Status WriteTable(const TableRecord& table, const std::vector<std::string>& sketches);
   Status InsertTablets(const TableRecord& table, size_t first);
   Status LoadDeletedRows(TableRecord* table);

@@ -79,14 +79,9 @@ Result<ExprPtr> ExpressionBinder::PlaceBeside(const AggregateOrder& key, const E
   return Folded(MakeFunction(Function::kOr, kBoolean, position, ExprList(std::move(result), std::move(nulls))));
 }
 
-Result<ExprPtr> ExpressionBinder::BindHypothetical(std::string_view name, const ParseNode& node) {
-  const int position = node.location();
-  const std::string called(name);
-  if (node.Get(Field::k_over) != nullptr)
-    return SqlError("OVER is not supported for ordered-set aggregate " + called, position);
-  if (node.Get(Field::k_agg_distinct) != nullptr) return SqlError("cannot use DISTINCT with WITHIN GROUP", position);
-  ++in_aggregate_;
-  TESSERA_ASSIGN(const std::vector<AggregateOrder> order, BindAggregateOrder(*node.Get(Field::k_agg_order)));
+/// The values of the row whose place is asked for, in the forms of the expressions that it is ordered by.
+Result<std::vector<ExprPtr>> ExpressionBinder::HypotheticalRow(const std::string& called, const ParseNode& node,
+                                                               const std::vector<AggregateOrder>& order) {
   std::vector<ExprPtr> row;
   const ParseNode* list = node.Get(Field::k_args);
   for (const ParseNode* child = list == nullptr ? nullptr : list->first(); child != nullptr; child = child->next()) {
@@ -96,7 +91,7 @@ Result<ExprPtr> ExpressionBinder::BindHypothetical(std::string_view name, const 
   if (row.size() != order.size()) {
     return SqlError("function " + called + " with " + std::to_string(row.size()) + " values and " +
                         std::to_string(order.size()) + " expressions in WITHIN GROUP (ORDER BY ...) does not exist",
-                    position, "There is one value for each expression that ORDER BY has.");
+                    node.location(), "There is one value for each expression that ORDER BY has.");
   }
   for (size_t i = 0; i < row.size(); ++i) {
     const Expr& key = *order[i].expr;
@@ -104,18 +99,20 @@ Result<ExprPtr> ExpressionBinder::BindHypothetical(std::string_view name, const 
     TESSERA_ASSIGN(row[i], Resolve(std::move(row[i]), type));
     row[i] = OrderedForm(std::move(row[i]));
   }
-  ExprPtr filter;
-  if (const ParseNode* condition = node.Get(Field::k_agg_filter)) {
-    TESSERA_ASSIGN(filter, BindBoolean(*condition, "argument of FILTER"));
-  }
+  return row;
+}
+
+/// Whether a row comes before `row` in the order, or is a peer of it if those count, too.
+Result<ExprPtr> ExpressionBinder::RanksBefore(const std::vector<AggregateOrder>& order, const std::vector<ExprPtr>& row,
+                                              bool with_peers, int position) {
   const auto both = [&](Function f, ExprPtr a, ExprPtr b) {
     return Folded(MakeFunction(f, kBoolean, position, ExprList(std::move(a), std::move(b))));
   };
-  // From the last key: before here, or a peer here and before at the next one. CUME_DIST counts the peers, too.
+  // From the last key: before here, or a peer here and before at the next one.
   ExprPtr before;
   for (size_t i = row.size(); i-- > 0;) {
     TESSERA_ASSIGN(ExprPtr here, PlaceBeside(order[i], *row[i], false, position));
-    if (before != nullptr || name == "cume_dist") {
+    if (before != nullptr || with_peers) {
       TESSERA_ASSIGN(ExprPtr peer, PlaceBeside(order[i], *row[i], true, position));
       if (before != nullptr) {
         TESSERA_ASSIGN(peer, both(Function::kAnd, std::move(peer), std::move(before)));
@@ -124,6 +121,23 @@ Result<ExprPtr> ExpressionBinder::BindHypothetical(std::string_view name, const 
     }
     before = std::move(here);
   }
+  return before;
+}
+
+Result<ExprPtr> ExpressionBinder::BindHypothetical(std::string_view name, const ParseNode& node) {
+  const int position = node.location();
+  const std::string called(name);
+  if (node.Get(Field::k_over) != nullptr)
+    return SqlError("OVER is not supported for ordered-set aggregate " + called, position);
+  if (node.Get(Field::k_agg_distinct) != nullptr) return SqlError("cannot use DISTINCT with WITHIN GROUP", position);
+  ++in_aggregate_;
+  TESSERA_ASSIGN(const std::vector<AggregateOrder> order, BindAggregateOrder(*node.Get(Field::k_agg_order)));
+  TESSERA_ASSIGN(const std::vector<ExprPtr> row, HypotheticalRow(called, node, order));
+  ExprPtr filter;
+  if (const ParseNode* condition = node.Get(Field::k_agg_filter)) {
+    TESSERA_ASSIGN(filter, BindBoolean(*condition, "argument of FILTER"));
+  }
+  TESSERA_ASSIGN(ExprPtr before, RanksBefore(order, row, name == "cume_dist", position));
   ExprPtr counted = MakeConstant(Value::Int(kInteger, 1), position);
   const bool dense = name == "dense_rank";
   if (dense) {
@@ -141,7 +155,8 @@ Result<ExprPtr> ExpressionBinder::BindHypothetical(std::string_view name, const 
   ExprPtr all;  // the condition of all rows
   if (filter != nullptr) {
     TESSERA_ASSIGN(all, Copy(*filter));
-    TESSERA_ASSIGN(before, both(Function::kAnd, std::move(filter), std::move(before)));
+    TESSERA_ASSIGN(before, Folded(MakeFunction(Function::kAnd, kBoolean, position,
+                                               ExprList(std::move(filter), std::move(before)))));
   }
   TESSERA_ASSIGN(counted, Only(std::move(before), std::move(counted), position));
   TESSERA_ASSIGN(ExprPtr rows, AddAggregate(AggregateFunction::kCount, std::move(counted), dense, kBigint, position));
