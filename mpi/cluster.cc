@@ -315,15 +315,8 @@ class RankCluster final : public Cluster {
     RunCommand command;
     command.number = ++number_;
     command.program = query.program->Serialize();
-    command.threads = query.threads;
-    command.use_gpu = query.use_gpu;
-    command.gpu_required = query.gpu_required;
-    command.profile = options.profile;
-    command.trace = query.trace;
+    command.choices = query.choices;
     command.run_settings = options.settings;
-    command.gpu_memory = query.gpu_memory;
-    command.transfer = query.transfer;
-    command.transfer_piece = query.transfer_piece;
     command.settings = query.settings;
     TESSERA_ASSIGN(command.tables, teller_.Describe(*query.program, *query.snapshot));
     *scatters |= command.tables.have_files();
@@ -369,6 +362,10 @@ class RankCluster final : public Cluster {
     messenger_.SetOwnCore(HaveOwnProcessors(local_ranks(), threads));
   }
 
+  int ThreadsOf(const ClusterSettings& settings) const {
+    return settings.threads != 0 ? static_cast<int>(settings.threads) : default_threads_;
+  }
+
   ExchangeLimits LimitsOf(const ClusterSettings& settings) const {
     return {settings.replicate_below, settings.broadcast_limit != 0 ? settings.broadcast_limit : least_room_,
             settings.exchange_above};
@@ -387,11 +384,12 @@ class RankCluster final : public Cluster {
     clock.CountReceived(0, bytes);
     RunCommand command;
     Fields(*in, command);
-    if (command.trace) clock.KeepSpans();
+    const QueryChoices& choices = command.choices;
+    if (choices.trace) clock.KeepSpans();
     number_ = command.number;
     const ClusterSettings& settings = command.settings;
     if (!in->failed()) watch_->SetTimeout(std::chrono::milliseconds(settings.rank_timeout));
-    const int threads = command.threads != 0 ? command.threads : default_threads_;
+    const int threads = ThreadsOf(settings);
     ApplyLimits(settings);
     exchange_.Begin(number_, LimitsOf(settings), &interrupted);
 
@@ -405,11 +403,11 @@ class RankCluster final : public Cluster {
       TESSERA_ASSIGN(program, vm::Program::Parse(command.program));
       TESSERA_TRY(vm::Verify(program));
       TESSERA_ASSIGN(snapshot, tablets_.Update(command.tables, program,
-                                               {rank(), ranks(), settings.replicate_below, command.use_gpu}, &wanted));
-      if (command.use_gpu) {
-        Status opened = gpu_.Open(local_rank(), command.gpu_memory);
-        if (!opened.ok() && command.gpu_required) return opened;
-        if (opened.ok()) TESSERA_TRY(gpu_.get()->SetTransfer(command.transfer, command.transfer_piece));
+                                               {rank(), ranks(), settings.replicate_below, choices.use_gpu}, &wanted));
+      if (choices.use_gpu) {
+        Status opened = gpu_.Open(local_rank(), choices.gpu_memory);
+        if (!opened.ok() && choices.gpu_required) return opened;
+        if (opened.ok()) TESSERA_TRY(gpu_.get()->SetTransfer(settings.transfer, settings.transfer_piece));
       }
       if (executor_ == nullptr || executor_->threads() != threads) executor_ = std::make_unique<vm::Executor>(threads);
       SetThreads(threads);
@@ -439,10 +437,10 @@ class RankCluster final : public Cluster {
       options.exchange = &exchange_;
       exchange_.UsePool(executor_->pool());
       options.cancel = &interrupted;
-      options.gpu = command.use_gpu ? gpu_.get() : nullptr;
+      options.gpu = choices.use_gpu ? gpu_.get() : nullptr;
       if (options.gpu != nullptr) options.gpu_name = gpu_.get()->info().name;
-      options.gpu_required = command.gpu_required;
-      options.profile = command.profile;
+      options.gpu_required = choices.gpu_required;
+      options.profile = choices.profile;
       options.settings = command.run_settings;
       session_memory_.Begin(settings.session_memory != 0 ? settings.session_memory : UINT64_MAX);
       const MemoryAccountScope account(&session_memory_);
@@ -467,7 +465,6 @@ class RankCluster final : public Cluster {
     command.number = ++number_;
     command.load = *load.load;
     if (command.load.options.zone != nullptr) command.zone = command.load.options.zone->name();
-    command.threads = load.threads;
     command.settings = load.settings;
     SendCommand(command);
     watch_->SetTimeout(std::chrono::milliseconds(load.settings.rank_timeout));
@@ -502,7 +499,7 @@ class RankCluster final : public Cluster {
     ApplyLimits(command.settings);
     SharedLoad& load = command.load;
     load.target.directory = directory_;
-    load.options.threads = command.threads != 0 ? command.threads : default_threads_;
+    load.options.threads = ThreadsOf(command.settings);
     bool sees = true;
     if (!command.zone.empty()) {
       const Result<const TimeZone*> zone = FindTimeZone(command.zone);

@@ -27,20 +27,13 @@ namespace tessera {
 struct ClusterQuery {
   const vm::Program* program = nullptr;
   const Snapshot* snapshot = nullptr;
-  int threads = 0;  ///< of each rank; 0: what each was given in Serve
-  bool use_gpu = false;
-  bool gpu_required = false;
-  uint64_t gpu_memory = 0;
-  Transfer transfer = Transfer::kStream;  ///< how columns come to each rank's GPU, and bytes of them at a time
-  uint64_t transfer_piece = 0;
-  bool trace = false;  ///< ranks report their spans, too
+  QueryChoices choices;
   ClusterSettings settings;
 };
 
 /// What the other ranks need to know of a COPY besides the load.
 struct ClusterLoad {
   const SharedLoad* load = nullptr;
-  int threads = 0;  ///< as ClusterQuery::threads
   ClusterSettings settings;
 };
 

@@ -149,21 +149,32 @@ void Fields(A& a, TablesMessage& m) {
   List(a, m.tables);
 }
 
-/// Of one rank. (The setting takes no more.)
-inline constexpr int32_t kGreatestThreads = 1024;
+template <class T>
+bool IsAtMost(const T& value, const T& greatest) {
+  return value <= greatest;
+}
+template <class A>
+void Fields(A& a, ClusterSettings& m) {
+#define CLUSTER_SETTING(Type, Name, Default, Greatest, Comment) \
+  a.Number(m.Name);                                             \
+  a.Require(IsAtMost<Type>(m.Name, Greatest));
+#include "mpi/cluster_settings.def"
+}
+template <class A>
+void Fields(A& a, QueryChoices& m) {
+  a.Number(m.use_gpu);
+  a.Number(m.gpu_required);
+  a.Number(m.profile);
+  a.Number(m.trace);
+  a.Number(m.gpu_memory);
+}
 
 struct RunCommand {
   static constexpr Command kCommand = Command::kRun;
   uint64_t number = 0;  ///< of the program, the same on all ranks
   std::string program;  ///< vm::Program::Serialize
-  int32_t threads = 0;  ///< of each rank; 0: what each was given in Serve
-  bool use_gpu = false, gpu_required = false;
-  bool profile = false;
-  bool trace = false;
+  QueryChoices choices;
   vm::RunSettings run_settings;
-  uint64_t gpu_memory = 0;
-  Transfer transfer = Transfer::kStream;
-  uint64_t transfer_piece = 0;
   ClusterSettings settings;
   TablesMessage tables;
 };
@@ -171,22 +182,12 @@ template <class A>
 void Fields(A& a, RunCommand& m) {
   a.Number(m.number);
   a.Text(m.program);
-  a.Number(m.threads);
-  a.Require(m.threads >= 0 && m.threads <= kGreatestThreads);
-  a.Number(m.use_gpu);
-  a.Number(m.gpu_required);
-  a.Number(m.profile);
-  a.Number(m.trace);
+  Fields(a, m.choices);
 #define RUN_SETTING(Type, Name, Default, Greatest, Comment) \
   a.Number(m.run_settings.Name);                            \
   a.Require(m.run_settings.Name <= vm::Type::Greatest);
 #include "vm/run/run_settings.def"
-  a.Number(m.gpu_memory);
-  a.Number(m.transfer);
-  a.Require(m.transfer <= Transfer::kPageable);
-  a.Number(m.transfer_piece);
-  a.Number(m.settings);
-  a.Require(m.settings.rank_timeout <= INT32_MAX);
+  Fields(a, m.settings);
   Fields(a, m.tables);
 }
 
@@ -211,7 +212,6 @@ struct LoadCommand {
   uint64_t number = 0;  ///< as a program's
   SharedLoad load;   ///< its directory is each rank's own; the options without `zone`, `threads` and what cannot travel
   std::string zone;  ///< empty: UTC
-  int32_t threads = 0;  ///< of each rank; 0: what each was given in Serve
   ClusterSettings settings;
 };
 template <class A>
@@ -265,10 +265,7 @@ void Fields(A& a, LoadCommand& m) {
   a.Text(options.format.null_string);
   a.Vector(options.columns);
   a.Text(m.zone);
-  a.Number(m.threads);
-  a.Require(m.threads >= 0 && m.threads <= kGreatestThreads);
-  a.Number(m.settings);
-  a.Require(m.settings.rank_timeout <= INT32_MAX);
+  Fields(a, m.settings);
 }
 
 /// The bytes of a command, its number first.

@@ -35,7 +35,6 @@ class SessionRanks final : public LoadRanks {
     if (load.file_bytes <= static_cast<uint64_t>(state_.settings.share_copy_above)) return false;
     ClusterLoad shared;
     shared.load = &load;
-    shared.threads = static_cast<int>(state_.settings.threads);
     shared.settings = ClusterSettingsOf(state_.settings);
     return state_.cluster->Load(shared, file, own);
   }

@@ -70,13 +70,8 @@ Status RunOnRanks(SessionState* state, const vm::Program& program, const Snapsho
   ClusterQuery query;
   query.program = &program;
   query.snapshot = &snapshot;
-  query.threads = static_cast<int>(state->settings.threads);
-  query.use_gpu = UseGpu(*state, program, snapshot);
-  query.gpu_required = options.gpu_required;
-  query.trace = state->options.trace;
-  query.gpu_memory = state->options.gpu_memory;
-  query.transfer = state->settings.transfer;
-  query.transfer_piece = static_cast<uint64_t>(state->settings.transfer_piece);
+  query.choices = {UseGpu(*state, program, snapshot), options.gpu_required, options.profile, state->options.trace,
+                   state->options.gpu_memory};
   query.settings = ClusterSettingsOf(state->settings);
   return state->cluster->Run(query, state->running.executor.get(), options, consume, &state->running.statistics);
 }
@@ -85,7 +80,7 @@ Status RunOnRanks(SessionState* state, const vm::Program& program, const Snapsho
 
 ClusterSettings ClusterSettingsOf(const Settings& settings) {
   ClusterSettings out;
-#define CLUSTER_SETTING(Name, Default, Comment) out.Name = static_cast<uint64_t>(settings.Name);
+#define CLUSTER_SETTING(Type, Name, Default, Greatest, Comment) out.Name = static_cast<Type>(settings.Name);
 #include "mpi/cluster_settings.def"
   return out;
 }

@@ -275,7 +275,7 @@ std::vector<std::string> ValidFeeds() {
   RunCommand run;
   run.number = 3;
   run.program = query.program.Serialize();
-  run.threads = 2;
+  run.settings.threads = 2;
   run.tables = query.tables;
   out.push_back(OfKind(kRun, WriteMessage(run)));
   OpenCommand open;

@@ -347,16 +347,13 @@ class RecordingCluster final : public LoneCluster {
   void Tell(const ClusterQuery& query, const vm::RunOptions& options) override {
     told.program = query.program->Serialize();
     told.settings.clear();
-    for (const uint64_t value :
-         {uint64_t{query.use_gpu}, uint64_t{query.gpu_required}, static_cast<uint64_t>(query.threads),
-          query.settings.replicate_below, query.settings.broadcast_limit, query.settings.exchange_above,
-          query.settings.memory_limit, query.settings.temp_file_limit, query.settings.rank_timeout,
-          query.settings.scatter_memory, query.settings.session_memory,
-          static_cast<uint64_t>(options.settings.join_partitioning),
-          static_cast<uint64_t>(options.settings.decompression), static_cast<uint64_t>(query.transfer),
-          query.transfer_piece}) {
-      told.settings += std::to_string(value) + " ";
-    }
+    const auto tell = [&](const auto& value) { told.settings += std::to_string(static_cast<uint64_t>(value)) + " "; };
+    tell(query.choices.use_gpu);
+    tell(query.choices.gpu_required);
+#define CLUSTER_SETTING(Type, Name, Default, Greatest, Comment) tell(query.settings.Name);
+#include "mpi/cluster_settings.def"
+#define RUN_SETTING(Type, Name, Default, Greatest, Comment) tell(options.settings.Name);
+#include "vm/run/run_settings.def"
   }
 };
 
