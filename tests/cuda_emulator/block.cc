@@ -37,6 +37,8 @@ struct Warp {
   uint32_t mask = 0, arrived = 0, times = 0;
   Where where;
   uint64_t values[2][kLanes];
+  uint64_t any;             ///< the bits that any of those has that have arrived
+  uint64_t any_of[kLanes];  ///< the same of a lane's last meeting, for that lane
 };
 
 /// Stacks are used again: blocks come by the thousand.
@@ -91,6 +93,7 @@ class Block {
   void Suspend(State state, const Where& where);
   void Sync(uint32_t barrier, uint32_t count, const Where& where);
   const uint64_t* Meet(uint32_t mask, uint64_t value, const Where& where);
+  uint64_t MeetOr(uint32_t mask, uint64_t value, const Where& where);
   [[noreturn]] void Fail(const char* what, const Where& where) const;
 
   std::vector<Copy> copies;
@@ -217,11 +220,13 @@ const uint64_t* Block::Meet(uint32_t mask, uint64_t value, const Where& where) {
   if (w.arrived == 0) {
     w.mask = mask;
     w.where = where;
+    w.any = 0;
   } else if (w.mask != mask || w.where.line() != where.line() || w.where.column() != where.column()) {
     Fail("lanes of a warp meet at different places, or with different masks", where);
   }
   uint64_t* values = w.values[w.times % 2];
   values[lane] = value;
+  w.any |= value;
   w.arrived |= 1u << lane;
   if (w.arrived != w.mask) {
     Suspend(State::kMeeting, where);
@@ -229,10 +234,18 @@ const uint64_t* Block::Meet(uint32_t mask, uint64_t value, const Where& where) {
   }
   w.arrived = 0;
   ++w.times;
-  for (uint32_t i = 0; i < kLanes; ++i) {
-    if ((mask >> i & 1) != 0 && i != lane) threads_[thread - lane + i].state = State::kReady;
+  for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+    const uint32_t i = static_cast<uint32_t>(std::countr_zero(rest));
+    w.any_of[i] = w.any;
+    if (i != lane) threads_[thread - lane + i].state = State::kReady;
   }
   return values;
+}
+
+uint64_t Block::MeetOr(uint32_t mask, uint64_t value, const Where& where) {
+  const size_t thread = static_cast<size_t>(running_ - threads_.data());
+  Meet(mask, value, where);
+  return warps_[thread / kLanes].any_of[thread % kLanes];
 }
 
 void Block::Fail(const char* what, const Where& where) const {
@@ -285,6 +298,8 @@ void Poll() { current->Suspend(State::kPolling, Where::current()); }
 void Sync(uint32_t barrier, uint32_t count, const Where& where) { current->Sync(barrier, count, where); }
 
 const uint64_t* Meet(uint32_t mask, uint64_t value, const Where& where) { return current->Meet(mask, value, where); }
+
+uint64_t MeetOr(uint32_t mask, uint64_t value, const Where& where) { return current->MeetOr(mask, value, where); }
 
 void StartCopy(const Copy& copy) {
   std::memset(copy.to, 0xCD, copy.bytes);  // it is not read before it is there, or after this

@@ -38,6 +38,8 @@ void Sync(uint32_t barrier, uint32_t count, const Where& where);
 
 /// What the lanes of `mask` brought to their meeting, by lane; 64 bits each. The lane's own is `value`.
 const uint64_t* Meet(uint32_t mask, uint64_t value, const Where& where);
+/// The same, for the bits that any of the lanes brought.
+uint64_t MeetOr(uint32_t mask, uint64_t value, const Where& where);
 
 /// A copy into shared memory that is under way: it lands at any time before the block polls in vain.
 struct Copy {

@@ -181,9 +181,8 @@ T ReduceLanes(uint32_t mask, T v, F f, cuda_emulator::Where where) {
   const uint64_t* values = cuda_emulator::Meet(mask, ToLaneValue(v), where);
   bool first = true;
   T all = v;
-  for (uint32_t lane = 0; lane < 32; ++lane) {
-    if ((mask >> lane & 1) == 0) continue;
-    const T other = FromLaneValue<T>(values[lane]);
+  for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+    const T other = FromLaneValue<T>(values[std::countr_zero(rest)]);
     all = first ? other : f(all, other);
     first = false;
   }
@@ -201,14 +200,12 @@ inline uint32_t __reduce_min_sync(uint32_t mask, uint32_t v,
 }
 inline uint32_t __reduce_or_sync(uint32_t mask, uint32_t v,
                                  cuda_emulator::Where where = cuda_emulator::Where::current()) {
-  return ReduceLanes(
-      mask, v, [](uint32_t a, uint32_t b) { return a | b; }, where);
+  return static_cast<uint32_t>(cuda_emulator::MeetOr(mask, v, where));
 }
 inline uint32_t __ballot_sync(uint32_t mask, int predicate,
                               cuda_emulator::Where where = cuda_emulator::Where::current()) {
   const uint32_t bit = predicate != 0 ? 1u << (threadIdx.x & 31) : 0;
-  return ReduceLanes(
-      mask, bit, [](uint32_t a, uint32_t b) { return a | b; }, where);
+  return static_cast<uint32_t>(cuda_emulator::MeetOr(mask, bit, where));
 }
 inline bool __any_sync(uint32_t mask, int predicate, cuda_emulator::Where where = cuda_emulator::Where::current()) {
   return __ballot_sync(mask, predicate, where) != 0;
