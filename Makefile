@@ -198,12 +198,13 @@ include tests/ledger/ledger.mk
 
 # ---- Targets that people call ---------------------------------------------------------------------------------------
 
-.PHONY: all arrow arrow-object programs tests torture-programs emulated demo demo-tpch demo-tpcds test test-run test-slow test-gpu demo-ssb-run \
+.PHONY: all arrow arrow-object programs tested-programs tests torture-programs emulated demo demo-tpch demo-tpcds test test-run test-slow test-gpu demo-ssb-run \
         demo-tpch-run demo-tpcds-run asan tsan torture torture-run fuzz fuzz-run fuzz-tablets soak format format-check opcodes \
         sql-reference ledger ledger-gpu help clean requirements install wheel FORCE
 
 all: programs torture-programs $(LEDGER) $(if $(MISSING_TEST),,tests emulated)  ##build Everything that can be built here, into build/ (the default)
-programs: $(PROGRAMS:%=$(B)/%) $(BENCHES:%=$(B)/%) $(MPI_OBJECT) $(ARROW_OBJECT) $(if $(SHARED_LIBRARY),$(SHARED_LIBRARY) $(B)/capi_example)  ##build The programs, benchmarks included
+programs: tested-programs $(BENCHES:%=$(B)/%)  ##build The programs, benchmarks included
+tested-programs: $(PROGRAMS:%=$(B)/%) $(TESTED_BENCHES:%=$(B)/%) $(MPI_OBJECT) $(ARROW_OBJECT) $(if $(SHARED_LIBRARY),$(SHARED_LIBRARY) $(B)/capi_example)
 arrow:  ##build Install pyarrow into build/venv, and build what reads and writes Parquet and Arrow files with it
 	@$(if $(NOBUILD),,tests/setup arrow)
 	@$(MAKE) --no-print-directory arrow-object
@@ -233,7 +234,8 @@ demo-ssb-run demo-tpch-run demo-tpcds-run: demo-%-run:
 test:  ##test Install what is missing, build, run every test on the host (kernels emulated), close with the totals
 	@$(if $(NOBUILD),,tests/setup build test ranks tpcds ducklake)
 	@$(MAKE) --no-print-directory test-run
-test-run: $(if $(NOBUILD),,all)
+# (A benchmark that no test runs is built by `make`.)
+test-run: $(if $(NOBUILD),,tested-programs torture-programs $(LEDGER) $(if $(MISSING_TEST),,tests emulated))
 	@tests/run host $(B)
 test-slow: $(if $(NOBUILD),,all)  ##test What `make test` leaves out because it takes minutes
 	@tests/run slow $(B)

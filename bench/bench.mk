@@ -7,6 +7,8 @@ BENCH_SOURCES := $(filter-out $(EXCLUDE),$(if $(NVCC),$(wildcard bench/*.cc benc
 # Of bench/queries.cc queries_bench, of bench/gpu_scan_bench.cc gpu_scan_bench.
 BenchName = $(patsubst %_bench_bench,%_bench,$(addsuffix _bench,$(basename $(notdir $1))))
 BENCHES := $(call BenchName,$(BENCH_SOURCES))
+# Tests run these.
+TESTED_BENCHES := $(filter $(shell grep -ohE '"[a-z_]+_bench"' tests/*/*_test.py | tr -d '"'),$(BENCHES))
 
 # What demo-ssb, bench-tpch and their like run.
 QueryPrograms = $(if $(NOBUILD),,$(B)/tessera $(if $(filter tpcds,$1),,$(B)/$1_gen) $(B)/queries_bench)
