@@ -11,6 +11,7 @@
 //   --host-rows N     it is a failure if a section over more than N rows runs on the host
 //   --set NAME=VALUE  a setting, in every file. A query that the join_strategy set so cannot run is skipped; a
 //                     statement, or a query with RETURNING, then runs under auto, because later records need what it does.
+//   --joins           SELECTs whose plan has no join are skipped: a join strategy changes nothing of them
 //
 // Under mpirun rank 0 reads and prints, and all queries run on all ranks. It is a failure if a rank scanned nothing of
 // a table that has a tablet for each rank.
@@ -50,7 +51,8 @@ struct Options {
   SessionOptions session;
   int tablet_rows = 0;
   int jobs = 1;
-  int host_rows = 0;                  ///< 0: any
+  int host_rows = 0;  ///< 0: any
+  bool joins = false;
   std::vector<std::string> settings;  ///< NAME=VALUE
   std::string join_strategy;          ///< the one of that name
   std::vector<std::string> files;
@@ -58,7 +60,7 @@ struct Options {
 
 /// What came of some files.
 struct Totals {
-  uint64_t passed = 0, failed = 0, skipped = 0;
+  uint64_t passed = 0, failed = 0, skipped = 0, without_join = 0;
   uint64_t gpu_sections = 0, host_sections = 0;  ///< over stored tables
   bool unreadable = false;
   std::vector<uint64_t> rank_rows;  ///< scanned, by rank
@@ -86,6 +88,13 @@ bool RefusesStrategy(const Status& status) {
 bool MayBeRefused(const std::string& sql) {
   static const std::regex about("^\\s*(begin|start|commit|end|rollback|abort|savepoint|release)\\b", std::regex::icase);
   return !std::regex_search(sql, about);
+}
+
+/// Whether it reads tables, and does nothing that a later record may need.
+bool OnlyReads(const std::string& sql) {
+  static const std::regex reads("^\\s*(select|values)\\b", std::regex::icase);
+  static const std::regex does("\\b(nextval|setval|set_config|into)\\b", std::regex::icase);
+  return std::regex_search(sql, reads) && !std::regex_search(sql, does);
 }
 
 /// Whether the message is the expected one: contains it, or matches it as a regular expression.
@@ -155,7 +164,20 @@ class FileRun {
     (void)session_->Execute(sql, &none);
   }
 
+  /// By its plan. What has no plan may have joins. (An error of EXPLAIN must not end a transaction.)
+  bool HasJoins(const LogicRecord& record) {
+    if (record.kind != LogicRecord::Kind::kQuery || session_->in_transaction() || !OnlyReads(record.sql)) return true;
+    LogicResult plan("T");
+    if (!session_->Execute("EXPLAIN " + record.sql, &plan).ok()) return true;
+    static const std::regex join("\\bjoin\\b", std::regex::icase);
+    return std::ranges::any_of(plan.values(), [](const std::string& line) { return std::regex_search(line, join); });
+  }
+
   void RunRecord(const LogicRecord& record) {
+    if (options_.joins && !HasJoins(record)) {
+      ++totals_.without_join;
+      return;
+    }
     LogicResult result(record.types);
     // (What the strategy cannot run must not end a transaction.)
     const bool returns = !options_.join_strategy.empty() && session_->in_transaction() && MayBeRefused(record.sql);
@@ -272,6 +294,7 @@ int RunAll(int argc, char** argv, Cluster* cluster) {
                           {"set", required_argument, nullptr, 's'},
                           {"scatter", no_argument, nullptr, 'S'},
                           {"host-rows", required_argument, nullptr, 'h'},
+                          {"joins", no_argument, nullptr, 'J'},
                           {nullptr, 0, nullptr, 0}};
   for (int c; (c = getopt_long(argc, argv, "j:", names, nullptr)) >= 0;) {
     const std::string value = optarg == nullptr ? "" : optarg;
@@ -286,6 +309,8 @@ int RunAll(int argc, char** argv, Cluster* cluster) {
     } else if (c == 'h' && ParseNumber(optarg, 1 << 30, &options.host_rows)) {
     } else if (c == 'S') {
       options.session.scatter = true;
+    } else if (c == 'J') {
+      options.joins = true;
     } else if (c == 'j' && ParseNumber(optarg, 1024, &options.jobs)) {
     } else {
       return Usage(optarg == nullptr ? "wrong options" : "wrong value \"" + value + "\"");
@@ -311,6 +336,7 @@ int RunAll(int argc, char** argv, Cluster* cluster) {
       totals.passed += file.passed;
       totals.failed += file.failed;
       totals.skipped += file.skipped;
+      totals.without_join += file.without_join;
       totals.gpu_sections += file.gpu_sections;
       totals.host_sections += file.host_sections;
       totals.unreadable |= file.unreadable;
@@ -338,6 +364,7 @@ int RunAll(int argc, char** argv, Cluster* cluster) {
   }
   if (!options.join_strategy.empty())
     Print(fmt::format("{} skipped: the join strategy cannot run them\n", totals.skipped));
+  if (options.joins) Print(fmt::format("{} have no join\n", totals.without_join));
   Print(fmt::format("{} passed, {} failed\n", totals.passed, totals.failed));
   return totals.unreadable ? 2 : totals.failed > 0 ? 1 : 0;
 }
