@@ -165,10 +165,16 @@ HOT := $(addprefix mpi/,mpi_exchange.cc packed_numbers.cc row_traffic.cc) $(addp
   $(addprefix server/,messages.cc row_sender.cc wire_values.cc) session/copy_text.cc \
   $(addprefix compiler/bind/bind_,expression.cc function.cc operator.cc type.cc)
 COLD := $(filter-out $(HOT),$(wildcard compiler/bind/bind_*.cc compiler/bind/calls/*.cc session/*.cc server/*.cc shell/*.cc capi/*.cc mpi/*.cc tools/*.cc)) \
-  $(foreach s,catalog_query co_location conversion_generator copy_binder decorrelate error_format exchange_joins fold_aggregates \
-    generate_window grouping_sets hoist key_spans nearest_name partial_aggregate plan plan_text ranked_rows row_rules script \
-    split_grouping split_windows statement_option stored_columns type_binder,$(filter compiler/%/$s.cc,$(SOURCES))) \
-  base/fmt_library.cc tablet/catalog/catalog.cc tablet/catalog/catalog_file.cc tablet/database.cc tablet/catalog/database_directory.cc vm/program/listing.cc
+  $(foreach s,activity_tables alter_binder catalog_query catalog_tables co_location conflict_binder conversion_generator copy_binder \
+    copy_columnar copy_partition database_command decorrelate dialect_pivot dialect_pragma duckdb_catalog error_format exchange_joins \
+    explain_binder fold_aggregates foreign_key_binder generate_window grouping_sets hoist information_schema key_spans macro_binder \
+    macro_definition materialized_view_binder merge_binder nearest_name partial_aggregate pg_catalog pg_server_catalog plan plan_text \
+    plan_tree populated_check pragma_tables ranked_rows role_binder row_rules schema_binder schema_text script sequence_binder \
+    split_grouping split_windows statement_option stored_columns table_binder type_binder unsupported_statement,$(filter compiler/%/$s.cc,$(SOURCES))) \
+  $(addprefix tablet/,database.cc file_description.cc file_tables.cc hive_folders.cc lake_table.cc) \
+  $(addprefix tablet/catalog/,catalog.cc catalog_file.cc catalog_roles.cc catalog_savepoints.cc database_copy.cc database_directory.cc references.cc) \
+  tablet/load/columnar_options.cc tablet/load/file_spec.cc tablet/load/table_alteration.cc tablet/sqlite/lake_catalog.cc tablet/sqlite/sqlite_tables.cc \
+  base/fmt_library.cc vm/program/listing.cc
 
 WITH_MAIN := $(shell grep -l '^int main.' /dev/null $(SOURCES) $(TEST_SOURCES) $(TORTURE_SOURCES) $(BENCH_SOURCES))
 TESTS := $(notdir $(patsubst %.cc,%,$(filter %_test.cc,$(TEST_SOURCES))))
