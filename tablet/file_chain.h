@@ -16,17 +16,20 @@
 
 namespace tessera {
 
+class ColumnarGroups;
+
 /// A file and how it is read: what the user said, and what was guessed.
 struct FileSource {
   FileIdentity identity;  ///< with the name that the user gave
   std::string path;       ///< where it can be read
   FileFormat format = FileFormat::kCsv;
   CopyFromOptions options;
-  TableSchema schema;                   ///< the columns that it has
-  std::vector<int> columns;             ///< of the table, by column of the file
-  std::vector<std::string> keys;        ///< of JSON: the member that each column is
-  std::string table;                    ///< of an SQLite database
-  std::vector<FileConstant> constants;  ///< columns of the table that are not in the file
+  TableSchema schema;                                      ///< the columns that it has
+  std::vector<int> columns;                                ///< of the table, by column of the file
+  std::vector<std::string> keys;                           ///< of JSON: the member that each column is
+  std::string table;                                       ///< of an SQLite database
+  std::vector<FileConstant> constants;                     ///< columns of the table that are not in the file
+  std::shared_ptr<const ColumnarGroups> groups = nullptr;  ///< of Parquet that is scanned in place
 };
 
 /// The file as it is now. Errors: as IdentifyFile.

@@ -62,11 +62,13 @@ SqlType TypeOfBoth(const SqlType& a, const SqlType& b) {
   return is_moment(a) && is_moment(b) ? SqlType::Of(TypeId::kTimestamp) : SqlType::Text();
 }
 
-Status DescribeFile(const FileSpec& spec, FileSource* source, double* rows) {
+Status DescribeFile(const FileSpec& spec, bool in_place, FileSource* source, double* rows) {
   source->format = spec.format != FileFormat::kFromName ? spec.format : FormatOf(*source);
   const std::string& name = source->identity.path;
   if (IsColumnar(source->format)) {
-    TESSERA_ASSIGN(DescribedColumnar described, DescribeColumnar({source->path, name, source->format}));
+    const bool by_groups = in_place && source->format == FileFormat::kParquet;
+    TESSERA_ASSIGN(DescribedColumnar described,
+                   DescribeColumnar({source->path, name, source->format}, by_groups ? &source->groups : nullptr));
     source->schema = std::move(described.schema);
     *rows = static_cast<double>(described.rows);
     return {};

@@ -10,9 +10,10 @@
 
 namespace tessera {
 
-/// Sets format, options and schema of a source with an identity and a path, and its rows, which may be a guess. Errors: kIo;
-/// kSql, it is none of the format, or broken; kUnsupported, the format, or an option for it.
-Status DescribeFile(const FileSpec& spec, FileSource* source, double* rows);
+/// Sets format, options and schema of a source with an identity and a path, and its rows, which may be a guess. `in_place`: of
+/// Parquet, its row groups, too. Errors: kIo; kSql, it is none of the format, or broken; kUnsupported, the format, or an option
+/// for it.
+Status DescribeFile(const FileSpec& spec, bool in_place, FileSource* source, double* rows);
 
 /// The type of a column that has the one type in one file and the other in another.
 SqlType TypeOfBoth(const SqlType& a, const SqlType& b);

@@ -245,8 +245,8 @@ Result<bool> FileTables::AddInPlace(const Entry& entry, TableInfo* info) {
   std::vector<ColumnarFile> columnar;
   for (const FileSource& source : entry.sources) {
     if (source.format != FileFormat::kParquet) return false;
-    columnar.push_back(
-        {{source.path, source.identity.path, source.format}, source.identity, source.columns, source.constants});
+    const ColumnarSource where{source.path, source.identity.path, source.format};
+    columnar.push_back({where, source.identity, source.columns, source.constants, source.groups});
   }
   return AddColumnarTablets(columnar, info);
 }
@@ -262,7 +262,7 @@ Result<FileTables::Entry*> FileTables::MakeEntry(const FileSpec& spec, const std
     source.identity = file;
     source.path = known != spooled_.end() ? known->second : file.path;
     double rows_of_file = 0;
-    TESSERA_TRY(DescribeFile(spec, &source, &rows_of_file));
+    TESSERA_TRY(DescribeFile(spec, in_place_, &source, &rows_of_file));
     rows += rows_of_file;
     entry->is_young = entry->is_young || (known == spooled_.end() && file.written > Now() - kYoungNanoseconds);
   }

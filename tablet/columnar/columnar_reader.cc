@@ -172,10 +172,17 @@ std::optional<BadColumnRow> FitColumn(const SqlType& type, size_t rows, ColumnVe
   return bad ? std::move(bad) : Convert(type, rows, column);
 }
 
-Result<DescribedColumnar> DescribeColumnar(const ColumnarSource& source) {
+Result<DescribedColumnar> DescribeColumnar(const ColumnarSource& source,
+                                           std::shared_ptr<const ColumnarGroups>* groups) {
   TESSERA_ASSIGN(ColumnarPlugin* const plugin, LoadColumnarPlugin(source.name));
   ColumnarShape shape;
-  TESSERA_TRY(plugin->Describe(source, &shape));
+  if (groups != nullptr) {
+    TESSERA_ASSIGN(*groups, plugin->OpenGroups(source));
+    shape.fields = (*groups)->fields();
+    for (const uint64_t rows : (*groups)->rows()) shape.rows += rows;
+  } else {
+    TESSERA_TRY(plugin->Describe(source, &shape));
+  }
   if (shape.fields.empty()) return SqlError(QuoteForMessage(source.name) + " has no columns");
   DescribedColumnar out;
   out.rows = shape.rows;

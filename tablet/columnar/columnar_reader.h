@@ -22,8 +22,10 @@ struct DescribedColumnar {
   uint64_t rows = 0;   ///< in a stream an estimate
 };
 
-/// Errors: kUnsupported, there is no plugin; kIo and kSql, the file is none or broken.
-Result<DescribedColumnar> DescribeColumnar(const ColumnarSource& source);
+/// `groups`: nullptr, or of a Parquet file also its row groups, from the same footer. Errors: kUnsupported, there is no plugin; kIo
+/// and kSql, the file is none or broken.
+Result<DescribedColumnar> DescribeColumnar(const ColumnarSource& source,
+                                           std::shared_ptr<const ColumnarGroups>* groups = nullptr);
 
 /// Of `options`: columns (of `schema`, by column of the file) and read. Errors: the same.
 Result<std::unique_ptr<FileReader>> OpenColumnarReader(const ColumnarSource& source, const TableSchema& schema,
