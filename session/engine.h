@@ -23,6 +23,7 @@
 #include "session/activity.h"
 #include "session/insert_queue.h"
 #include "tablet/files/shared_files.h"
+#include "tablet/kept_files.h"
 #include "vm/vm.h"
 
 namespace tessera {
@@ -70,6 +71,8 @@ class Engine {
   void GiveBack(std::unique_ptr<vm::Executor> executor);
 
   const std::shared_ptr<SharedFiles>& files() const { return files_; }
+  /// Parquet files that sessions read.
+  const std::shared_ptr<KeptFiles>& kept_files() const { return kept_files_; }
   const std::shared_ptr<Activity>& activity() const { return activity_; }
   InsertQueue* inserts() { return &inserts_; }
   /// True for the first caller: it says what holds for the process.
@@ -89,6 +92,7 @@ class Engine {
   std::mutex executors_mutex_;
   std::vector<std::unique_ptr<vm::Executor>> idle_;  ///< the latest one last
   const std::shared_ptr<SharedFiles> files_ = std::make_shared<SharedFiles>();
+  const std::shared_ptr<KeptFiles> kept_files_ = std::make_shared<KeptFiles>();
   const std::shared_ptr<Activity> activity_ = std::make_shared<Activity>();
   InsertQueue inserts_;
   std::atomic<bool> has_session_{false};

@@ -140,6 +140,7 @@ void SetSpoolOfFiles(SessionState* state) {
   if (!state->options.files || !state->options.files_folder.empty())
     state->files.SetNaming([state](const std::string& name) { return AllowedFile(*state, name); });
   auto spools = std::make_shared<std::vector<TemporaryFile>>();
+  state->files.SetShared(state->engine->kept_files());
   const bool is_free = state->options.standard_input_is_free;
   state->files.SetSpool([spools, is_free](const std::string& path) -> Result<std::string> {
     const bool is_input = path == "-" || path == "/dev/stdin";

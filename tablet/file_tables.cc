@@ -165,10 +165,35 @@ Result<std::shared_ptr<const TableInfo>> FileTables::Find(const FileSpec& spec) 
   if (const Entry* const used = UsedOf(key)) return used->info;
   TESSERA_ASSIGN(std::vector<FileIdentity> files, FindFiles(spec));
   TESSERA_ASSIGN(Entry * entry, Kept(key, files));
+  if (entry == nullptr && in_place_ && shared_ != nullptr) entry = TakeShared(key, files);
   if (entry == nullptr) {
     TESSERA_ASSIGN(entry, MakeEntry(spec, key, std::move(files)));
+    Share(*entry);
   }
   return entry->info;
+}
+
+FileTables::Entry* FileTables::TakeShared(const std::string& key, const std::vector<FileIdentity>& files) {
+  const std::shared_ptr<const TableInPlace> shared = shared_->Find(key, files);
+  if (shared == nullptr) return nullptr;
+  auto entry = std::make_unique<Entry>();
+  entry->key = key;
+  entry->sources = shared->sources;
+  entry->files = files;
+  entry->in_place = entry->used = true;
+  auto info = std::make_shared<TableInfo>(*shared->table);
+  info->id = next_id_++;
+  entry->schema = info->schema;
+  entry->loaded.resize(entry->schema.columns.size());
+  entry->info = std::move(info);
+  entries_.push_front(std::move(entry));
+  return entries_.front().get();
+}
+
+void FileTables::Share(const Entry& entry) const {
+  const auto is_named = [](const FileSource& s) { return s.path == s.identity.path; };
+  if (shared_ == nullptr || !entry.in_place || entry.is_young || !std::ranges::all_of(entry.sources, is_named)) return;
+  shared_->Keep(std::make_shared<const TableInPlace>(TableInPlace{entry.key, entry.sources, entry.info}));
 }
 
 Result<std::shared_ptr<const TableInfo>> FileTables::FindLake(const LakeSpec& spec, const std::string& name) {

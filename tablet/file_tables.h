@@ -20,6 +20,7 @@
 #include "base/status.h"
 #include "tablet/catalog/table_info.h"
 #include "tablet/database.h"
+#include "tablet/kept_files.h"
 #include "tablet/lake_table.h"
 #include "tablet/load/file_spec.h"
 
@@ -40,6 +41,8 @@ class FileTables {
   /// Whether Parquet files are scanned in place, row group by row group; else they are read into tablets as other files are,
   /// which other ranks can be sent.
   void SetInPlace(bool in_place) { in_place_ = in_place; }
+  /// What the sessions of a process share; nullptr: nothing.
+  void SetShared(std::shared_ptr<KeptFiles> shared) { shared_ = std::move(shared); }
   /// Forgets what the last statement used, and the files that were not used for long.
   void BeginStatement();
   /// The table of these files. Its rows may not be there yet; then they are estimates, and its statistics are bounds. Errors:
@@ -79,6 +82,10 @@ class FileTables {
   Result<Entry*> MakeEntry(const FileSpec& spec, const std::string& key, std::vector<FileIdentity> files);
   Result<std::vector<FileIdentity>> FindFiles(const FileSpec& spec);
   /// false: the files are to be read.
+  /// The same of what another session has found, or this one before; nullptr: there is none.
+  Entry* TakeShared(const std::string& key, const std::vector<FileIdentity>& files);
+  /// Gives it to the others, if they can read the same.
+  void Share(const Entry& entry) const;
   static Result<bool> AddInPlace(const Entry& entry, TableInfo* info);
   /// The rows of tables of SQLite, which are counted instead of read: no column of them is known.
   static Status CountRows(const CopyFromOptions& options, Entry* entry);
@@ -92,6 +99,7 @@ class FileTables {
   std::unique_ptr<Database> database_;  ///< nullptr until rows are read
   std::list<std::unique_ptr<Entry>> entries_;
   std::vector<std::pair<std::string, std::string>> spooled_;  ///< names and where they are
+  std::shared_ptr<KeptFiles> shared_;
   int64_t next_id_ = kFirstFileTable << 1;                    ///< of tables whose rows are not there
   uint64_t ignored_ = 0;
 };

@@ -54,11 +54,18 @@ class Answer:
 def run(sql, database=(), status=0, ranks=0):
     """Statements in one process."""
     command = [TESSERA, *(["--ranks", str(ranks)] if ranks else []), "-csv", "-noheader", "-bail", "--threads", "2", *database]
-    done = subprocess.run([*command, "-c", sql], cwd=WORK, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300,
+    done = subprocess.run(command if sql is None else [*command, "-c", sql], cwd=WORK, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300,
                           env=dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1"))
     if done.returncode != status:
         raise AssertionError(f"{sql}: status {done.returncode}\n{done.stdout}{done.stderr}")
     return Answer(done)
+
+
+def script(lines, status=0, ranks=0):
+    """The same of a file, which may have commands of the shell."""
+    with open(path("script.sql"), "w") as file:
+        file.write("\n".join(lines) + "\n")
+    return run(None, ["-f", "script.sql"], status, ranks)
 
 
 def equal(found, expected, what=""):
@@ -298,6 +305,26 @@ def test_changed():
     os.replace(path("next.parquet"), path("new.parquet"))
     out, _ = process.communicate("SELECT sum(a) FROM 'new.parquet';\n", timeout=60)
     equal(out, "30\n")
+
+
+def long_ago(name):
+    """Files that were written just now are read again each time."""
+    os.utime(path(name), (1_600_000_000, 1_600_000_000))
+
+
+def test_kept_files():
+    """What is kept of a file is of that file alone: not when it was replaced, written anew in its place, or removed."""
+    numbers = [0] if not os.path.exists(os.path.join(BUILD, "tessera_mpi.so")) or not shutil.which("mpirun") else [0, 2]
+    for ranks in numbers:
+        for name, values in (("kept", [1, 2, 3]), ("kept1", [10, 20]), ("kept2", [5])):
+            pq.write_table(pa.table({"a": values}), path(name + ".parquet"))
+            long_ago(name + ".parquet")
+        ask = "SELECT sum(a) FROM 'kept.parquet';"
+        equal(script([ask, ask, ".shell mv kept1.parquet kept.parquet", ask, ask, ".shell cp kept2.parquet kept.parquet", ask], ranks=ranks).out,
+              "6\n6\n30\n30\n5\n", ranks)
+        gone = script([ask, ".shell rm kept.parquet", ask], status=1, ranks=ranks)
+        equal(gone.out, "5\n")
+        equal("kept.parquet" in gone.err, True, gone.err)
 
 
 def test_row_groups_are_skipped():

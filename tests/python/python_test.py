@@ -309,6 +309,29 @@ def test_connections_of_threads():
     check(sums, [5000050000] * 40)
 
 
+@needs("pyarrow")
+def test_connections_share_what_is_kept_of_files():
+    if not os.path.exists(os.path.join(BUILD, "tessera_arrow.so")):
+        return
+    import pyarrow
+    import pyarrow.parquet
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "shared.parquet")
+        pyarrow.parquet.write_table(pyarrow.table({"a": list(range(10000))}), path, row_group_size=1000)
+        os.utime(path, (1_600_000_000, 1_600_000_000))  # a young file is read again each time
+        first = open_memory()
+        made = "SELECT misses FROM tessera_cache() WHERE cache = 'host' AND column_name IS NULL"
+        check(first.sql(f"SELECT sum(a) FROM '{path}'").fetchall(), [(49995000,)])
+        before = first.sql(made).fetchall()
+        second = first.duplicate()
+        check(second.sql(f"SELECT sum(a) FROM '{path}'").fetchall(), [(49995000,)])
+        first.close()
+        check(second.duplicate().sql(f"SELECT sum(a) FROM '{path}'").fetchall(), [(49995000,)])
+        check(second.sql(made).fetchall(), before)
+        pyarrow.parquet.write_table(pyarrow.table({"a": [1, 2]}), path)
+        check(second.sql(f"SELECT sum(a) FROM '{path}'").fetchall(), [(3,)])
+
+
 def test_a_connection_is_one_threads():
     connection = open_memory()
     errors = []
