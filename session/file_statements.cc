@@ -84,6 +84,9 @@ Result<bool> ReadFiles(SessionState* state, const Statement& statement, const vm
     const CopyFromOptions options = OptionsOf(state, program.tables[i].name);
     TESSERA_ASSIGN(const bool read, state->files.Load(program.tables[i].id, ColumnsRead(program, i), options, rows));
     any = any || read;
+    if (program.joins.empty()) continue;
+    TESSERA_ASSIGN(const bool any_key, state->files.FindKeys(program.tables[i].id, ColumnsRead(program, i), options));
+    any = any || any_key;
   }
   return any;
 }
@@ -137,10 +140,10 @@ Result<std::string> AllowedFile(const SessionState& state, const std::string& na
 
 void SetSpoolOfFiles(SessionState* state) {
   state->files.SetInPlace(state->options.cluster == nullptr || state->options.cluster->ranks() == 1);
+  state->files.SetShared(state->engine->kept_files());
   if (!state->options.files || !state->options.files_folder.empty())
     state->files.SetNaming([state](const std::string& name) { return AllowedFile(*state, name); });
   auto spools = std::make_shared<std::vector<TemporaryFile>>();
-  state->files.SetShared(state->engine->kept_files());
   const bool is_free = state->options.standard_input_is_free;
   state->files.SetSpool([spools, is_free](const std::string& path) -> Result<std::string> {
     const bool is_input = path == "-" || path == "/dev/stdin";

@@ -11,6 +11,7 @@
 #include "tablet/columnar/columnar_tablets.h"
 #include "tablet/file_chain.h"
 #include "tablet/file_description.h"
+#include "tablet/file_keys.h"
 #include "tablet/files/made_tablet.h"
 #include "tablet/hive_folders.h"
 #include "tablet/sqlite/sqlite_tables.h"
@@ -60,7 +61,8 @@ struct FileTables::Entry {
   bool is_young = false;  ///< not to be kept
   bool used = false;      ///< by the statement
   bool is_loaded = false;
-  bool in_place = false;     ///< its tablets are parts of the files
+  bool in_place = false;  ///< its tablets are parts of the files
+  FileKeys keys;
   std::vector<bool> loaded;  ///< by column
   std::string stored;        ///< the name of its table in database_; "": there is none
   std::shared_ptr<const TableInfo> info;
@@ -318,6 +320,25 @@ Result<FileTables::Entry*> FileTables::MakeEntry(const FileSpec& spec, const std
   entry->used = true;
   entries_.push_front(std::move(entry));
   return entries_.front().get();
+}
+
+Result<bool> FileTables::FindKeys(int64_t table, const std::vector<bool>& columns, const CopyFromOptions& options) {
+  Entry* const entry = EntryOf(table);
+  if (entry == nullptr || !entry->in_place) return false;
+  TESSERA_ASSIGN(const std::vector<std::vector<int>> keys, entry->keys.Find(*entry->info, columns, options));
+  if (keys.empty()) return false;
+  auto info = std::make_shared<TableInfo>(*entry->info);
+  for (const std::vector<int>& key : keys) {
+    for (const int column : key) info->schema.columns[static_cast<size_t>(column)].not_null = true;
+    if (info->schema.primary_key.empty()) {
+      info->schema.primary_key = key;
+    } else {
+      info->schema.unique_keys.push_back({"", key});
+    }
+  }
+  entry->info = std::move(info);
+  if (!entry->sources.empty()) Share(*entry);
+  return true;
 }
 
 std::unique_ptr<FileReader> FileTables::ReadAll(int64_t table, const CopyFromOptions& options) const {

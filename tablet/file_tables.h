@@ -67,6 +67,9 @@ class FileTables {
   /// what is read is not kept for another statement. Errors: those of the file; kIo, it has changed.
   Result<bool> Load(int64_t table, const std::vector<bool>& columns, const CopyFromOptions& options,
                     uint64_t rows = UINT64_MAX);
+  /// Looks for keys of the table among these columns, if it is scanned in place. Returns whether one was found that was not known,
+  /// which its schema has from then on. Errors: as FileKeys::Find.
+  Result<bool> FindKeys(int64_t table, const std::vector<bool>& columns, const CopyFromOptions& options);
   /// A reader of all its columns, past what is kept of it; nullptr: the table is none of the used ones, or of a lake.
   std::unique_ptr<FileReader> ReadAll(int64_t table, const CopyFromOptions& options) const;
   /// How many records of the statement's files were left out because of errors.
@@ -79,13 +82,13 @@ class FileTables {
   Result<Entry*> Kept(const std::string& key, const std::vector<FileIdentity>& files);
   /// The one that the statement uses already.
   Entry* UsedOf(const std::string& key) const;
-  Result<Entry*> MakeEntry(const FileSpec& spec, const std::string& key, std::vector<FileIdentity> files);
-  Result<std::vector<FileIdentity>> FindFiles(const FileSpec& spec);
-  /// false: the files are to be read.
   /// The same of what another session has found, or this one before; nullptr: there is none.
   Entry* TakeShared(const std::string& key, const std::vector<FileIdentity>& files);
   /// Gives it to the others, if they can read the same.
   void Share(const Entry& entry) const;
+  Result<Entry*> MakeEntry(const FileSpec& spec, const std::string& key, std::vector<FileIdentity> files);
+  Result<std::vector<FileIdentity>> FindFiles(const FileSpec& spec);
+  /// false: the files are to be read.
   static Result<bool> AddInPlace(const Entry& entry, TableInfo* info);
   /// The rows of tables of SQLite, which are counted instead of read: no column of them is known.
   static Status CountRows(const CopyFromOptions& options, Entry* entry);
@@ -96,10 +99,10 @@ class FileTables {
   Naming naming_;  ///< empty: itself
   AttachedLakes lakes_;
   bool in_place_ = false;
+  std::shared_ptr<KeptFiles> shared_;
   std::unique_ptr<Database> database_;  ///< nullptr until rows are read
   std::list<std::unique_ptr<Entry>> entries_;
   std::vector<std::pair<std::string, std::string>> spooled_;  ///< names and where they are
-  std::shared_ptr<KeptFiles> shared_;
   int64_t next_id_ = kFirstFileTable << 1;                    ///< of tables whose rows are not there
   uint64_t ignored_ = 0;
 };

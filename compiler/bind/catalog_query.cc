@@ -78,8 +78,11 @@ std::unique_ptr<Query> DescribeQuery(const Query& query) {
     if (o.expr->kind == Expr::Kind::kColumn) relation = &query.relations[static_cast<size_t>(o.expr->relation)];
     if (relation != nullptr && relation->table != nullptr && relation->join == JoinKind::kInner) {
       const TableSchema& schema = relation->table->schema;
-      null = !schema.columns[static_cast<size_t>(o.expr->column)].not_null;
-      if (std::count(schema.primary_key.begin(), schema.primary_key.end(), o.expr->column) > 0) key = "PRIMARY KEY";
+      // (A key of a file is what was seen of it, not what it says.)
+      const bool is_file = !relation->table->files.empty();
+      null = is_file || !schema.columns[static_cast<size_t>(o.expr->column)].not_null;
+      if (!is_file && std::count(schema.primary_key.begin(), schema.primary_key.end(), o.expr->column) > 0)
+        key = "PRIMARY KEY";
       const ColumnSchema& column = schema.columns[static_cast<size_t>(o.expr->column)];
       value = column.default_text.value_or(column.default_expression.value_or(""));
     }

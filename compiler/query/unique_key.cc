@@ -95,8 +95,12 @@ class KnownRows {
 
 bool HasUniqueKey(const Relation& relation, const std::function<bool(int column)>& is_known, int levels) {
   if (relation.table != nullptr) {
-    const std::vector<int>& key = relation.table->schema.primary_key;
-    return !key.empty() && std::all_of(key.begin(), key.end(), is_known);
+    const TableSchema& schema = relation.table->schema;
+    if (!schema.primary_key.empty() && std::ranges::all_of(schema.primary_key, is_known)) return true;
+    // (Rows with a NULL in another key may be many.)
+    const auto is_set = [&](int c) { return schema.columns[static_cast<size_t>(c)].not_null && is_known(c); };
+    return std::ranges::any_of(schema.unique_keys,
+                               [&](const UniqueKey& key) { return std::ranges::all_of(key.columns, is_set); });
   }
   const Query& inner = *relation.query;
   if (!inner.union_all.empty() || inner.repeat >= 0 || inner.folds() || inner.is_working) return false;

@@ -327,6 +327,28 @@ def test_kept_files():
         equal("kept.parquet" in gone.err, True, gone.err)
 
 
+def test_keys_of_files():
+    """A sorted column that is found to be a key makes joins those of a key, until the file is another one."""
+    def write(name, **columns):
+        pq.write_table(pa.table({c: pa.array(v, pa.int64()) for c, v in columns.items()}), path(name), row_group_size=100)
+        long_ago(name)
+
+    write("facts.parquet", f=[i * 7 % 300 for i in range(3000)], g=[i % 3 for i in range(3000)])
+    write("one.parquet", k=range(300), x=range(300))
+    write("pairs.parquet", k=[i // 3 for i in range(900)], l=[(i * 2) % 3 for i in range(900)], x=range(900))
+    write("equal.parquet", k=[*range(100), 99, *range(100, 200)], x=range(201))
+    join = "SELECT count(*), sum(x) FROM 'facts.parquet' JOIN '{}' ON {};"
+    one, two = join.format("one.parquet", "f = k") + ";", join.format("pairs.parquet", "f = k AND g = l") + ";"
+    found = run(f"{one} EXPLAIN {one} {two} EXPLAIN {two}").out
+    equal(found.count("(unique key)"), 2, found)
+    equal([line for line in found.split("\n") if line[:1].isdigit()][:2], ["3000,448500", "3000,1348500"], found)
+    # A row group's last value is the next one's first.
+    equal(run(join.format("equal.parquet", "f = k")).out, "2010,201000\n")
+    changed = script([one, one, ".shell cp -p equal.parquet one.parquet", one, "EXPLAIN " + one]).out
+    equal((changed.split("\n")[:3], changed.count("(unique key)")), (["3000,448500", "3000,448500", "2010,201000"], 0), changed)
+    equal(run("DESCRIBE 'pairs.parquet'").out, run(f"{two} DESCRIBE 'pairs.parquet'").out.split("\n", 1)[1])
+
+
 def test_row_groups_are_skipped():
     """What the footer rules out is not read: there the pages may be broken."""
     rows = 20_000
