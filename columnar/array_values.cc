@@ -297,6 +297,33 @@ Found AppendNulls(const arrow::Array& array, ColumnVector* out) {
   return {};
 }
 
+/// Of entries without NULLs: `words` are those of the array's dictionary.
+Found AppendWords(const arrow::DictionaryArray& array, const ColumnVector& words, ColumnVector* out) {
+  const int32_t* const numbers = static_cast<const arrow::Int32Array&>(*array.indices()).raw_values();
+  const bool any_null = array.null_count() > 0;
+  const auto count = static_cast<uint64_t>(array.dictionary()->length());
+  ExtendTexts(array, out);
+  uint64_t at = out->bytes.size();
+  for (int64_t row = 0; row < array.length(); ++row) {
+    if (!any_null || !array.IsNull(row)) {
+      const auto word = static_cast<uint32_t>(numbers[row]);
+      if (word >= count) return BadValue{row, ErrorKind::kBadCopyFormat, "the dictionary has no entry of its number"};
+      at += words.offsets[word + 1] - words.offsets[word];
+    }
+    out->offsets.push_back(at);
+  }
+  const uint64_t* const ends = out->offsets.data() + out->offsets.size() - static_cast<size_t>(array.length());
+  uint64_t from = out->bytes.size();
+  out->bytes.resize(at);
+  for (int64_t row = 0; row < array.length(); ++row) {
+    const uint64_t bytes = ends[row] - from;
+    if (bytes > 0)
+      memcpy(out->bytes.data() + from, words.bytes.data() + words.offsets[static_cast<uint32_t>(numbers[row])], bytes);
+    from = ends[row];
+  }
+  return {};
+}
+
 Found AppendDictionary(const arrow::Array& array, ColumnVector* out) {
   const auto& values = static_cast<const arrow::DictionaryArray&>(array);
   ColumnVector words;
@@ -311,6 +338,8 @@ Found AppendDictionary(const arrow::Array& array, ColumnVector* out) {
     return bad;
   }
   const bool is_text = out->type.storage() == StorageClass::kText, is_wide = out->type.storage() == StorageClass::kWide;
+  if (is_text && words.null.empty() && values.indices()->type_id() == Type::INT32)
+    return AppendWords(values, words, out);
   if (is_text && out->offsets.empty()) out->offsets.push_back(0);
   const size_t before = is_text ? out->offsets.size() - 1 : out->fixed.size() + out->wide.size();
   const bool keeps_nulls = array.null_count() > 0 || !words.null.empty() || !out->null.empty();

@@ -28,15 +28,32 @@ namespace {
 /// million of rows that other programs make at most unless they are told otherwise.)
 constexpr int64_t kPieceRows = int64_t{1} << 20;
 
-/// `numbered`: a leaf whose texts come as numbers of a dictionary's entries; -1: none.
-parquet::ArrowReaderProperties ReaderProperties(int numbered) {
+/// `numbered`: leaves whose texts come as numbers of a dictionary's entries.
+parquet::ArrowReaderProperties ReaderProperties(const std::vector<int>& numbered) {
   parquet::ArrowReaderProperties properties(false);
   properties.set_arrow_extensions_enabled(true);
   properties.set_batch_size(kPieceRows);
   properties.set_pre_buffer(false);
   properties.set_smallest_decimal_enabled(true);
-  if (numbered >= 0) properties.set_read_dictionary(numbered, true);
+  for (const int leaf : numbered) properties.set_read_dictionary(leaf, true);
   return properties;
+}
+
+/// Whether all texts of a leaf are numbers of entries in a row group: else Arrow would have to number them.
+bool AreAllNumbered(const parquet::FileMetaData& metadata, int group, int leaf) {
+  const auto chunk = metadata.RowGroup(group)->ColumnChunk(leaf);
+  if (chunk->type() != parquet::Type::BYTE_ARRAY) return false;
+  const std::vector<parquet::PageEncodingStats>& pages = chunk->encoding_stats();
+  bool any = false;
+  for (const parquet::PageEncodingStats& page : pages) {
+    const bool has_values =
+        page.page_type == parquet::PageType::DATA_PAGE || page.page_type == parquet::PageType::DATA_PAGE_V2;
+    any = any || has_values;
+    if (has_values && page.encoding != parquet::Encoding::RLE_DICTIONARY &&
+        page.encoding != parquet::Encoding::PLAIN_DICTIONARY)
+      return false;
+  }
+  return any && chunk->has_dictionary_page();
 }
 
 /// An open file, of which several threads read.
@@ -46,7 +63,8 @@ struct ParquetFile : ArrayFile {
   std::vector<int> leaves;                          ///< the wanted fields, as Parquet counts them
 
   /// A reader of its own for a thread, which doesn't read the footer again.
-  Result<std::unique_ptr<parquet::arrow::FileReader>> Reader(const std::string& place, int numbered = -1) const {
+  Result<std::unique_ptr<parquet::arrow::FileReader>> Reader(const std::string& place,
+                                                             const std::vector<int>& numbered = {}) const {
     const std::string& name = source.name;
     auto reader = parquet::ParquetFileReader::Open(file, parquet::ReaderProperties(BudgetPool()), metadata);
     TESSERA_ARROW_ASSIGN(auto made,
@@ -145,7 +163,13 @@ class ParquetShare final : public ArrayShare {
     *rows = std::min(kPieceRows, all - piece_ * kPieceRows);
     if (file().fields.empty()) return {};
     if (stream_ != nullptr) return stream_->Read(piece_, *rows, arrays);
-    TESSERA_ASSIGN(const auto reader, parquet_.Reader(place));
+    std::vector<int> numbered;
+    for (size_t i = 0; i < parquet_.leaves.size(); ++i) {
+      const int leaf = parquet_.leaves[i];
+      if (parquet_.fields[i].type == SqlType::Text() && AreAllNumbered(*parquet_.metadata, group_, leaf))
+        numbered.push_back(leaf);
+    }
+    TESSERA_ASSIGN(const auto reader, parquet_.Reader(place, numbered));
     TESSERA_ARROW_ASSIGN(const std::shared_ptr<arrow::Table> table, reader->ReadRowGroup(group_, parquet_.leaves));
     *arrays = table->columns();
     if (table->num_rows() == *rows) return {};
@@ -284,7 +308,7 @@ class ParquetGroups final : public ColumnarGroups {
         if (ReadNumbers(opened.get(), groups_[group], one.leaves[0], one.fields[0].type, &out)) return {};
         out = {};
       }
-      if (numbered && one.fields[0].problem.empty() && AreAllNumbered(groups_[group], one.leaves[0])) {
+      if (numbered && one.fields[0].problem.empty() && AreAllNumbered(*file_.metadata, groups_[group], one.leaves[0])) {
         TESSERA_ASSIGN(const bool read, ReadNumbered(one, groups_[group], &out));
         if (read) return {};
         out = {};
@@ -330,27 +354,10 @@ class ParquetGroups final : public ColumnarGroups {
   }
 
  private:
-  /// Whether all values are numbers of entries: else Arrow would have to number them.
-  bool AreAllNumbered(int group, int leaf) const {
-    const auto chunk = file_.metadata->RowGroup(group)->ColumnChunk(leaf);
-    if (chunk->type() != parquet::Type::BYTE_ARRAY) return false;
-    const std::vector<parquet::PageEncodingStats>& pages = chunk->encoding_stats();
-    bool any = false;
-    for (const parquet::PageEncodingStats& page : pages) {
-      const bool has_values =
-          page.page_type == parquet::PageType::DATA_PAGE || page.page_type == parquet::PageType::DATA_PAGE_V2;
-      any = any || has_values;
-      if (has_values && page.encoding != parquet::Encoding::RLE_DICTIONARY &&
-          page.encoding != parquet::Encoding::PLAIN_DICTIONARY)
-        return false;
-    }
-    return any && chunk->has_dictionary_page();
-  }
-
   /// false: it did not come as such numbers, and is to be read as an array.
   static Result<bool> ReadNumbered(const ParquetFile& one, int group, GroupColumn* out) {
     const std::string name = one.source.name, place = PlaceOf(group);
-    TESSERA_ASSIGN(const auto reader, one.Reader(place, one.leaves[0]));
+    TESSERA_ASSIGN(const auto reader, one.Reader(place, {one.leaves[0]}));
     TESSERA_ARROW_ASSIGN(const std::shared_ptr<arrow::Table> table, reader->ReadRowGroup(group, one.leaves));
     out->values.type = one.fields[0].type;
     out->rows = static_cast<uint64_t>(table->num_rows());
