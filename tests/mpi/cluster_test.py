@@ -233,7 +233,8 @@ def test_trace():
             for phase in PHASES:
                 ms = sum(e["dur"] for e in inside if e["name"] == phase) * 1e-3
                 check(abs(ms - line[phase + "_ms"]) < 0.05, phase, ms, line)
-            check(abs(s["dur"] * 1e-3 - line["total_ms"]) < max(0.05, 0.02 * line["total_ms"]), s, line)
+            # (A rank may lose its core between the two clocks.)
+            check(abs(s["dur"] * 1e-3 - line["total_ms"]) < max(0.5, 0.02 * line["total_ms"]), s, line)
             check(any(e["name"].startswith("scan t") for e in inside), inside)
 
 
