@@ -15,6 +15,13 @@ namespace {
 
 using Range = std::optional<std::pair<int128_t, int128_t>>;
 
+/// A decimal in bytes, the highest first, which has the sign. REQUIRES: 1 to 16 bytes.
+int128_t FromBytes(const uint8_t* bytes, int count) {
+  uint128_t value = (bytes[0] & 0x80) != 0 ? ~uint128_t{0} : 0;
+  for (int i = 0; i < count; ++i) value = value << 8 | bytes[i];
+  return static_cast<int128_t>(value);
+}
+
 /// Least and greatest number as they are stored. Numbers without sign have an order of their own.
 Range StoredNumbers(const parquet::Statistics& statistics, bool is_unsigned) {
   if (statistics.physical_type() == parquet::Type::INT32) {
@@ -28,6 +35,12 @@ Range StoredNumbers(const parquet::Statistics& statistics, bool is_unsigned) {
     if (is_unsigned)
       return std::pair<int128_t, int128_t>(static_cast<uint64_t>(s.min()), static_cast<uint64_t>(s.max()));
     return std::pair<int128_t, int128_t>(s.min(), s.max());
+  }
+  const int length = statistics.descr()->type_length();
+  if (statistics.physical_type() == parquet::Type::FIXED_LEN_BYTE_ARRAY && length >= 1 && length <= 16 &&
+      statistics.descr()->logical_type()->is_decimal()) {
+    const auto& s = static_cast<const parquet::FLBAStatistics&>(statistics);
+    return std::pair(FromBytes(s.min().ptr, length), FromBytes(s.max().ptr, length));
   }
   return std::nullopt;
 }
