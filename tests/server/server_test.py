@@ -259,7 +259,8 @@ def psql_watches_and_tells_types():
             waits_for(lambda: other.execute("SELECT count(*) FROM t").fetchone() >= (3,), "the third time")
         watch.send_signal(signal.SIGINT)
         said = watch.communicate(timeout=30)[0]
-        holds(said.count("row\n") >= 3, said)
+        # (psql may have been interrupted before it showed the third.)
+        holds(said.count("row\n") >= 2, said)
 
 
 @test
