@@ -1,6 +1,7 @@
 // The first eight bytes of a string as a number.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -25,5 +26,13 @@ inline uint64_t FirstBytes(std::string_view text) {
 
 /// Ordered as the strings are: of a lesser string it is not greater.
 inline uint64_t TextHead(std::string_view text) { return __builtin_bswap64(FirstBytes(text)); }
+
+/// How many bytes two strings begin with alike, `most` at most.
+inline size_t CommonPrefix(std::string_view a, std::string_view b, size_t most) {
+  most = std::min({most, a.size(), b.size()});
+  size_t i = 0;
+  while (i < most && a[i] == b[i]) ++i;
+  return i;
+}
 
 }  // namespace tessera

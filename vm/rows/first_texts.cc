@@ -10,12 +10,6 @@ namespace {
 
 constexpr size_t kPart = 2048;
 
-size_t CommonPrefix(std::string_view a, std::string_view b, size_t most) {
-  most = std::min({most, a.size(), b.size()});
-  return static_cast<size_t>(std::mismatch(a.begin(), a.begin() + static_cast<ptrdiff_t>(most), b.begin()).first -
-                             a.begin());
-}
-
 }  // namespace
 
 Result<std::vector<uint32_t>> MayBeFirst(std::span<const std::string_view> texts, const uint8_t* null,

@@ -24,13 +24,6 @@ bool IsShared(const ThreadPool* threads, size_t texts) {
 /// The head of what a string has from `depth` on.
 uint64_t HeadAt(std::string_view s, size_t depth) { return TextHead(s.substr(std::min(depth, s.size()))); }
 
-size_t CommonPrefix(std::string_view a, std::string_view b, size_t most) {
-  most = std::min({most, a.size(), b.size()});
-  size_t i = 0;
-  while (i < most && a[i] == b[i]) ++i;
-  return i;
-}
-
 /// A text on its way to its place.
 struct Sorting {
   std::string_view text;
