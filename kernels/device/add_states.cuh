@@ -23,7 +23,7 @@ __device__ __forceinline__ void AddState(const uint64_t* from, uint64_t* to) {
     for (uint32_t w = 0; w < vm::GroupStateWords(kKept, 0); ++w) to[w] += from[w];
   } else if constexpr (kHasWindows<M>) {
     using vm::FloatWindow;
-    if constexpr (kWindowsAfter < M >> 0) *to += *from;
+    if constexpr (kHasCount<M>) *to += *from;
 #pragma unroll 1
     for (uint32_t k = 0; k < M::kSums; ++k) {
       const uint32_t at = WindowAt<M>(k);

@@ -128,7 +128,7 @@ __device__ __forceinline__ void AddSum(const DeviceGroups& groups, uint32_t ordi
 template <class M>
 __device__ __forceinline__ void AddBlockWindows(const DeviceGroups& groups, uint32_t ordinal,
                                                 const DeviceInstruction& fold, BlockWindow of_block) {
-  if constexpr (kWindowsAfter < M >> 0) {
+  if constexpr (kHasCount<M>) {
     uint64_t* const group = groups.states + static_cast<uint64_t>(ordinal) * groups.state_words;
     atomicAdd(AtomicWord(group + fold.state), static_cast<unsigned long long>(*of_block.words));
     of_block.words += of_block.stride;

@@ -70,16 +70,16 @@ struct BlockWindow {
   }
 };
 
-/// Whether a group's state has windows, one for each sum of M::State, and is a count before them.
+/// Whether a group's state has windows, one for each sum of M::State; whether a count stands before them.
 template <class M>
 inline constexpr bool kHasWindows =
     M::kGroupState == vm::GroupState::kFloatWindow || M::kGroupState == vm::GroupState::kMomentWindows;
 template <class M>
-inline constexpr uint32_t kWindowsAfter = M::kGroupState == vm::GroupState::kMomentWindows ? 1 : 0;
+inline constexpr bool kHasCount = M::kGroupState == vm::GroupState::kMomentWindows;
 /// The word of a group's k-th window after that of its state, and that of the FloatSum that belongs to it.
 template <class M>
 __device__ __forceinline__ uint32_t WindowAt(uint32_t k) {
-  return kWindowsAfter<M> + k * vm::FloatWindow::kAllWords;
+  return (kHasCount<M> ? 1 : 0) + k * vm::FloatWindow::kAllWords;
 }
 __device__ __forceinline__ uint32_t SumAfter(uint32_t window) { return window + vm::FloatWindow::kWords; }
 /// The head of a window, which was `head` some time ago, for numbers with that highest bin. The first of the group's

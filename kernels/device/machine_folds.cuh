@@ -183,7 +183,7 @@ __device__ __forceinline__ void Machine<kVariant, R>::AddToWindows(const DeviceI
         const double v = M::Part(__longlong_as_double(a[e]), k);
         if (!AddToWindow(DeviceWindow{group + window}, head[e], v)) AddOutsideOfWindow(ordinal[e], window, v);
         if (k > 0) continue;
-        if constexpr (kWindowsAfter < M >> 0) atomicAdd(AtomicWord(group + in.state), 1ull);
+        if constexpr (kHasCount<M>) atomicAdd(AtomicWord(group + in.state), 1ull);
         // (The others leave it to the row that opens the window.)
         if (head[e] == 0) MarkSeen(group, in.head.p1);
       }
@@ -210,10 +210,10 @@ __device__ __forceinline__ uint32_t Machine<kVariant, R>::AddToBlockWindows(cons
     }
     MarkSeenPrivate(ordinal, in.head.p1);
     uint32_t* words = PrivateArray(in) + ordinal;
-    if constexpr (kWindowsAfter < M >> 0) atomicAdd(words, 1u);
+    if constexpr (kHasCount<M>) atomicAdd(words, 1u);
 #pragma unroll 1
     for (uint32_t k = 0; k < M::kSums; ++k) {
-      const BlockWindow window{words + (kWindowsAfter<M> + k * BlockWindow::kWords) * n, n};
+      const BlockWindow window{words + ((kHasCount<M> ? 1 : 0) + k * BlockWindow::kWords) * n, n};
       const double v = M::Part(__longlong_as_double(x), k);
       if (AddToWindow(window, window.Head(), v)) continue;
       const uint32_t group = launch.direct.active ? EnterGroup(launch, ordinal) : ordinal;
@@ -254,8 +254,7 @@ __device__ __forceinline__ uint32_t Machine<kVariant, R>::AddLargeGroups(const D
     }
     if (Lane32() == 0) {
       uint64_t* const group = GlobalState(ordinal);
-      if constexpr (kWindowsAfter < M >> 0)
-        atomicAdd(AtomicWord(group + in.state), static_cast<unsigned long long>(rows));
+      if constexpr (kHasCount<M>) atomicAdd(AtomicWord(group + in.state), static_cast<unsigned long long>(rows));
       MarkSeen(group, in.head.p1);
     }
     take &= ~same;
