@@ -199,6 +199,17 @@ def test_phases_add_up():
 def test_trace():
     """Spans nest, lie within their statement, and are the phases of the statistics."""
     directory = database("trace", rows=20000, tablet_rows=1000)
+    # (A rank may lose its core between the two clocks that tell how long a statement took; not each time.)
+    for _ in range(3):
+        late = check_trace(directory)
+        if not late:
+            break
+    check(not late, *late)
+
+
+def check_trace(directory):
+    """Returns the statements of ranks that took another time by their span than by the statistics."""
+    late = []
     trace, stats = os.path.join(WORK, "trace.json"), os.path.join(WORK, "trace.stats")
     done = run(mpirun(3, directory, "--threads", "1", "--trace", trace, "--stats", "json", "--stats-file", stats, "-c",
                       "SET replicate_below = 0; SET exchange_above = 0;\n-- name: \"quoted\"\n"
@@ -233,9 +244,10 @@ def test_trace():
             for phase in PHASES:
                 ms = sum(e["dur"] for e in inside if e["name"] == phase) * 1e-3
                 check(abs(ms - line[phase + "_ms"]) < 0.05, phase, ms, line)
-            # (A rank may lose its core between the two clocks.)
-            check(abs(s["dur"] * 1e-3 - line["total_ms"]) < max(0.5, 0.02 * line["total_ms"]), s, line)
+            if abs(s["dur"] * 1e-3 - line["total_ms"]) >= max(0.05, 0.02 * line["total_ms"]):
+                late.append((s, line))
             check(any(e["name"].startswith("scan t") for e in inside), inside)
+    return late
 
 
 def test_waiting_is_not_communication():
