@@ -257,7 +257,7 @@ torture:  ##test The campaigns of tests/torture, SECONDS=300 each
 torture-run: $(if $(NOBUILD),,torture-programs programs $(filter $(B)/emulated/torture_%,$(EMULATED)))
 	@SECONDS_EACH=$(SECONDS) tests/run torture $(B)
 soak: $(if $(NOBUILD),,programs)  ##test A server among 64 clients that behave badly, SECONDS=300; an hour is SECONDS=3600
-	@tests/server/server_soak.py $(B) $(SECONDS) 64 $(SEED)
+	@python3 tests/server/server_soak.py $(B) $(SECONDS) 64 $(SEED)
 fuzz-tablets:  ##test Packed tablet files of a stranger under the address and undefined-behaviour sanitizers, SECONDS=300
 	@$(MAKE) --no-print-directory B=$(B)/asan SANITIZE=address,undefined NOCUDA=1 $(B)/asan/torture_packed_trees
 	@$(B)/asan/torture_packed_trees --seconds $(SECONDS) --seed $(SEED)
