@@ -161,10 +161,14 @@ __device__ __forceinline__ void Machine<kVariant, R>::RunSelection() {
 template <Variant kVariant, uint32_t R>
 __device__ __forceinline__ void Machine<kVariant, R>::AllRowsLive() {
   live = kAllRows;
-  if (tile->rows == kTileRows) return;
-  live = 0;
+  if (tile->rows != kTileRows) {
+    live = 0;
 #pragma unroll 1
-  for (uint32_t i = 0; i < R; ++i) live |= static_cast<uint32_t>(RowOf(i) < tile->rows) << i;
+    for (uint32_t i = 0; i < R; ++i) live |= static_cast<uint32_t>(RowOf(i) < tile->rows) << i;
+  }
+  if constexpr (HasAll(kVariant)) {
+    if (launch.input.part_bits != 0) live &= RowsOfPart(PartNumber(), launch.input.part_bits);
+  }
 }
 
 template <Variant kVariant, uint32_t R>

@@ -163,6 +163,8 @@ struct Machine {
   }
   /// Where the warp's part of an array of queues begins.
   __device__ __forceinline__ uint32_t QueueAt() const { return (thread >> 5) * launch.queues.entries; }
+  /// REQUIRES: tiles are cut into parts.
+  __device__ __forceinline__ uint32_t PartNumber() const { return tile->index / launch.input.whole_tiles; }
   /// REQUIRES: the launch is a grid.
   __device__ __forceinline__ const UnitHeader& Unit() const {
     return reinterpret_cast<const UnitHeader*>(
@@ -299,6 +301,8 @@ struct Machine {
 
   // ---- Probes of join tables: machine_probes.cuh --------------------------------------------------------------------
 
+  __device__ static uint32_t MatchAfter(const JoinRecord& join, uint32_t row, uint32_t steps);
+  __device__ void SkipMatches(const JoinRecord& join);
   __device__ uint32_t JoinNumbers(const DeviceInstruction& in, const JoinRecord& join, OperandRows<R>& b) const;
   __device__ void DropOtherKeys(const DeviceInstruction& in, const JoinRecord& join);
   template <class T>

@@ -310,6 +310,32 @@ __device__ __forceinline__ void Machine<kVariant, R>::DoProbe(const DeviceInstru
   } else {
     ProbePlaces(join, found, at);
   }
+  if constexpr (HasAll(kVariant)) {
+    if (join.match_bits != 0) SkipMatches(join);
+  }
+}
+
+/// The row of the table that comes `steps` rows with the same key after `row`; kNowhere if there are fewer.
+template <Variant kVariant, uint32_t R>
+__device__ __forceinline__ uint32_t Machine<kVariant, R>::MatchAfter(const JoinRecord& join, uint32_t row,
+                                                                     uint32_t steps) {
+#pragma unroll 1
+  for (; steps > 0 && row < join.rows; --steps) row = join.next == nullptr ? kNowhere : __ldg(join.next + row) - 1;
+  return row;
+}
+
+/// Takes each row to the first of its matches that belongs to the part of the tile.
+template <Variant kVariant, uint32_t R>
+__device__ __forceinline__ void Machine<kVariant, R>::SkipMatches(const JoinRecord& join) {
+  const uint32_t steps = PartNumber() >> join.match_shift & ((1u << join.match_bits) - 1);
+  uint32_t* cursors = Cursors(join);
+#pragma unroll 1
+  for (uint32_t i = 0; i < R; ++i) {
+    if ((live >> i & 1) == 0) continue;
+    const uint32_t row = MatchAfter(join, cursors[RowOf(i)], steps);
+    if (row >= join.rows) live &= ~(1u << i);
+    cursors[RowOf(i)] = row;
+  }
 }
 
 /// All rows stay; one without a match points at no row. Its table holds numbers of rows, see DeviceJoins::Fill.
@@ -376,10 +402,9 @@ __device__ __forceinline__ void Machine<kVariant, R>::DoNext(const DeviceInstruc
     for (uint32_t i = 0; i < R; ++i) {
       if ((live >> i & 1) == 0) continue;
       const uint32_t row = cursors[RowOf(i)];
-      uint32_t after = 0;  // 1 + its number
-      if (join.next != nullptr && row < join.rows) after = __ldg(join.next + row);
-      if (after == 0 && (!kOuter || row >= join.rows)) continue;
-      cursors[RowOf(i)] = after - 1;
+      const uint32_t after = row < join.rows ? MatchAfter(join, row, 1u << join.match_bits) : kNowhere;
+      if (after == kNowhere && (!kOuter || row >= join.rows)) continue;
+      cursors[RowOf(i)] = after;
       more |= 1u << i;
     }
   }

@@ -138,6 +138,9 @@ class Producer {
         tile = (my_unit_ & ~kAllPairs) / launch_.grid.parts;
       }
     }
+    if constexpr (HasAll(kVariant)) {
+      if (launch_.input.whole_tiles != 0) tile = index % launch_.input.whole_tiles;
+    }
     // The last tablet that does not start after the tile.
     uint32_t low = 0, high = launch_.input.tablets;
     while (high - low > 1) {

@@ -48,8 +48,11 @@ struct alignas(16) JoinRecord {
   uint32_t queue_cursors = kNowhere;  ///< the same for queued rows: [warps][queues.entries]
   uint32_t slot_shift = 0;            ///< hashed: 32 or 64 less the binary logarithm of the number of slots
   uint32_t slot_mask = 0;             ///< ... that number less 1
-  uint32_t hashed = 0;                ///< 1: the number is the hash of the keys, from `low[0]` on
-  uint32_t columns = 0;               ///< ... of the table's rows, which begin with the keys
+  uint16_t hashed = 0;                ///< 1: the number is the hash of the keys, from `low[0]` on
+  /// A part of a tile meets every 1 << match_bits-th match of a row, from the one on whose number is in these bits of the
+  /// part's number, `match_shift` from its last.
+  uint8_t match_bits = 0, match_shift = 0;
+  uint32_t columns = 0;  ///< ... of the table's rows, which begin with the keys
   const uint32_t* next =
       nullptr;        ///< per row 1 + the next one with the same key, 0 at the end; nullptr: keys are unique
   uint64_t last = 0;  ///< the greatest number that keys of the table make

@@ -63,7 +63,11 @@ struct LaunchInput {
   uint32_t record_bytes = 0;
   bool record_staged = false;  ///< the record travels at the head of each stage
   bool two_passes = false;     ///< sinks are fed more than once a tile: a first pass reserves, a second applies
+  uint8_t part_bits = 0;       ///< 0, 2 or 4: a part of a tile has every 1 << part_bits-th row of a thread
   uint32_t tablets = 0;
+  /// Not 0: how many tiles there are, where `tiles` counts parts of them: the first part of each, then the second ones and
+  /// so on, so that different blocks take the parts of a tile. See RowsOfPart, JoinRecord::match_bits.
+  uint32_t whole_tiles = 0;
   const uint32_t* first_tile = nullptr;  ///< per tablet
   const uint32_t* tablet_rows = nullptr;
   uint32_t tiles = 0;
@@ -72,6 +76,12 @@ struct LaunchInput {
   uint32_t prefetched_count = 0;
   uint32_t prefetched[kMaxPrefetched] = {};  ///< slots that rows of queues read, brought to the L2 cache with a tile
 };
+
+/// The rows of a thread that belong to a part of a tile.
+TESSERA_HD uint32_t RowsOfPart(uint32_t part, uint32_t part_bits) {
+  const uint32_t first = part_bits == 0 ? 0xFFFFu : part_bits == 2 ? 0x1111u : 1u;
+  return first << (part & ((1u << part_bits) - 1));
+}
 
 /// What blocks write in device memory while they run, beside what they make.
 struct LaunchState {

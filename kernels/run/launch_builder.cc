@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "kernels/launch/vm_kernel.h"
+#include "kernels/plan/cut_tiles.h"
 #include "kernels/plan/describe.h"
 #include "kernels/plan/group_layout.h"
 #include "kernels/plan/tablet_record.h"
@@ -189,7 +190,11 @@ Status LaunchBuilder::PlanBatch(uint64_t most_groups, Batch* batch) {
     plan.variant = plan.variant == Variant::kPairs ? Variant::kDpPairs : Variant::kDp;
   TESSERA_ASSIGN(per_multiprocessor_, BlocksPerMultiprocessor(&gpu_, plan));
   batch->blocks = static_cast<uint32_t>(per_multiprocessor_ * gpu_.info.multiprocessors);
-  if (grid_.is_needed()) TESSERA_TRY(grid_.CutUnits(tiles, batch));
+  if (grid_.is_needed()) {
+    TESSERA_TRY(grid_.CutUnits(tiles, batch));
+  } else if (lowered_.machine.repeats && HasAll(plan.variant) && batch->partition.join < 0) {
+    CutTiles(context_.traits->section(context_.section), batch->blocks, &batch->launch.input, &plan.joins);
+  }
   batch->blocks = std::min(tiles, batch->blocks);
   batch->partition.radix.blocks = batch->blocks;
   return Status::Ok();
@@ -456,9 +461,13 @@ void LaunchBuilder::AddStatistics(const Batch& batch) const {
   for (const PlannedColumns::OnDemand& column : plan.columns.on_demand) {
     stats.bytes_on_demand += static_cast<uint64_t>(column.touched * static_cast<double>(bytes_of(column.slot)));
   }
-  stats.device_plan = Describe(plan) + (batch.partition.join >= 0 ? Describe(batch.partition) : "") + ", " +
-                      std::to_string(per_multiprocessor_) + " blocks a multiprocessor" +
-                      (batch.input.texts.empty() ? "" : ", texts tested on the GPU");
+  stats.device_plan =
+      Describe(plan) + (batch.partition.join >= 0 ? Describe(batch.partition) : "") + ", " +
+      std::to_string(per_multiprocessor_) + " blocks a multiprocessor" +
+      (batch.launch.input.whole_tiles == 0
+           ? ""
+           : ", tiles in " + std::to_string(batch.launch.input.tiles / batch.launch.input.whole_tiles) + " parts") +
+      (batch.input.texts.empty() ? "" : ", texts tested on the GPU");
 }
 
 }  // namespace tessera::kernels
