@@ -106,7 +106,7 @@ class BlockGenerator {
   void NoteColumns(const Expr& e, ColumnSet* needed) const;
   PayloadColumns NumberPayload(const JoinStep& j, const ColumnSet& needed) const;
   SqlType TypeOf(const std::pair<int, int>& column) const;
-  Expr LeafOf(const std::pair<int, int>& column) const;
+  ExprPtr ValueOf(const std::pair<int, int>& column) const;
   const std::vector<const Expr*>& ComputedOf(int relation) const {
     return plan_.computed[static_cast<size_t>(relation)];
   }

@@ -152,7 +152,7 @@ Status BlockGenerator::Finish(SectionBuilder* b, double rows) {
 }
 
 Status BlockGenerator::Ungrouped() {
-  PipelineScope scope(q_, plan_.driver);
+  PipelineScope scope(q_, plan_.driver, &plan_.computed);
   SectionBuilder b(program_, &constants_, &scope);
   for (size_t i = 0; i < EmittedOutputs(q_); ++i) b.section.registers.push_back(q_.outputs[i].expr->type);
   b.section.columns = b.section.registers;

@@ -230,7 +230,7 @@ Status BlockGenerator::GroupBy(const std::vector<const Expr*>& keys, SectionBuil
 }
 
 Status BlockGenerator::GroupedDirectly() {
-  PipelineScope scope(q_, plan_.driver);
+  PipelineScope scope(q_, plan_.driver, &plan_.computed);
   SectionBuilder b(program_, &constants_, &scope);
   b.section.sink = Section::Sink::kGroups;
   AnnounceJoined(&b);
@@ -263,7 +263,7 @@ Result<FirstGroups> BlockGenerator::GroupFirst() {
                                    vm::kMaxGroupingKeys),
                        distinct[0]->position, "Compute some of them in a query of their own.");
   }
-  PipelineScope scope(q_, plan_.driver);
+  PipelineScope scope(q_, plan_.driver, &plan_.computed);
   SectionBuilder b(program_, &constants_, &scope);
   b.section.sink = Section::Sink::kGroups;
   AnnounceJoined(&b);

@@ -54,8 +54,12 @@ void BlockGenerator::NumberStored(int driver, Steps joins, size_t stored, Column
 
 void BlockGenerator::NoteColumns(const Expr& e, ColumnSet* needed) const {
   if (e.kind == Expr::Kind::kColumn) needed->emplace(e.relation, e.column);
-  const auto same = [&](const auto& list) { return FindSame(list, e) >= 0; };
-  if (e.kind == Expr::Kind::kFunction && std::any_of(plan_.computed.begin(), plan_.computed.end(), same)) return;
+  for (size_t r = 0; r < plan_.computed.size() && e.kind == Expr::Kind::kFunction; ++r) {
+    const int number = FindSame(plan_.computed[r], e);
+    if (number < 0) continue;
+    needed->emplace(static_cast<int>(r), kFirstComputed + number);
+    return;
+  }
   for (const ExprPtr& a : e.args) NoteColumns(*a, needed);
 }
 
@@ -63,7 +67,8 @@ PayloadColumns BlockGenerator::NumberPayload(const JoinStep& j, const ColumnSet&
   PayloadColumns payload;
   ForEachRelation(j, [&](int relation) {
     for (const auto& column : needed) {
-      if (column.first == relation) payload[column] = 0;
+      const bool is_first = relation == j.relation && column.second >= kFirstComputed;  // it is numbered already
+      if (column.first == relation && !is_first) payload[column] = 0;
     }
   });
   payload.erase({j.relation, kMarkColumn});  // it is made where the table is probed
@@ -107,7 +112,7 @@ Status BlockGenerator::Sides(int driver, Steps joins, size_t stored) {
 }
 
 Status BlockGenerator::StoreRows(int driver, Steps joins) {
-  PipelineScope scope(q_, driver);
+  PipelineScope scope(q_, driver, &plan_.computed);
   SectionBuilder b(program_, &constants_, &scope);
   SetSource(driver, &b.section);
   StoredRows& stored = stored_.at(driver);
@@ -119,7 +124,7 @@ Status BlockGenerator::StoreRows(int driver, Steps joins) {
   KeepLive(driver, &b);
   for (const Expr* f : filters.first) TESSERA_TRY(b.Keep(*f));
   TESSERA_TRY(Joins(joins, filters.late, &b, &scope));
-  for (const auto& [column, number] : stored.columns) TESSERA_TRY(b.ValueIn(LeafOf(column), number));
+  for (const auto& [column, number] : stored.columns) TESSERA_TRY(b.ValueIn(*ValueOf(column), number));
   b.Emit(Opcode::Emit);
   CloseLoops(&b);
   TESSERA_TRY(Finish(&b, joins.back().rows));
@@ -137,7 +142,7 @@ void BlockGenerator::ScanStored(int driver, SectionBuilder* b, PipelineScope* sc
 }
 
 Status BlockGenerator::FillTable(const JoinStep& j) {
-  PipelineScope scope(q_, j.relation);
+  PipelineScope scope(q_, j.relation, &plan_.computed);
   SectionBuilder b(program_, &constants_, &scope);
   const bool goes_on = j.of_stored || j.stored > 0;  // with stored rows
   if (goes_on) {
@@ -165,7 +170,7 @@ Status BlockGenerator::FillTable(const JoinStep& j) {
     b.Store(static_cast<int>(k));
   }
   for (const auto& [column, number] : payload) {
-    TESSERA_TRY(b.Value(LeafOf(column)));
+    TESSERA_TRY(b.Value(*ValueOf(column)));
     b.Store(b.section.keys + number);
   }
   const std::vector<const Expr*>& computed = ComputedOf(j.relation);
@@ -195,15 +200,19 @@ Status BlockGenerator::FillTable(const JoinStep& j) {
 
 SqlType BlockGenerator::TypeOf(const std::pair<int, int>& column) const {
   if (column.second == kMarkColumn) return SqlType::Of(TypeId::kBoolean);
+  if (column.second >= kFirstComputed)
+    return ComputedOf(column.first)[static_cast<size_t>(column.second - kFirstComputed)]->type;
   return q_.relations[static_cast<size_t>(column.first)].column_types[static_cast<size_t>(column.second)];
 }
 
-Expr BlockGenerator::LeafOf(const std::pair<int, int>& column) const {
-  Expr leaf;
-  leaf.kind = Expr::Kind::kColumn;
-  leaf.relation = column.first;
-  leaf.column = column.second;
-  leaf.type = TypeOf(column);
+ExprPtr BlockGenerator::ValueOf(const std::pair<int, int>& column) const {
+  if (column.second >= kFirstComputed)
+    return ComputedOf(column.first)[static_cast<size_t>(column.second - kFirstComputed)]->Clone();
+  auto leaf = std::make_unique<Expr>();
+  leaf->kind = Expr::Kind::kColumn;
+  leaf->relation = column.first;
+  leaf->column = column.second;
+  leaf->type = TypeOf(column);
   return leaf;
 }
 

@@ -43,6 +43,24 @@ bool PipelineScope::FindComputed(const Expr& e, SectionBuilder* b, Operand* oper
     }
     return true;
   }
+  return all_computed_ != nullptr && FindInside(e, b, operand);
+}
+
+bool PipelineScope::FindInside(const Expr& e, SectionBuilder* b, Operand* operand) const {
+  for (size_t r = 0; r < all_computed_->size(); ++r) {
+    const int number = FindSame((*all_computed_)[r], e);
+    if (number < 0) continue;
+    const std::pair<int, int> column{static_cast<int>(r), kFirstComputed + number};
+    const PayloadColumns* const scanned = stored_ != nullptr ? stored_ : scanned_payload_;
+    if (scanned != nullptr && scanned->contains(column)) {
+      *operand = Operand::Slot(SlotOf(scanned->at(column), e.type, b));
+      return true;
+    }
+    const auto joined = joined_.find(column.first);
+    if (joined == joined_.end() || !joined->second.payload->contains(column)) continue;
+    *operand = Operand::Payload(joined->second.join, joined->second.payload->at(column));
+    return true;
+  }
   return false;
 }
 

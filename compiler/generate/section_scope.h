@@ -15,14 +15,17 @@
 
 namespace tessera {
 
-/// (relation, column) -> payload number in a join table.
+/// (relation, column) -> payload number in a join table. Columns from kFirstComputed on are Plan::computed of the relation.
 using PayloadColumns = std::map<std::pair<int, int>, int>;
+inline constexpr int kFirstComputed = 1 << 24;
 
 /// Columns of the relations that a pipeline has at hand: slots of the scanned table, payload of the join tables that it
 /// has probed.
 class PipelineScope : public Scope {
  public:
-  PipelineScope(const Query& q, int scanned) : q_(q), scanned_(scanned) {}
+  /// `computed`: Plan::computed; nullptr: nothing is.
+  PipelineScope(const Query& q, int scanned, const std::vector<std::vector<const Expr*>>* computed = nullptr)
+      : q_(q), scanned_(scanned), all_computed_(computed) {}
 
   /// The rows scanned are those of a join table whose columns are numbered by `payload`.
   void ScanPayload(const PayloadColumns* payload) { scanned_payload_ = payload; }
@@ -52,11 +55,14 @@ class PipelineScope : public Scope {
     const std::vector<const Expr*>* list;
     vm::Operand first;  ///< the others have the next numbers; kSlot: columns of the source
   };
+  /// The same of a value that was computed in a side inside of another one.
+  bool FindInside(const Expr& e, SectionBuilder* b, vm::Operand* operand) const;
   int SlotOf(const Expr& column, SectionBuilder* b) const;
   static int SlotOf(int number, const SqlType& type, SectionBuilder* b);
 
   const Query& q_;
   int scanned_;
+  const std::vector<std::vector<const Expr*>>* all_computed_;
   const PayloadColumns* scanned_payload_ = nullptr;
   const PayloadColumns* stored_ = nullptr;
   std::map<int, Joined> joined_;

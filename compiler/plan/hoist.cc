@@ -121,19 +121,24 @@ class TextHoister {
   const uint64_t relations_;
 };
 
+/// Adds the relations, also of sides inside of sides, that have no more rows than those that look into them.
+void NoteSides(const Plan& plan, const std::vector<JoinStep>& joins, double rows, uint64_t* relations) {
+  for (const JoinStep& j : joins) {
+    const auto r = static_cast<size_t>(j.relation);
+    const bool by_key = j.kind == JoinKind::kInner && vm::Info(j.strategy).by_key && !j.build_keys.empty();
+    const bool whole = by_key && !j.of_stored && j.stored == 0;
+    if (whole && plan.query->relations[r].table != nullptr && rows >= j.side_rows) *relations |= uint64_t{1} << r;
+    if (whole) NoteSides(plan, j.joins, std::min(rows, plan.rows[r]), relations);
+    rows = j.rows;
+  }
+}
+
 }  // namespace
 
 void HoistTexts(Plan* plan) {
   if (plan->build_driver || plan->stored > 0 || plan->driver < 0) return;
   uint64_t relations = 0;
-  double before = plan->rows[static_cast<size_t>(plan->driver)];
-  for (const JoinStep& j : plan->joins) {
-    const auto r = static_cast<size_t>(j.relation);
-    const bool by_key = j.kind == JoinKind::kInner && vm::Info(j.strategy).by_key && !j.build_keys.empty();
-    const bool whole = !j.of_stored && j.stored == 0 && plan->query->relations[r].table != nullptr;
-    if (by_key && whole && before >= j.side_rows) relations |= uint64_t{1} << r;
-    before = j.rows;
-  }
+  NoteSides(*plan, plan->joins, plan->rows[static_cast<size_t>(plan->driver)], &relations);
   if (relations == 0) return;
   TextHoister hoister(plan, relations);
   ForEachJoinedRoot(*plan, [&](const Expr& e, bool) { hoister.Visit(e); });

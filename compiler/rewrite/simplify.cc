@@ -21,6 +21,7 @@
 #include "compiler/rewrite/early_grouping.h"
 #include "compiler/rewrite/key_grouping.h"
 #include "compiler/rewrite/late_columns.h"
+#include "compiler/rewrite/late_outputs.h"
 #include "compiler/rewrite/match_conditions.h"
 #include "compiler/rewrite/other_values.h"
 #include "compiler/rewrite/pushdown.h"
@@ -200,6 +201,7 @@ void Rewrite(Query* query, std::set<const Query*>* done, bool* pairs) {
   *pairs = *pairs || AsksForOtherValues(*query);
   JoinArms(query, MergeDerivedTables);
   LeaveOutDerivedKeys(query);
+  MakeOutputsLate(query);
   GroupEarly(ReadLate(query));
   SplitDistinct(query);
 }

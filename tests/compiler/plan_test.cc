@@ -349,6 +349,36 @@ TEST_F(PlanTest, TextsOfASideAreComputedWhereItIsStored) {
                                    "AND name NOT LIKE '%1' AND orders.price > 500) AS n"));
 }
 
+TEST_F(PlanTest, TextsOfASideInsideOfASideAreComputedWhereItIsStored) {
+  // The items are looked up in few orders, which have their customers with them, and these their nations.
+  const std::string of =
+      " FROM item, orders, customer, nation WHERE item.orders = orders.id AND customer = customer.id AND nation = "
+      "nation.id AND orders.day = 5";
+  const std::string query = "SELECT substring(nation.name, 8, 1), count(*)" + of +
+                            " AND substring(customer.name, 6, 1) <> substring(nation.name, 8, 1) GROUP BY 1";
+  const std::string listing = Answer("EXPLAIN (PROGRAM) " + query);
+  const size_t last = listing.find(": scan item");
+  ASSERT_NE(last, std::string::npos) << listing;
+  EXPECT_EQ(listing.find("SubstringT", last), std::string::npos) << listing;
+  // The same with the texts of the nations made by hand.
+  EXPECT_EQ(Answer(query + " ORDER BY 1"),
+            Answer("SELECT nation::TEXT AS \"substring(nation.name, 8, 1)\", count(*)" + of +
+                   " AND substring(customer.name, 6, 1) <> nation::TEXT GROUP BY 1 ORDER BY 1"));
+}
+
+TEST_F(PlanTest, TextsAreMadeForTheRowsThatLimitLeaves) {
+  const std::string query = "SELECT name || '!' AS n, id FROM customer ORDER BY nation, id DESC LIMIT 3";
+  const std::string listing = Answer("EXPLAIN (PROGRAM) " + query);
+  EXPECT_GT(listing.find("ConcatT"), listing.find("rows of rows -> rows")) << listing;
+  EXPECT_EQ(Answer(query), "n,id\nname 990!,990\nname 980!,980\nname 970!,970\n");
+  EXPECT_EQ(Answer("SELECT name || '!' AS n FROM customer WHERE id IN (7, 8, 9) ORDER BY name LIMIT 2 OFFSET 1"),
+            "n\nname 8!\nname 9!\n");
+  // What the order needs is made before.
+  for (const char* other : {"SELECT name || '!' AS n FROM customer ORDER BY 1 LIMIT 3",
+                            "SELECT name || '!' AS n FROM customer ORDER BY id"})
+    EXPECT_EQ(Answer(std::string("EXPLAIN (PROGRAM) ") + other).find("rows of rows"), std::string::npos) << other;
+}
+
 TEST_F(PlanTest, RareTextsAreMadeOfFewRows) {
   Answer(
       "CREATE TABLE product AS SELECT g AS id, g || repeat(' ' || g * 7919, 12) AS text, g % 10 AS kind FROM "
