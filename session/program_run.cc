@@ -41,6 +41,10 @@ uint64_t ScannedRows(const vm::Program& program, const Snapshot& snapshot, const
   return s->source_kind == vm::Section::Source::kTable ? TableRows(program, snapshot, s->source) : 0;
 }
 
+/// Once there is a context, tables of this part of gpu_min_rows are read on the GPU: TPC-DS q30, 720,000 rows, takes 22 ms on
+/// 16 threads and 7 on an H200.
+constexpr uint64_t kPartWithContext = 4;
+
 /// Whether a join of the program was asked to launch from the GPU, or cuts both sides, of many pairs.
 bool HasJoinForGpu(const vm::Program& program, const Snapshot& snapshot) {
   for (const vm::Section& s : program.sections) {
@@ -58,9 +62,10 @@ bool UseGpu(const SessionState& state, const vm::Program& program, const Snapsho
   if (state.settings.device == DeviceChoice::kHost) return false;
   if (state.settings.device == DeviceChoice::kGpu) return true;
   if (state.engine->gpu_failed()) return false;
+  auto least = static_cast<uint64_t>(state.settings.gpu_min_rows);
+  if (state.engine->gpu() != nullptr) least /= kPartWithContext;
   for (size_t i = 0; i < program.tables.size(); ++i) {
-    const uint64_t rows = TableRows(program, snapshot, static_cast<int32_t>(i));
-    if (rows >= static_cast<uint64_t>(state.settings.gpu_min_rows)) return true;
+    if (TableRows(program, snapshot, static_cast<int32_t>(i)) >= least) return true;
   }
   return HasJoinForGpu(program, snapshot);
 }
