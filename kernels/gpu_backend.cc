@@ -144,7 +144,12 @@ class GpuRun final : public vm::DeviceRun {
     const Status begun = [&]() -> Status {
       TESSERA_TRY(ready);
       for (const vm::SectionContext& c : contexts) TESSERA_TRY(CanLower(*c.program, c.section));
-      return Begin(*contexts[0].program);
+      TESSERA_TRY(Begin(*contexts[0].program));
+      for (const vm::SectionContext& c : contexts) {
+        const vm::Section& s = c.program->sections[static_cast<size_t>(c.section)];
+        if (s.source_kind == vm::Section::Source::kSection) TESSERA_TRY(results_->Finish(s.source));
+      }
+      return Status::Ok();
     }();
     Status status =
         kernels::BuildJoins(&gpu_, joins_.get(), *results_, &links_, &texts_, waiting_.get(), contexts, begun, [&] {
@@ -212,8 +217,9 @@ class GpuRun final : public vm::DeviceRun {
     none.rows = made.rows();
     const std::vector<SqlType> columns = ColumnsOf(*context.program, context.section);
     if (context.append_to >= 0) {
-      TESSERA_ASSIGN(const bool appended, results_->PutBefore(context.append_to, columns, &made));
-      if (!appended) return DownloadRows(&gpu_, columns, made, made.rows());
+      TESSERA_ASSIGN(const bool kept, results_->KeepAfter(context.append_to, context.section, columns, made));
+      if (!kept) return DownloadRows(&gpu_, columns, made, made.rows());
+      return none;
     }
     TESSERA_TRY(Keep(*context.program, context.section, columns, &made));
     return none;
@@ -230,7 +236,10 @@ class GpuRun final : public vm::DeviceRun {
   Result<RowSource> RowsOf(const vm::SectionContext& context, DeviceRows* share) {
     const vm::Program& program = *context.program;
     const vm::Section& s = program.sections[static_cast<size_t>(context.section)];
-    if (s.source_kind == vm::Section::Source::kSection) return results_->source(s.source);
+    if (s.source_kind == vm::Section::Source::kSection) {
+      TESSERA_TRY(results_->Finish(s.source));
+      return results_->source(s.source);
+    }
     if (s.source_kind != vm::Section::Source::kJoin) return RowSource{};
     const DeviceRows& rows = joins_->rows(s.source);
     const std::vector<PayloadShape>& shapes = joins_->shapes()[static_cast<size_t>(s.source)]->payload;

@@ -13,6 +13,8 @@ namespace {
 /// Fewer rows are read in less time than it takes to pack them; and packed rows take at most this part of their bytes.
 constexpr uint64_t kPackedFrom = 2048;
 constexpr double kPackedShare = 0.75;
+/// Where rows come after others, there is room for this part of them once more, so that the next ones need no copy of all.
+constexpr uint64_t kRoomForMore = 8;
 
 }  // namespace
 
@@ -80,17 +82,40 @@ Status KeptResults::CopyTo(const Kept& kept, DeviceRows* rows) {
   return Status::Ok();
 }
 
-tessera::Result<bool> KeptResults::PutBefore(int before, const std::vector<SqlType>& columns, DeviceRows* rows) {
-  const Kept& first = results_.at(before);
-  const uint64_t count = first.source.rows + rows->rows();
-  DeviceRows all;
-  if (count > kMostKeptRows || !all.TryAllocate(&gpu_, columns, count)) return false;
-  TESSERA_TRY(CopyTo(first, &all));
-  TESSERA_TRY(all.Put(*rows, first.source.rows, gpu_.stream));
-  all.set_rows(count);
-  swap(all, *rows);
-  Drop(before);
+tessera::Result<bool> KeptResults::KeepAfter(int before, int section, const std::vector<SqlType>& columns,
+                                             const DeviceRows& rows) {
+  Kept& kept = results_.at(before);
+  const uint64_t first = kept.source.rows, count = first + rows.rows();
+  if (count > kMostKeptRows) return false;
+  if (kept.columns.empty() || kept.rows.capacity() < count) {
+    // (Summaries, packing and a copy for each of a few rows took longer than to make them.)
+    DeviceRows all;
+    if (!all.TryAllocate(&gpu_, columns, count + count / kRoomForMore) && !all.TryAllocate(&gpu_, columns, count))
+      return false;
+    TESSERA_TRY(CopyTo(kept, &all));
+    swap(kept.rows, all);
+    kept.packed.Free();
+    kept.source = {};
+    kept.columns = columns;
+  }
+  TESSERA_TRY(kept.rows.Put(rows, first, gpu_.stream));
+  kept.rows.set_rows(count);
+  kept.source.rows = count;
+  auto moved = results_.extract(before);
+  moved.key() = section;
+  results_.insert(std::move(moved));
   return true;
+}
+
+Status KeptResults::Finish(int section) {
+  Kept& kept = results_.at(section);
+  if (kept.columns.empty()) return Status::Ok();
+  const std::vector<SqlType> columns = kept.columns;
+  DeviceRows rows;
+  swap(rows, kept.rows);
+  Status status = Keep(section, columns, &rows);
+  if (!status.ok() && rows.rows() > 0) swap(rows, results_.at(section).rows);
+  return status;
 }
 
 tessera::Result<vm::RowSet> KeptResults::UnpackOnHost(const Kept& kept, const std::vector<SqlType>& columns) const {

@@ -31,17 +31,20 @@ class KeptResults {
   /// The same for rows that are packed. `summaries`: of the columns, as for PackedRows.
   void KeepPacked(int section, const std::vector<SqlType>& columns, std::vector<ColumnSummary> summaries,
                   const PackedRows& packed, RunBuffer* memory);
-  /// Puts the rows of another section, which has columns of the same classes, before *rows and forgets them. false:
-  /// there is no room. REQUIRES: Has(before).
-  tessera::Result<bool> PutBefore(int before, const std::vector<SqlType>& columns, DeviceRows* rows);
+  /// Keeps *rows as those of `section` after the rows of another section, which has columns of the same classes, and forgets
+  /// that one. More may follow: Finish has to be called before they are read. false: there is no room. REQUIRES:
+  /// Has(before).
+  tessera::Result<bool> KeepAfter(int before, int section, const std::vector<SqlType>& columns, const DeviceRows& rows);
+  /// No rows follow any more.
+  Status Finish(int section);
   bool Has(int section) const { return results_.contains(section); }
-  /// REQUIRES, as Fetch: Has(section).
+  /// REQUIRES: Has(section), and Finish where rows came after others.
   const RowSource& source(int section) const { return results_.at(section).source; }
   /// REQUIRES: KeepUnpacked, as for summaries.
   DeviceRows* rows(int section) { return &results_.at(section).rows; }
   /// Of the first kMaxSummaries columns.
   const std::vector<ColumnSummary>& summaries(int section) const { return results_.at(section).summaries; }
-  /// Copies the rows to the host.
+  /// Copies the rows to the host. REQUIRES: Has(section).
   tessera::Result<vm::RowSet> Fetch(int section, const std::vector<SqlType>& columns);
   void Drop(int section) { results_.erase(section); }
 
@@ -51,6 +54,7 @@ class KeptResults {
     RunBuffer packed;  ///< instead of `rows`
     RowSource source;
     std::vector<ColumnSummary> summaries;
+    std::vector<SqlType> columns;  ///< of rows that others may follow; they have no summaries yet
   };
   /// Packs the rows if that is worth it.
   Status Pack(const std::vector<SqlType>& columns, Kept* kept);
