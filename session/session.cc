@@ -458,7 +458,11 @@ class Session::Impl {
         TESSERA_ASSIGN(compiled, CompileStatement(&state_, sql, options, &snapshot));
       }
       if (!alone && !TouchesForeignKeys(compiled.statement, *snapshot)) return RunBound(sql, &compiled, snapshot, out);
-      return ChangeWithForeignKeys(&state_, compiled.statement, snapshot, alone, out,
+      std::shared_ptr<const Snapshot> before = snapshot;  // of the database, whose keys hold
+      if (!state_.transaction.older.empty()) {
+        TESSERA_ASSIGN(before, state_.Read());
+      }
+      return ChangeWithForeignKeys(&state_, compiled.statement, before, alone, out,
                                    [&](ResultWriter* to) { return RunBound(sql, &compiled, snapshot, to); });
     });
     if (state_.database->InTransaction() && alone) state_.database->RollBackTransaction();

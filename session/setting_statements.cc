@@ -52,7 +52,10 @@ Status Show(SessionState* state, const std::string& name, ResultWriter* out) {
       ++batch.rows;
     }
   } else {
-    TESSERA_ASSIGN(const Setting* const setting, FindSetting(name));
+    const SessionTransaction& t = state->transaction;
+    const bool of_transaction = name == "transaction_isolation";
+    if (of_transaction && t.is_open) shown.default_transaction_isolation = t.isolation;
+    TESSERA_ASSIGN(const Setting* const setting, FindSetting(of_transaction ? "default_" + name : name));
     batch.columns[0].Append(Value::Text(setting->text(shown)));
     ++batch.rows;
   }

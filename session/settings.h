@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "compiler/parse/transaction_command.h"
 #include "compiler/plan/plan_options.h"
 #include "kernels/kernels.h"
 #include "session/session_options.h"

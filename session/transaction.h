@@ -1,8 +1,9 @@
 // The transaction of a session: which one is open, and what a statement within it sees.
 //
-// A transaction sees the database as it was at its first statement, and its own changes. Its first change takes the
-// writer lock, which it keeps: if another session has committed something since that first statement, it fails and is to
-// be tried again. So transactions are serialisable, in the order of their commits.
+// A transaction sees the database as it was at its first statement, and its own changes: snapshot isolation. Its first
+// change takes the writer lock, which it keeps. Of the tables that other sessions have changed between, it may change none: it
+// fails and is to be tried again. Under SERIALIZABLE it fails if they have changed anything, so that such transactions are
+// serialisable, in the order of their commits.
 //
 // Start at: RunTransactionCommand, SnapshotOf, BeginChange. The thread of the session.
 #pragma once
@@ -15,6 +16,8 @@
 #include <vector>
 
 #include "base/status.h"
+#include "compiler/parse/transaction_command.h"
+#include "session/older_tables.h"
 #include "tablet/catalog/table_info.h"
 #include "tablet/values/row_batch.h"
 
@@ -23,7 +26,6 @@ namespace tessera {
 struct Compiled;
 struct SessionState;
 struct Statement;
-struct TransactionCommand;
 class ResultWriter;
 
 /// Rows of INSERTs of a few rows each, which become tablets together: a tablet a row would take ten times as long.
@@ -38,10 +40,12 @@ struct SessionTransaction {
   bool has_failed = false;   ///< all is refused up to its end, or up to ROLLBACK TO
   bool timed_out = false;    ///< as it was idle; the next statement says so
   bool reads_only = false;
+  IsolationLevel isolation = IsolationLevel::kReadCommitted;
   /// Before its first change, if a foreign key was deferred then.
   std::shared_ptr<const Snapshot> before;
   /// Of the database at its first statement, until its first change; nullptr: none yet.
   std::shared_ptr<const Snapshot> snapshot;
+  Tables older;           ///< since its first change: what it sees of tables that others had changed then
   bool has_read = false;  ///< a statement has seen the snapshot
   /// The attached databases at its first statement; nothing: there was none yet.
   std::optional<std::vector<std::shared_ptr<const AttachedDatabase>>> attached;

@@ -8,11 +8,13 @@
 #include "compiler/parse/transaction_command.h"
 #include "session/foreign_keys.h"
 #include "session/held_result.h"
+#include "session/older_tables.h"
 #include "session/same_snapshot.h"
 #include "session/session_state.h"
 #include "session/statements.h"
 #include "session/temporary_tables.h"
 #include "session/transaction.h"
+#include "tablet/catalog/qualified_name.h"
 #include "tablet/load/table_writer.h"
 
 namespace tessera {
@@ -25,11 +27,22 @@ constexpr size_t kMostWaiting = size_t{1} << 16;
 
 constexpr char kTryAgain[] = "Enter ROLLBACK, then run the transaction again from its BEGIN.";
 
+/// Of the open transaction, before it has seen anything.
+Status SetIsolation(SessionState* state, IsolationLevel level) {
+  SessionTransaction& t = state->transaction;
+  if (level != t.isolation && (t.has_read || state->database->InTransaction()))
+    return SqlError(ErrorKind::kActiveTransaction, "SET TRANSACTION ISOLATION LEVEL must be called before any query",
+                    -1, "Enter ROLLBACK, then BEGIN ISOLATION LEVEL and the level.");
+  t.isolation = level;
+  return Status::Ok();
+}
+
 Status Begin(SessionState* state, const TransactionCommand& command) {
   SessionTransaction& t = state->transaction;
   // (What the text did before belongs to it.)
   if (std::exchange(t.is_implicit, false)) {
     t.reads_only = command.reads_only;
+    if (command.isolation) TESSERA_TRY(SetIsolation(state, *command.isolation));
     return command.locks_now ? BeginChange(state, nullptr, nullptr).status() : Status::Ok();
   }
   if (t.is_open) {
@@ -39,6 +52,7 @@ Status Begin(SessionState* state, const TransactionCommand& command) {
   t = {};
   t.is_open = true;
   t.reads_only = command.reads_only;
+  t.isolation = command.isolation.value_or(state->settings.default_transaction_isolation);
   t.temporary_views = state->temporaries.views;
   if (!command.locks_now) return Status::Ok();
   Status locked = BeginChange(state, nullptr, nullptr).status();
@@ -91,6 +105,7 @@ Status End(SessionState* state, const TransactionCommand& command, ResultWriter*
   SessionTransaction& t = state->transaction;
   const bool commits = command.kind == Kind::kCommit && !t.has_failed;
   const bool reads_only = t.reads_only;
+  const IsolationLevel isolation = t.isolation;
   if (!t.is_open || t.is_implicit) {
     if (command.chains)
       return SqlError(ErrorKind::kNoActiveTransaction, "AND CHAIN can only be used in transaction blocks", -1,
@@ -105,6 +120,7 @@ Status End(SessionState* state, const TransactionCommand& command, ResultWriter*
   if (command.chains) {
     t.is_open = true;
     t.reads_only = reads_only;
+    t.isolation = isolation;
     t.temporary_views = state->temporaries.views;
   }
   return out->Done(commits ? "COMMIT" : "ROLLBACK");
@@ -151,6 +167,7 @@ const char* TagOf(Kind kind) {
     case Kind::kRollbackTo:
       return "ROLLBACK";
     case Kind::kSetModes:
+    case Kind::kSetSessionModes:
       return "SET";
     case Kind::kNone:
     case Kind::kCommit:
@@ -163,8 +180,12 @@ const char* TagOf(Kind kind) {
 Status RunCommand(SessionState* state, const TransactionCommand& command) {
   SessionTransaction& t = state->transaction;
   if (command.kind == Kind::kBegin) return Begin(state, command);
+  if (command.kind == Kind::kSetSessionModes && command.isolation)
+    state->settings.default_transaction_isolation = *command.isolation;
+  if (command.kind == Kind::kSetSessionModes && !command.reads_only) return Status::Ok();
   const bool in_block = t.is_open && !t.is_implicit;
-  if (!in_block && command.kind == Kind::kSetModes) {
+  const bool sets = command.kind == Kind::kSetModes || command.kind == Kind::kSetSessionModes;
+  if (!in_block && sets) {
     state->running.warning = "SET TRANSACTION can only be used in transaction blocks";
     return Status::Ok();
   }
@@ -175,9 +196,10 @@ Status RunCommand(SessionState* state, const TransactionCommand& command) {
                         "SAVEPOINT can only be used in transaction blocks",
                     -1, "Enter BEGIN first.");
   }
-  if (command.kind == Kind::kSetModes) {
+  if (sets) {
     t.reads_only |= command.reads_only;
-    return Status::Ok();
+    return command.kind == Kind::kSetModes && command.isolation ? SetIsolation(state, *command.isolation)
+                                                                : Status::Ok();
   }
   return Divide(state, command);
 }
@@ -203,6 +225,7 @@ void BeginImplicit(SessionState* state) {
   if (t.is_open || t.timed_out) return;
   t = {};
   t.is_open = t.is_implicit = true;
+  t.isolation = state->settings.default_transaction_isolation;
   t.temporary_views = state->temporaries.views;
 }
 
@@ -248,12 +271,38 @@ Result<bool> RunTransactionCommand(SessionState* state, std::string_view sql, Re
 
 Result<std::shared_ptr<const Snapshot>> SnapshotOf(SessionState* state) {
   SessionTransaction& t = state->transaction;
-  if (!t.is_open || state->database->InTransaction()) return state->Read();
+  if (!t.is_open) return state->Read();
+  if (state->database->InTransaction()) {
+    TESSERA_ASSIGN(std::shared_ptr<const Snapshot> now, state->database->Read());
+    return state->WithTemporary(WithOlder(std::move(now), t.older));
+  }
   if (t.snapshot == nullptr) {
     TESSERA_ASSIGN(t.snapshot, state->database->Read());
   }
   return state->WithTemporary(t.snapshot);
 }
+
+namespace {
+
+/// Whether the statement (nullptr: one that is to come) may change the state `now`, of which the transaction sees another one.
+Status CheckStatement(const Statement* statement, const Snapshot& now, const Tables& older) {
+  // (A query takes values of sequences.)
+  if (statement == nullptr || statement->kind == Statement::Kind::kSelect || older.empty()) return {};
+  // (What is no change of rows may be of any table.)
+  if (!ChangesRowsAlone(*statement)) return CannotSerialize("table \"" + ShownName(older[0]->schema.name) + "\"");
+  return CheckConflict(statement->table, now, older);
+}
+
+/// The lock is had: what the transaction goes on to see of tables that others have changed since its first statement.
+Result<Tables> TablesOfBefore(const SessionTransaction& t, const Statement* statement, const Snapshot& now) {
+  if (!t.has_read || IsSame(now, *t.snapshot)) return Tables();
+  if (t.isolation == IsolationLevel::kSerializable) return CannotSerialize("the database");
+  TESSERA_ASSIGN(Tables older, OlderTables(*t.snapshot, now));
+  TESSERA_TRY(CheckStatement(statement, now, older));
+  return older;
+}
+
+}  // namespace
 
 Result<std::shared_ptr<const Snapshot>> BeginChange(SessionState* state, const Statement* statement,
                                                     const std::shared_ptr<const Snapshot>& seen) {
@@ -268,24 +317,28 @@ Result<std::shared_ptr<const Snapshot>> BeginChange(SessionState* state, const S
   if (t.reads_only && !(temporary && ChangesRowsAlone(*statement)))
     return SqlError(ErrorKind::kReadOnlyTransaction, "cannot change anything in a read-only transaction", -1,
                     "Enter COMMIT first.");
-  if (database.InTransaction()) return seen;
+  if (database.InTransaction()) {
+    if (temporary || t.older.empty()) return seen;
+    TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> now, database.Read());
+    TESSERA_TRY(CheckStatement(statement, *now, t.older));
+    return seen;
+  }
   TESSERA_TRY(database.BeginTransaction());
   if (temporary) {
     for (size_t i = 0; i < t.savepoints.size(); ++i) TESSERA_TRY(database.PushMark());
     return seen;
   }
   TESSERA_ASSIGN(std::shared_ptr<const Snapshot> now, database.Read());
-  if (t.has_read && !IsSame(*now, *t.snapshot)) {
+  Result<Tables> older = TablesOfBefore(t, statement, *now);
+  if (!older.ok()) {
     database.RollBackTransaction();
-    return Status(ErrorKind::kSerializationFailure,
-                  "could not serialize access: another session has changed the database since this transaction's first "
-                  "statement",
-                  kTryAgain);
+    return older.status();
   }
+  t.older = std::move(*older);
   t.snapshot.reset();
   if (HasDeferredKeys(*now)) t.before = now;
   for (size_t i = 0; i < t.savepoints.size(); ++i) TESSERA_TRY(database.PushMark());
-  return state->WithTemporary(std::move(now));
+  return state->WithTemporary(WithOlder(std::move(now), t.older));
 }
 
 bool MayAddToWaiting(std::string_view sql) {
@@ -366,6 +419,7 @@ void TimeOutTransaction(SessionState* state) noexcept {
 Status RunAlone(SessionState* state, ResultWriter* out, const std::function<Status(ResultWriter*)>& run) {
   state->transaction = {};
   state->transaction.is_open = true;
+  state->transaction.isolation = state->settings.default_transaction_isolation;
   state->transaction.temporary_views = state->temporaries.views;
   HeldResult held;
   Status status = Caught([&] { return run(&held); });

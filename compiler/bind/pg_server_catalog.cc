@@ -165,7 +165,6 @@ Rows PgDatabase(const Snapshot&) {
 constexpr std::pair<const char*, const char*> kSettings[] = {
     {"client_encoding", "UTF8"},
     {"DateStyle", "ISO, MDY"},
-    {"default_transaction_isolation", "serializable"},
     {"integer_datetimes", "on"},
     {"IntervalStyle", "postgres"},
     {"lc_collate", "C"},
@@ -176,7 +175,6 @@ constexpr std::pair<const char*, const char*> kSettings[] = {
     {"server_version", "15.0"},
     {"server_version_num", "150000"},
     {"standard_conforming_strings", "on"},
-    {"transaction_isolation", "serializable"},
 };
 
 Rows PgSettings(const Snapshot& snapshot) {

@@ -92,15 +92,23 @@ class Words {
   size_t at_ = 0;
 };
 
-/// ISOLATION LEVEL ..., READ ONLY and their like. Every level gives the same: transactions are serialisable.
+/// What comes after ISOLATION LEVEL; nothing: it is none.
+std::optional<IsolationLevel> TakeLevel(Words* words) {
+  if (words->Take("serializable")) return IsolationLevel::kSerializable;
+  if (words->Take("snapshot") || words->Take({"repeatable", "read"})) return IsolationLevel::kRepeatableRead;
+  if (words->Take({"read", "committed"})) return IsolationLevel::kReadCommitted;
+  if (words->Take({"read", "uncommitted"})) return IsolationLevel::kReadUncommitted;
+  return std::nullopt;
+}
+
+/// ISOLATION LEVEL ..., READ ONLY and their like.
 Status TakeModes(Words* words, TransactionCommand* out) {
   while (!words->AtEnd()) {
     if (words->Take({"read", "only"})) {
       out->reads_only = true;
     } else if (words->Take({"isolation", "level"})) {
-      if (!words->Take("serializable") && !words->Take("snapshot") && !words->Take({"repeatable", "read"}) &&
-          !words->Take({"read", "committed"}) && !words->Take({"read", "uncommitted"}))
-        return words->Unexpected();
+      out->isolation = TakeLevel(words);
+      if (!out->isolation) return words->Unexpected();
     } else if (!words->Take({"read", "write"}) && !words->Take({"not", "deferrable"}) && !words->Take("deferrable")) {
       return words->Unexpected();
     }
@@ -144,8 +152,12 @@ Status ReadCommand(Words* words, TransactionCommand* out) {
   }
   if (words->Take("commit") || words->Take("end")) return TakeEnd(words, Kind::kCommit, out);
   if (words->Take("rollback") || words->Take("abort")) return TakeEnd(words, Kind::kRollback, out);
-  if (words->Take({"set", "transaction"}) || words->Take({"set", "session", "characteristics", "as", "transaction"})) {
+  if (words->Take({"set", "transaction"})) {
     out->kind = Kind::kSetModes;
+    return TakeModes(words, out);
+  }
+  if (words->Take({"set", "session", "characteristics", "as", "transaction"})) {
+    out->kind = Kind::kSetSessionModes;
     return TakeModes(words, out);
   }
   if (words->Take({"prepare", "transaction"})) {

@@ -115,6 +115,18 @@ TEST_F(Transactions, FuzzyReadAndPhantom) {  // P2, P3
   EXPECT_EQ(Run(one_, "SELECT sum(v), count(*) FROM t"), "62,3\n");
 }
 
+TEST_F(Transactions, LostUpdateUnderSerializable) {
+  for (const auto& session : {std::cref(one_), std::cref(two_)}) {
+    Run(session, "BEGIN ISOLATION LEVEL SERIALIZABLE");
+    EXPECT_EQ(Run(session, "SELECT v FROM t WHERE k = 1"), "10\n");
+  }
+  EXPECT_EQ(Run(one_, "UPDATE t SET v = 11 WHERE k = 1"), "UPDATE 1");
+  EXPECT_EQ(Run(one_, "COMMIT"), "COMMIT");
+  EXPECT_NE(Run(two_, "UPDATE t SET v = 15 WHERE k = 1").find("could not serialize access"), std::string::npos);
+  EXPECT_EQ(Run(two_, "COMMIT"), "ROLLBACK");
+  EXPECT_EQ(Run(two_, "SELECT v FROM t WHERE k = 1"), "11\n");
+}
+
 TEST_F(Transactions, LostUpdate) {  // P4
   for (const auto& session : {std::cref(one_), std::cref(two_)}) {
     Run(session, "BEGIN");
@@ -149,6 +161,160 @@ TEST_F(Transactions, WriteSkew) {  // A5B: two that read both rows, each of whic
   EXPECT_TRUE(Failed(Run(two_, "UPDATE t SET v = v - 25 WHERE k = 2")));
   Run(two_, "ROLLBACK");
   EXPECT_EQ(Run(two_, "SELECT sum(v) FROM t"), "5\n");
+}
+
+/// The same over two tables, of which each changes the one that the other has read alone: snapshot isolation lets them.
+TEST_F(Transactions, WriteSkewOfTwoTables) {  // A5B
+  for (const char* level : {"READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"}) {
+    Run(one_, "CREATE OR REPLACE TABLE u (v INTEGER)");
+    Run(one_, "INSERT INTO u VALUES (20)");
+    Run(one_, "UPDATE t SET v = 10");
+    for (const auto& session : {std::cref(one_), std::cref(two_)}) {
+      Run(session, std::string("BEGIN ISOLATION LEVEL ") + level);
+      EXPECT_EQ(Run(session, "SELECT t.v + u.v FROM t, u WHERE k = 1"), "30\n") << level;
+    }
+    EXPECT_EQ(Run(one_, "UPDATE t SET v = v - 25 WHERE k = 1"), "UPDATE 1") << level;
+    EXPECT_EQ(Run(one_, "COMMIT"), "COMMIT") << level;
+    const bool refused = level == std::string("SERIALIZABLE");
+    const std::string answer = Run(two_, "UPDATE u SET v = v - 25");
+    EXPECT_EQ(answer.substr(0, 8), refused ? "ERROR:  " : "UPDATE 1") << level << ": " << answer;
+    // It goes on to see what it has seen.
+    if (!refused) {
+      EXPECT_EQ(Run(two_, "SELECT t.v, u.v FROM t, u WHERE k = 1"), "10,-5\n") << level;
+    }
+    EXPECT_EQ(Run(two_, "COMMIT"), refused ? "ROLLBACK" : "COMMIT") << level;
+    EXPECT_EQ(Run(two_, "SELECT t.v, u.v FROM t, u WHERE k = 1"), refused ? "-15,20\n" : "-15,-5\n") << level;
+  }
+}
+
+TEST_F(Transactions, ReadSkewOfTwoTables) {  // A5A: the second read comes after a change of its own
+  Run(one_, "CREATE TABLE u (v INTEGER)");
+  Run(one_, "CREATE TABLE log (v INTEGER)");
+  Run(one_, "INSERT INTO u VALUES (20)");
+  Run(one_, "BEGIN");
+  EXPECT_EQ(Run(one_, "SELECT v FROM t WHERE k = 1"), "10\n");
+  Run(two_, "BEGIN");
+  Run(two_, "UPDATE t SET v = 12 WHERE k = 1");
+  Run(two_, "UPDATE u SET v = 18");
+  Run(two_, "INSERT INTO u VALUES (1)");
+  EXPECT_EQ(Run(two_, "COMMIT"), "COMMIT");
+  EXPECT_EQ(Run(one_, "INSERT INTO log SELECT t.v + u.v FROM t, u"), "INSERT 0 2");
+  Run(one_, "SAVEPOINT s");
+  EXPECT_EQ(Run(one_, "SELECT v FROM u"), "20\n");
+  EXPECT_EQ(Run(one_, "SELECT v FROM log ORDER BY v"), "30\n40\n");
+  // What it sees no newer rows of it does not change, nor by a detour.
+  for (const char* sql : {"DELETE FROM u", "UPDATE t SET v = 0", "INSERT INTO u VALUES (3)", "TRUNCATE u",
+                          "DROP TABLE u", "ALTER TABLE t ADD COLUMN w INTEGER", "CREATE TABLE w AS SELECT * FROM u",
+                          "MERGE INTO u USING log ON false WHEN NOT MATCHED THEN INSERT VALUES (log.v)"}) {
+    EXPECT_NE(Run(one_, sql).find("could not serialize access: another session has changed table"), std::string::npos)
+        << sql;
+    EXPECT_EQ(Run(one_, "ROLLBACK TO s"), "ROLLBACK");
+  }
+  EXPECT_EQ(Run(one_, "CREATE TEMP TABLE w AS SELECT sum(v) AS v FROM u"), "SELECT 1");
+  EXPECT_EQ(Run(one_, "DELETE FROM log USING w WHERE log.v = w.v + 10"), "DELETE 1");
+  EXPECT_EQ(Run(one_, "COMMIT"), "COMMIT");
+  EXPECT_EQ(Run(one_, "SELECT v FROM log"), "40\n");
+  EXPECT_EQ(Run(one_, "SELECT v FROM u ORDER BY v"), "1\n18\n");
+}
+
+/// Files of what a transaction still sees stay, though the newest state has them no more.
+TEST_F(Transactions, OlderRowsKeepTheirFiles) {
+  Run(one_, "CREATE TABLE u (v INTEGER)");
+  Run(one_, "BEGIN");
+  EXPECT_EQ(Run(one_, "SELECT count(*) FROM u"), "0\n");  // (t has not been opened yet)
+  Run(two_, "UPDATE t SET v = v + 1, k = k + 1");
+  Run(two_, "VACUUM t");
+  Run(two_, "DELETE FROM t");
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(Run(one_, "INSERT INTO u SELECT sum(v) FROM t"), "INSERT 0 1");
+  EXPECT_EQ(Run(one_, "SELECT v FROM u"), "30\n30\n30\n");
+  EXPECT_EQ(Run(one_, "COMMIT"), "COMMIT");
+  EXPECT_EQ(Run(one_, "SELECT count(*) FROM t"), "0\n");
+}
+
+TEST_F(Transactions, KeysJoinTheTablesOfAConflict) {
+  Run(one_, "CREATE TABLE p (id INTEGER PRIMARY KEY)");
+  Run(one_, "CREATE TABLE c (p_id INTEGER REFERENCES p ON DELETE CASCADE)");
+  Run(one_, "CREATE TABLE later (p_id INTEGER)");
+  Run(one_, "INSERT INTO p VALUES (1), (2)");
+  const auto begin = [&] {
+    Run(one_, "BEGIN");
+    EXPECT_FALSE(Failed(Run(one_, "SELECT count(*) FROM p, c, later")));
+  };
+  begin();  // its row would refer to none
+  EXPECT_EQ(Run(two_, "DELETE FROM p WHERE id = 1"), "DELETE 1");
+  EXPECT_NE(Run(one_, "INSERT INTO c VALUES (1)").find("has changed table \"p\""), std::string::npos);
+  Run(one_, "ROLLBACK");
+  begin();  // a row would refer to none, which it does not see
+  EXPECT_EQ(Run(two_, "INSERT INTO c VALUES (2)"), "INSERT 0 1");
+  EXPECT_NE(Run(one_, "DELETE FROM p WHERE id = 2").find("has changed table \"c\""), std::string::npos);
+  Run(one_, "ROLLBACK");
+  begin();  // neither does it see the key
+  Run(two_, "INSERT INTO later VALUES (2)");
+  Run(two_, "ALTER TABLE later ADD FOREIGN KEY (p_id) REFERENCES p");
+  EXPECT_TRUE(Failed(Run(one_, "DELETE FROM p WHERE id = 2")));
+  Run(one_, "ROLLBACK");
+  begin();
+  EXPECT_EQ(Run(two_, "UPDATE t SET v = 0"), "UPDATE 2");
+  Run(two_, "INSERT INTO t VALUES (3, 30)");
+  EXPECT_EQ(Run(one_, "INSERT INTO c VALUES (2)"), "INSERT 0 1");
+  EXPECT_NE(Run(one_, "INSERT INTO c VALUES (1)").find("is not present in table"), std::string::npos);
+  Run(one_, "ROLLBACK");
+}
+
+TEST_F(Transactions, NamesThatChangeAreConflicts) {
+  Run(one_, "CREATE TABLE u (v INTEGER)");
+  for (const char* sql : {"CREATE TABLE w (v INTEGER)", "DROP TABLE w", "CREATE VIEW w AS SELECT 1 AS v",
+                          "CREATE MACRO m(x) AS x", "ALTER TABLE u RENAME TO w2", "ALTER TABLE w2 RENAME TO u"}) {
+    Run(one_, "BEGIN");
+    EXPECT_EQ(Run(one_, "SELECT count(*) FROM t"), "2\n") << sql;
+    EXPECT_FALSE(Failed(Run(two_, sql))) << sql;
+    EXPECT_NE(Run(one_, "INSERT INTO t VALUES (3, 30)").find("another session has changed the database"),
+              std::string::npos)
+        << sql;
+    Run(one_, "ROLLBACK");
+  }
+  // Values of sequences are taken at the newest state.
+  Run(one_, "CREATE SEQUENCE ids");
+  Run(one_, "BEGIN");
+  EXPECT_EQ(Run(one_, "SELECT count(*) FROM u"), "0\n");
+  EXPECT_EQ(Run(two_, "SELECT nextval('ids')"), "1\n");
+  EXPECT_EQ(Run(two_, "INSERT INTO u VALUES (1)"), "INSERT 0 1");
+  EXPECT_EQ(Run(one_, "SELECT nextval('ids'), count(*) FROM u"), "2,0\n");
+  EXPECT_EQ(Run(one_, "INSERT INTO t VALUES (nextval('ids'), 0)"), "INSERT 0 1");
+  EXPECT_TRUE(Failed(Run(one_, "DELETE FROM u")));
+  Run(one_, "ROLLBACK");
+}
+
+TEST_F(Transactions, LevelsAreSetAndShown) {
+  const auto level = [&] { return Run(one_, "SHOW transaction_isolation"); };
+  EXPECT_EQ(level(), "read committed\n");
+  Run(one_, "BEGIN");
+  EXPECT_EQ(Run(one_, "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE"), "SET");
+  EXPECT_EQ(level(), "serializable\n");
+  EXPECT_EQ(Run(one_, "SELECT count(*) FROM t"), "2\n");
+  EXPECT_EQ(Run(one_, "COMMIT AND CHAIN"), "COMMIT");
+  EXPECT_EQ(level(), "serializable\n");
+  EXPECT_EQ(Run(one_, "SELECT count(*) FROM t"), "2\n");
+  EXPECT_NE(Run(one_, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ").find("must be called before any query"),
+            std::string::npos);
+  Run(one_, "ROLLBACK");
+  EXPECT_EQ(level(), "read committed\n");
+  EXPECT_EQ(Run(one_, "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL REPEATABLE READ"), "SET");
+  EXPECT_EQ(level(), "repeatable read\n");
+  EXPECT_EQ(Run(one_, "SET default_transaction_isolation = 'serializable'"), "SET");
+  EXPECT_EQ(level(), "serializable\n");
+  Run(one_, "CREATE TABLE u (v INTEGER)");
+  Run(one_, "BEGIN");  // the level that holds, not only that is shown
+  EXPECT_EQ(Run(one_, "SELECT count(*) FROM t"), "2\n");
+  Run(two_, "UPDATE t SET v = 0");
+  EXPECT_TRUE(Failed(Run(one_, "INSERT INTO u VALUES (1)")));
+  Run(one_, "ROLLBACK");
+  Run(one_, "BEGIN TRANSACTION ISOLATION LEVEL READ COMMITTED");
+  EXPECT_EQ(level(), "read committed\n");
+  EXPECT_EQ(Run(one_, "SELECT count(*) FROM t"), "2\n");
+  Run(two_, "UPDATE t SET v = 1");
+  EXPECT_EQ(Run(one_, "INSERT INTO u VALUES (1)"), "INSERT 0 1");
+  Run(one_, "ROLLBACK");
 }
 
 TEST_F(Transactions, AbortedRead) {  // G1a: what was read was rolled back
@@ -197,8 +363,8 @@ TEST_F(Transactions, ObservedTransactionVanishes) {  // OTV: of a transaction th
   EXPECT_EQ(Run(two_, "COMMIT"), "COMMIT");
 }
 
-/// P2, P3, P4, A5A, A5B under each level: all of them give the strictest.
-TEST_F(Transactions, EveryLevelIsSerialisable) {
+/// P2, P3, P4, A5A, A5B within one table: no level lets them.
+TEST_F(Transactions, WithinATableEveryLevelIsSerialisable) {
   for (const char* level : {"READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"}) {
     const auto begin = [&](const std::unique_ptr<Session>& session) {
       EXPECT_EQ(Run(session, std::string("BEGIN ISOLATION LEVEL ") + level), "BEGIN") << level;
@@ -435,37 +601,58 @@ struct Appends {
   std::map<int, std::vector<int>> appended;
 };
 
-/// Edges of the transactions that must come after each other, whatever the order of all: of who has read or appended after
-/// whom. Where all lists are read at the end, the order of their elements is known.
-std::vector<std::set<size_t>> Dependencies(const std::vector<Appends>& history,
-                                           const std::map<int, std::vector<int>>& lists) {
-  std::map<int, size_t> writer;
-  for (size_t t = 0; t < history.size(); ++t) {
-    for (const auto& [list, elements] : history[t].appended) {
-      for (const int element : elements) writer[element] = t;
-    }
-  }
-  std::vector<std::set<size_t>> after(history.size());
-  const auto add = [&](size_t from, size_t to) {
-    if (from != to) after[from].insert(to);
-  };
-  for (const auto& [list, elements] : lists) {
-    for (size_t i = 1; i < elements.size(); ++i) add(writer.at(elements[i - 1]), writer.at(elements[i]));
-  }
-  for (size_t t = 0; t < history.size(); ++t) {
-    for (const auto& [list, seen] : history[t].read) {
-      const std::vector<int>& all = lists.at(list);
-      EXPECT_TRUE(seen.size() <= all.size() && std::equal(seen.begin(), seen.end(), all.begin()))
-          << "transaction " << t << " has read what is no beginning of list " << list;
-      if (!seen.empty()) add(writer.at(seen.back()), t);
-      if (seen.size() < all.size()) add(t, writer.at(all[seen.size()]));
-    }
-  }
-  return after;
-}
+using Edges = std::vector<std::set<size_t>>;
 
-/// Whether the edges have a cycle.
-bool HasCycle(const std::vector<std::set<size_t>>& after) {
+/// The transactions that must come after each one, whatever the order of all: of who has read or appended after whom. Where all
+/// lists are read at the end, the order of their elements is known.
+struct Dependencies {
+  Edges on;    ///< they have read or followed what it appended
+  Edges anti;  ///< they have appended what it has not seen yet
+
+  Dependencies(const std::vector<Appends>& history, const std::map<int, std::vector<int>>& lists)
+      : on(history.size()), anti(history.size()) {
+    std::map<int, size_t> writer;
+    for (size_t t = 0; t < history.size(); ++t) {
+      for (const auto& [list, elements] : history[t].appended) {
+        for (const int element : elements) writer[element] = t;
+      }
+    }
+    const auto add = [](Edges* edges, size_t from, size_t to) {
+      if (from != to) (*edges)[from].insert(to);
+    };
+    for (const auto& [list, elements] : lists) {
+      for (size_t i = 1; i < elements.size(); ++i) add(&on, writer.at(elements[i - 1]), writer.at(elements[i]));
+    }
+    for (size_t t = 0; t < history.size(); ++t) {
+      for (const auto& [list, seen] : history[t].read) {
+        const std::vector<int>& all = lists.at(list);
+        EXPECT_TRUE(seen.size() <= all.size() && std::equal(seen.begin(), seen.end(), all.begin()))
+            << "transaction " << t << " has read what is no beginning of list " << list;
+        if (!seen.empty()) add(&on, writer.at(seen.back()), t);
+        if (seen.size() < all.size()) add(&anti, t, writer.at(all[seen.size()]));
+      }
+    }
+  }
+
+  /// A cycle in it: the history is not serialisable.
+  Edges All() const {
+    Edges all = on;
+    for (size_t t = 0; t < all.size(); ++t) all[t].insert(anti[t].begin(), anti[t].end());
+    return all;
+  }
+  /// A cycle in it: the history is not one of snapshots (Cerone and Gotsman, Analysing Snapshot Isolation, theorem 9). These are
+  /// cycles without two edges of `anti` one after the other.
+  Edges OfSnapshots() const {
+    Edges all = on;
+    for (size_t t = 0; t < all.size(); ++t) {
+      for (const size_t next : on[t]) all[t].insert(anti[next].begin(), anti[next].end());
+    }
+    return all;
+  }
+};
+
+/// Whether the edges have a cycle, also from a node to itself.
+bool HasCycle(const Edges& after) {
   enum class Mark : uint8_t { kNew, kOpen, kDone };
   std::vector<Mark> marks(after.size(), Mark::kNew);
   std::function<bool(size_t)> visit = [&](size_t node) {
@@ -483,78 +670,117 @@ bool HasCycle(const std::vector<std::set<size_t>>& after) {
 }
 
 TEST(ListAppend, TheCheckerFindsCycles) {
-  // Each of two has read the list before the other's append: a write skew.
+  // Each of two has read the list before the other's append: a write skew, which snapshots have.
   std::vector<Appends> history(2);
   history[0] = {{{1, {}}}, {{2, {20}}}};
   history[1] = {{{2, {}}}, {{1, {10}}}};
-  EXPECT_TRUE(HasCycle(Dependencies(history, {{1, {10}}, {2, {20}}})));
+  const std::map<int, std::vector<int>> lists = {{1, {10}}, {2, {20}}};
+  EXPECT_TRUE(HasCycle(Dependencies(history, lists).All()));
+  EXPECT_FALSE(HasCycle(Dependencies(history, lists).OfSnapshots()));
   history[1].read = {{2, {20}}};
-  EXPECT_FALSE(HasCycle(Dependencies(history, {{1, {10}}, {2, {20}}})));
+  EXPECT_FALSE(HasCycle(Dependencies(history, lists).All()));
+  // A read skew, and a lost update: the second has not seen all that was there when it read or appended.
+  history[0] = {{}, {{1, {10}}, {2, {20}}}};
+  history[1] = {{{1, {}}, {2, {20}}}, {}};
+  EXPECT_TRUE(HasCycle(Dependencies(history, lists).OfSnapshots()));
+  history[0] = {{{1, {}}}, {{1, {10}}}};
+  history[1] = {{{1, {}}}, {{1, {11}}}};
+  EXPECT_TRUE(HasCycle(Dependencies(history, {{1, {10, 11}}}).OfSnapshots()));
 }
 
-TEST_F(Transactions, HistoriesOfAppendsHaveAnOrder) {
-  constexpr int kLists = 4, kThreads = 4, kTransactions = 25;
-  // Elements are in the order of `at`, which each appender takes from what it has read.
-  Run(one_, "CREATE TABLE lists (list INTEGER, at INTEGER, element INTEGER)");
-  const auto elements = [](const std::string& answer) {
+/// Random appends to lists by several sessions at a time.
+class AppendHistories : public Transactions {
+ protected:
+  static constexpr int kLists = 4, kThreads = 4, kTransactions = 25;
+
+  /// Elements are in the order of `at`, which each appender takes from what it has read.
+  std::string Where(int list) const {
+    const std::string number = std::to_string(list);
+    return table_each_ ? " FROM list" + number : " FROM lists WHERE list = " + number;
+  }
+  std::vector<int> Elements(const std::string& answer) const {
     std::vector<int> out;
     for (size_t at = 0; at < answer.size(); at = answer.find('\n', at) + 1) out.push_back(std::stoi(answer.substr(at)));
     return out;
-  };
-  std::vector<std::vector<Appends>> histories(kThreads);
-  std::vector<std::thread> threads;
-  for (int thread = 0; thread < kThreads; ++thread) {
-    threads.emplace_back([&, thread] {
-      const std::unique_ptr<Session> session = Open();
-      std::mt19937 random(static_cast<uint32_t>(thread));
-      int next = 1000 * (thread + 1);
-      for (int i = 0; i < kTransactions; ++i) {
-        Appends did;
-        bool ok = !Failed(Run(session, "BEGIN"));
-        for (int step = 0; ok && step < 3; ++step) {
-          const int list = static_cast<int>(random() % kLists);
-          const std::string where = " FROM lists WHERE list = " + std::to_string(list);
-          if (random() % 2 == 0) {
-            const std::string answer = Run(session, "SELECT element" + where + " ORDER BY at");
-            ok = !Failed(answer);
-            if (!ok) break;
-            std::vector<int> seen = elements(answer);
-            const std::vector<int>& own = did.appended[list];
-            ok = seen.size() >= own.size();
-            EXPECT_TRUE(ok && std::equal(own.begin(), own.end(), seen.end() - static_cast<ptrdiff_t>(own.size())));
-            if (!ok) break;
-            seen.resize(seen.size() - own.size());
-            const auto [known, is_first] = did.read.emplace(list, seen);
-            EXPECT_EQ(known->second, seen) << "a second read differs from the first";
-          } else {
-            const int element = next++;
-            ok = !Failed(Run(session, "INSERT INTO lists SELECT " + std::to_string(list) + ", count(*), " +
-                                          std::to_string(element) + where));
-            did.appended[list].push_back(element);
-          }
-        }
-        const std::string end = Run(session, random() % 8 == 0 ? "ROLLBACK" : "COMMIT");
-        if (end == "COMMIT") histories[static_cast<size_t>(thread)].push_back(std::move(did));
+  }
+
+  /// A read of a list: false, the transaction has failed.
+  bool Read(const std::unique_ptr<Session>& session, int list, Appends* did) const {
+    const std::string answer = Run(session, "SELECT element" + Where(list) + " ORDER BY at");
+    if (Failed(answer)) return false;
+    std::vector<int> seen = Elements(answer);
+    const std::vector<int>& own = did->appended[list];
+    const bool ok = seen.size() >= own.size() &&
+                    std::equal(own.begin(), own.end(), seen.end() - static_cast<ptrdiff_t>(own.size()));
+    EXPECT_TRUE(ok) << "what it has appended is not at the end";
+    if (!ok) return false;
+    seen.resize(seen.size() - own.size());
+    const auto [known, is_first] = did->read.emplace(list, seen);
+    EXPECT_EQ(known->second, seen) << "a second read differs from the first";
+    return true;
+  }
+  bool Append(const std::unique_ptr<Session>& session, int list, int element, Appends* did) const {
+    const std::string number = std::to_string(list);
+    did->appended[list].push_back(element);
+    return !Failed(Run(session, "INSERT INTO " + (table_each_ ? "list" + number : "lists") + " SELECT " + number +
+                                    ", count(*), " + std::to_string(element) + Where(list)));
+  }
+
+  std::vector<Appends> RunThread(int thread, const std::string& begin) const {
+    const std::unique_ptr<Session> session = Open();
+    std::vector<Appends> history;
+    std::mt19937 random(static_cast<uint32_t>(thread));
+    int next = 1000 * (thread + 1);
+    for (int i = 0; i < kTransactions; ++i) {
+      Appends did;
+      bool ok = !Failed(Run(session, begin));
+      for (int step = 0; ok && step < 3; ++step) {
+        const int list = static_cast<int>(random() % kLists);
+        ok = random() % 2 == 0 ? Read(session, list, &did) : Append(session, list, next++, &did);
       }
-    });
+      const std::string end = Run(session, random() % 8 == 0 ? "ROLLBACK" : "COMMIT");
+      if (end == "COMMIT") history.push_back(std::move(did));
+    }
+    return history;
   }
-  for (std::thread& thread : threads) thread.join();
-  std::vector<Appends> history;
-  for (auto& part : histories) std::ranges::move(part, std::back_inserter(history));
-  std::map<int, std::vector<int>> lists;
-  size_t stored = 0, appended = 0;
-  for (int list = 0; list < kLists; ++list) {
-    lists[list] =
-        elements(Run(one_, "SELECT element FROM lists WHERE list = " + std::to_string(list) + " ORDER BY at"));
-    stored += lists[list].size();
+
+  /// `table_each`: each list is a table of its own.
+  Dependencies RunAll(bool table_each, const std::string& begin) {
+    table_each_ = table_each;
+    for (int list = 0; list < kLists; ++list)
+      Run(one_, "CREATE TABLE list" + std::to_string(list) + " (list INTEGER, at INTEGER, element INTEGER)");
+    Run(one_, "CREATE TABLE lists (list INTEGER, at INTEGER, element INTEGER)");
+    std::vector<std::vector<Appends>> histories(kThreads);
+    std::vector<std::thread> threads;
+    for (int thread = 0; thread < kThreads; ++thread)
+      threads.emplace_back([&, thread] { histories[static_cast<size_t>(thread)] = RunThread(thread, begin); });
+    for (std::thread& thread : threads) thread.join();
+    std::vector<Appends> history;
+    for (auto& part : histories) std::ranges::move(part, std::back_inserter(history));
+    std::map<int, std::vector<int>> lists;
+    size_t stored = 0, appended = 0;
+    for (int list = 0; list < kLists; ++list) {
+      lists[list] = Elements(Run(one_, "SELECT element" + Where(list) + " ORDER BY at"));
+      stored += lists[list].size();
+    }
+    for (const Appends& t : history) {
+      for (const auto& [list, added] : t.appended) appended += added.size();
+    }
+    EXPECT_EQ(stored, appended);
+    EXPECT_GT(history.size(), size_t{kThreads});
+    return {history, lists};
   }
-  for (const Appends& t : history) {
-    for (const auto& [list, added] : t.appended) appended += added.size();
-  }
-  EXPECT_EQ(stored, appended);
-  EXPECT_GT(history.size(), size_t{kThreads});
-  EXPECT_FALSE(HasCycle(Dependencies(history, lists)));
+
+  bool table_each_ = false;
+};
+
+TEST_F(AppendHistories, OfOneTableHaveAnOrder) { EXPECT_FALSE(HasCycle(RunAll(false, "BEGIN").All())); }
+
+TEST_F(AppendHistories, OfSerializableHaveAnOrder) {
+  EXPECT_FALSE(HasCycle(RunAll(true, "BEGIN ISOLATION LEVEL SERIALIZABLE").All()));
 }
+
+TEST_F(AppendHistories, OfSeveralTablesAreOfSnapshots) { EXPECT_FALSE(HasCycle(RunAll(true, "BEGIN").OfSnapshots())); }
 
 }  // namespace
 }  // namespace tessera
