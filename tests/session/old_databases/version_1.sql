@@ -1,0 +1,3 @@
+CREATE TABLE "Plain" (k BIGINT PRIMARY KEY, b BOOLEAN, s SMALLINT, r REAL, d DOUBLE PRECISION, n DECIMAL(9,2), w DECIMAL(30,4), day DATE, at TIMESTAMP, word TEXT, line VARCHAR(40) NOT NULL) WITH (tablet_rows = 300);
+INSERT INTO "Plain" SELECT i, CASE WHEN i % 3 = 1 THEN i % 2 = 0 END, CASE WHEN i % 5 > 0 THEN i % 100 END, i / 4.0, 1e10 / i, i / 7.0, i * 123456789012345.25, DATE '2000-02-28' + i, TIMESTAMP '1969-12-31 23:59:59.5', CASE WHEN i % 11 > 0 THEN 'word ' || i % 13 END, 'line ' || i * 7919 FROM generate_series(1, 400) g(i);
+CREATE TABLE empty (x INTEGER);

@@ -1,0 +1,13 @@
+CREATE TYPE mood AS ENUM ('sad', 'ok', 'glad');
+CREATE TABLE types (id INTEGER PRIMARY KEY, t TIME, z TIMESTAMP WITH TIME ZONE, i INTERVAL, u UUID, y BYTEA, m mood, h HUGEINT);
+INSERT INTO types VALUES (1, '12:34:56.789', '2026-11-28 12:00:00+02', INTERVAL '1 year 2 days 03:04:05', '123e4567-e89b-12d3-a456-426614174000', '\x00ff41', 'glad', 99999999999999999999999999999999999999), (2, NULL, NULL, NULL, NULL, NULL, NULL, NULL), (3, '00:00:00', '0001-01-01 00:00:00+00', INTERVAL '-1 month', 'ffffffff-ffff-ffff-ffff-ffffffffffff', '', 'sad', -1);
+CREATE TABLE rules (a INTEGER DEFAULT 7 CHECK (a > 0), b TEXT UNIQUE, c BIGINT GENERATED ALWAYS AS (a * 2) STORED, d TEXT DEFAULT 'x', PRIMARY KEY (a));
+INSERT INTO rules (a, b) VALUES (1, 'one'), (2, 'two');
+INSERT INTO rules (b, d) VALUES (NULL, NULL);
+CREATE TABLE clustered (k INTEGER, v TEXT) WITH (cluster_by = 'k', tablet_rows = 200);
+INSERT INTO clustered SELECT i * 37 % 501, 'v' || i % 4 FROM generate_series(1, 500) g(i);
+VACUUM clustered;
+CREATE TABLE spread (k INTEGER, v DECIMAL(12,2)) WITH (distribute_by = 'k');
+INSERT INTO spread SELECT i % 10, i / 2.0 FROM generate_series(1, 100) g(i);
+CREATE TABLE packed (k BIGINT, d DOUBLE PRECISION, s TEXT);
+INSERT INTO packed SELECT i / 100, i / 100.0, repeat('a long text that packs well ', 3) || i FROM generate_series(1, 3000) g(i);
