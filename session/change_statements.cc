@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <iterator>
 #include <span>
 #include <utility>
@@ -65,6 +66,12 @@ class Deletes final : public vm::RowMarks {
     waiting_.insert(waiting_.end(), numbers.begin(), numbers.end());
     return waiting_.size() < kMostWaiting ? Status::Ok() : DeleteWaiting();
   }
+  Status TakeShare(std::span<const int64_t> numbers) override {
+    if (numbers.empty()) return Status::Ok();
+    TESSERA_ASSIGN(const uint64_t fresh, writer_.DeleteShare(numbers));
+    shared_rows_ += fresh;
+    return Status::Ok();
+  }
   Status TakeBits(int64_t first, std::span<const uint64_t> words) override {
     TESSERA_ASSIGN(const uint64_t fresh, writer_.DeleteMarked(first, words));
     rows_ += fresh;
@@ -72,7 +79,7 @@ class Deletes final : public vm::RowMarks {
   }
   /// After the last of them.
   Status End() { return DeleteWaiting(); }
-  uint64_t rows() const { return rows_; }
+  uint64_t rows() const { return rows_ + shared_rows_; }
 
  private:
   Status DeleteWaiting() {
@@ -89,6 +96,7 @@ class Deletes final : public vm::RowMarks {
   TableWriter& writer_;
   std::vector<int64_t> waiting_;
   uint64_t rows_ = 0;
+  std::atomic<uint64_t> shared_rows_{0};
 };
 
 /// Takes the rows of the statement's query.

@@ -268,46 +268,63 @@ Result<uint64_t> TableLoad::Delete(std::span<const int64_t> rows, std::vector<bo
 }
 
 Result<uint64_t> TableLoad::DeleteShared(std::span<const int64_t> rows) {
-  std::mutex mutex;
-  std::atomic<uint64_t> deleted{0}, others{0};
+  std::atomic<uint64_t> deleted{0};
   TESSERA_TRY(ForEach(Threads(), (rows.size() + kShare - 1) / kShare, [&](size_t share) -> Status {
-    uint64_t fresh = 0, lost = 0;
-    // Bits of one word go into it together: rows often come in order.
-    uint64_t* word = nullptr;
-    uint64_t bits = 0;
-    const auto set_bits = [&] {
-      if (word == nullptr) return;
-      const uint64_t before = std::atomic_ref<uint64_t>(*word).fetch_or(bits, std::memory_order_relaxed);
-      fresh += static_cast<uint64_t>(std::popcount(bits & ~before));
-    };
-    for (const int64_t number : rows.subspan(share * kShare, std::min(kShare, rows.size() - share * kShare))) {
-      const RowPlace place = PlaceOf(number, *table_);
-      if (place.tablet == RowPlace::kNone) {
-        ++lost;
-        continue;
-      }
-      const std::atomic_ref<uint64_t*> known(deletion_.words[place.tablet]);
-      uint64_t* words = known.load(std::memory_order_acquire);
-      if (words == nullptr) {
-        const std::lock_guard lock(mutex);
-        words = known.load(std::memory_order_relaxed);
-        if (words == nullptr) known.store(words = WordsOf(place.tablet), std::memory_order_release);
-      }
-      if (uint64_t* const next = words + place.row / 64; next != word) {
-        set_bits();
-        word = next;
-        bits = 0;
-      }
-      bits |= uint64_t{1} << place.row % 64;
-    }
-    set_bits();
+    TESSERA_ASSIGN(const uint64_t fresh,
+                   DeleteShare(rows.subspan(share * kShare, std::min(kShare, rows.size() - share * kShare))));
     deleted += fresh;
-    others += lost;
     return {};
   }));
-  deletion_.rows += deleted;
-  if (others > 0) return Status(ErrorCode::kInternal, "rows are deleted that the table does not have");
   return deleted.load();
+}
+
+uint64_t* TableLoad::SharedWordsOf(size_t tablet) {
+  const std::atomic_ref<uint64_t*> known(deletion_.words[tablet]);
+  uint64_t* words = known.load(std::memory_order_acquire);
+  if (words != nullptr) return words;
+  const std::lock_guard lock(deletion_.mutex);
+  BeginDeletion();
+  words = known.load(std::memory_order_relaxed);
+  if (words == nullptr) known.store(words = WordsOf(tablet), std::memory_order_release);
+  return words;
+}
+
+Result<uint64_t> TableLoad::DeleteShare(std::span<const int64_t> rows) {
+  uint64_t fresh = 0, lost = 0;
+  // Rows often come in order: of one tablet, and bits of one word, which go into it together.
+  int64_t tablet = -1, word = -1;
+  uint64_t* words = nullptr;
+  uint64_t rows_there = 0, bits = 0;
+  const auto set_bits = [&] {
+    if (bits == 0) return;
+    constexpr int64_t kWords = (int64_t{1} << kRowNumberBits) / 64;
+    const uint64_t before = std::atomic_ref<uint64_t>(words[word % kWords]).fetch_or(bits, std::memory_order_relaxed);
+    fresh += static_cast<uint64_t>(std::popcount(bits & ~before));
+    bits = 0;
+  };
+  for (const int64_t number : rows) {
+    if (number >> kRowNumberBits != tablet) {
+      set_bits();
+      tablet = number >> kRowNumberBits;
+      const RowPlace first = PlaceOf(tablet << kRowNumberBits, *table_);
+      words = first.tablet != RowPlace::kNone ? SharedWordsOf(first.tablet) : nullptr;
+      rows_there = words != nullptr ? table_->tablets[first.tablet].rows : 0;
+    }
+    const auto row = static_cast<uint64_t>(number & ((int64_t{1} << kRowNumberBits) - 1));
+    if (row >= rows_there) {
+      ++lost;
+      continue;
+    }
+    if (number / 64 != word) {
+      set_bits();
+      word = number / 64;
+    }
+    bits |= uint64_t{1} << row % 64;
+  }
+  set_bits();
+  deletion_.rows += fresh;
+  if (lost > 0) return Status(ErrorCode::kInternal, "rows are deleted that the table does not have");
+  return fresh;
 }
 
 Result<uint64_t> TableLoad::DeleteMarked(int64_t first, std::span<const uint64_t> bits) {

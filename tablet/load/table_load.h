@@ -15,6 +15,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -49,6 +50,8 @@ class TableLoad final : public TabletCutter {
   Status Add(RowBatch batch) override;
   /// As TableWriter::Delete. Before EndOfRows(); with rows to be added, before the first of them is.
   Result<uint64_t> Delete(std::span<const int64_t> rows, std::vector<bool>* fresh);
+  /// As TableWriter::DeleteShare, under the same conditions.
+  Result<uint64_t> DeleteShare(std::span<const int64_t> rows);
   /// As TableWriter::DeleteMarked, under the same conditions.
   Result<uint64_t> DeleteMarked(int64_t first, std::span<const uint64_t> bits);
   /// As TableWriter::Update. Nothing else may be done with the load.
@@ -85,6 +88,8 @@ class TableLoad final : public TabletCutter {
   Status TakeBack(size_t tablet);
   /// The bits of a tablet's deleted rows, as they are to be.
   uint64_t* WordsOf(size_t tablet);
+  /// The same for several threads.
+  uint64_t* SharedWordsOf(size_t tablet);
   void BeginDeletion();
   /// Delete() of many, by several threads.
   Result<uint64_t> DeleteShared(std::span<const int64_t> rows);
@@ -123,7 +128,8 @@ class TableLoad final : public TabletCutter {
   struct Deletion {
     explicit Deletion(size_t tablets) : bits(tablets), words(tablets) {}
     bool any = false;
-    uint64_t rows = 0;
+    std::atomic<uint64_t> rows{0};
+    std::mutex mutex;                                    ///< guards `bits` while several threads delete
     std::vector<std::vector<uint64_t>> bits;             ///< by tablet, as of LiveRows; empty: as in the record
     std::vector<uint64_t*> words;                        ///< ... of these; nullptr: none
     std::vector<std::shared_ptr<const LiveRows>> marks;  ///< ... of the tablets that have some, after MakeMarks()

@@ -45,6 +45,12 @@ class LoadWriter final : public TableWriter {
     return deleted;
   }
 
+  Result<uint64_t> DeleteShare(std::span<const int64_t> rows) override {
+    TESSERA_TRY(failure_);
+    if (committed_) return Status(ErrorCode::kInternal, "rows are deleted after Commit()");
+    return load_->DeleteShare(rows);
+  }
+
   Result<uint64_t> DeleteMarked(int64_t first, std::span<const uint64_t> bits) override {
     TESSERA_TRY(failure_);
     if (committed_) return Status(ErrorCode::kInternal, "rows are deleted after Commit()");

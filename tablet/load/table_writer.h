@@ -30,6 +30,8 @@ class TableWriter {
   /// Returns how many were there until now: a row may have been deleted by an earlier call, or stand twice. `*fresh`: by
   /// number, whether it was; nullptr: that is not asked.
   virtual Result<uint64_t> Delete(std::span<const int64_t> rows, std::vector<bool>* fresh) = 0;
+  /// As Delete() without `fresh`. Several threads may call it at a time, and nothing else beside it.
+  virtual Result<uint64_t> DeleteShare(std::span<const int64_t> rows) = 0;
   /// The same for rows that bits name: bit i is row number `first` + i, and `first` is that of a tablet's first row.
   virtual Result<uint64_t> DeleteMarked(int64_t first, std::span<const uint64_t> bits) = 0;
   /// The rows of these numbers get other values in `columns`, ascending, none of which is in a key, and the same in each call;

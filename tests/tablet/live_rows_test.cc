@@ -1,9 +1,13 @@
 // Deleted rows: their bytes, the column that readers filter by, and what a database keeps of them.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <numeric>
+#include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/status.h"
@@ -181,6 +185,42 @@ TEST_F(DeletedRows, MayBeManyAtOnce) {
   EXPECT_EQ(LiveKeys(*Table()), kept);
   rows.push_back(Number(3, 100'000));
   EXPECT_EQ((*database_->Write("t"))->Delete(rows, nullptr).status().code(), ErrorCode::kInternal);
+}
+
+TEST_F(DeletedRows, MayBeNamedBySeveralThreads) {
+  constexpr int kThreads = 4;
+  {
+    const std::unique_ptr<TableWriter> writer = std::move(*database_->Write("t"));
+    EXPECT_EQ(*writer->Delete(std::vector<int64_t>{Number(0, 3)}, nullptr), 1u);
+    // Each of them names all rows but the first and the last of a tablet, some twice, from another one on.
+    std::atomic<uint64_t> fresh{0};
+    std::vector<std::thread> threads;
+    for (int thread = 0; thread < kThreads; ++thread) {
+      threads.emplace_back([&, thread] {
+        std::vector<int64_t> rows;
+        for (int i = 0; i < 60; ++i) {
+          const int k = (i * 7 + thread * 11) % 25;
+          if (k % 10 != 0 && k != 9 && k != 19 && k != 24) rows.push_back(Number(k / 10, k % 10));
+        }
+        for (size_t at = 0; at < rows.size(); at += 3)
+          fresh += *writer->DeleteShare(std::span(rows).subspan(at, std::min<size_t>(3, rows.size() - at)));
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(fresh, 18u);  // of 19: one had been deleted
+    ASSERT_TRUE(writer->Commit().ok());
+  }
+  const std::vector<int64_t> kept = {0, 9, 10, 19, 20, 24};
+  EXPECT_EQ(LiveKeys(*Table()), kept);
+  Open();
+  EXPECT_EQ(LiveKeys(*Table()), kept);
+  const auto refused = [&](int64_t number) {
+    return (*database_->Write("t"))->DeleteShare(std::vector<int64_t>{Number(0, 0), number}).status().code() ==
+           ErrorCode::kInternal;
+  };
+  EXPECT_TRUE(refused(Number(0, 10)));  // after the tablet's last row
+  EXPECT_TRUE(refused(Number(3, 0)));   // a tablet that there is not
+  EXPECT_TRUE(refused(-1));
 }
 
 TEST_F(DeletedRows, AreNamedByBits) {

@@ -50,12 +50,17 @@ size_t SkipUnits(const RunState& state, const Scan& scan, RowStream* stream) {
 Status StreamRound(RunState* state, Scan* scan, RowStream* stream) {
   const Section& s = state->section(scan->number);
   std::deque<UnitOutput> units;  // from unit `begin` on
-  size_t begin = SkipUnits(*state, *scan, stream), window = StreamWindow(*state);
+  // (Nothing waits for the consumer then.)
+  const bool all =
+      s.after.order.empty() && s.after.limit < 0 && s.after.offset == 0 && s.after.fold.kind == Section::Fold::kNone;
+  RowMarks* const marks = all ? state->options.marks : nullptr;
+  size_t begin = SkipUnits(*state, *scan, stream), window = marks != nullptr ? kWindowUnits : StreamWindow(*state);
   while (begin < scan->units.size() && !stream->full()) {
     units.resize(std::max(units.size(), std::min(window, scan->units.size() - begin)));
-    TESSERA_TRY(
-        RunUnits(state, scan, {begin, begin + units.size(), stream->wanted(), RowsByWidth(kStreamRows, s)}, &units));
-    const uint64_t before = stream->streamed();
+    const uint64_t before = stream->streamed(), made_before = scan->counts.rows_out;
+    const UnitWindow these = {begin, begin + units.size(), stream->wanted(), RowsByWidth(kStreamRows, s), marks};
+    TESSERA_TRY(RunUnits(state, scan, these, &units));
+    if (marks != nullptr) stream->Count(scan->counts.rows_out - made_before);
     TESSERA_ASSIGN(const size_t dropped, TakeRows(s, &units, stream));
     begin += dropped;
     // If few rows come, threads should not have to wait for each other after every few units.

@@ -11,6 +11,7 @@
 #include "base/memory_budget.h"
 #include "base/phase_clock.h"
 #include "vm/rows/row_set.h"
+#include "vm/run/row_marks.h"
 #include "vm/shares/portion.h"
 
 namespace tessera::vm {
@@ -140,8 +141,8 @@ class UnitRunner {
       scan_.groups[worker] = std::make_unique<WorkerGroups>(section_, &state_.strings, scan_.groups.size());
     while (!stop_.load(std::memory_order_relaxed)) {
       // The first unit runs in any case, because the consumer waits for it.
-      const bool full =
-          window_.streams() && held_ + scan_.counts.rows_out - made_before_ >= RowsByWidth(kStreamAllRows, section_);
+      const bool full = window_.streams() && window_.marks == nullptr &&
+                        held_ + scan_.counts.rows_out - made_before_ >= RowsByWidth(kStreamAllRows, section_);
       if (full && next_.load() > window_.begin) break;
       const size_t taken = next_.fetch_add(1);
       if (taken >= window_.end) break;
@@ -257,7 +258,7 @@ class UnitRunner {
     std::unique_ptr<TileMachine>& machine = scan_.machines[worker];
     TileSinks sinks;
     uint32_t at = 0;
-    uint64_t rows_before = 0;
+    uint64_t rows_before = 0, marked = 0;
     if (output == nullptr) {
       sinks.groups = &scan_.groups[worker]->table;
     } else {
@@ -296,6 +297,10 @@ class UnitRunner {
         TESSERA_TRY(scan_.top->Cut(end, state_.strings, &output->rows));
         scan_.first_of_keys->Cut(end, state_.strings, &output->rows);
       }
+      if (window_.marks != nullptr) {
+        marked += output->rows.rows;
+        TESSERA_TRY(MarkRows(&output->rows));
+      }
       scan_.counts.decoded_bytes += machine->TakeDecodedBytes();
       if (machine->suspended()) {
         output->at = at;
@@ -305,7 +310,17 @@ class UnitRunner {
       if (output != nullptr && output->rows.rows >= window_.wanted) break;  // the unit has all that are wanted itself
     }
     if (state_.options.profile) scan_.counts.cycles += __builtin_ia32_rdtsc() - first_cycle;
-    if (output != nullptr) scan_.counts.rows_out += output->rows.rows - rows_before;
+    if (output != nullptr) scan_.counts.rows_out += output->rows.rows + marked - rows_before;
+    return Status::Ok();
+  }
+
+  /// Hands the numbers of rows over, while they are in the cache.
+  Status MarkRows(RowSet* rows) {
+    std::vector<int64_t>* const numbers = &rows->columns[0].low;
+    TESSERA_TRY(window_.marks->TakeShare(*numbers));
+    numbers->clear();
+    rows->columns[0].null.clear();
+    rows->rows = 0;
     return Status::Ok();
   }
 

@@ -10,6 +10,8 @@
 
 namespace tessera::vm {
 
+class RowMarks;
+
 /// If there are many units, at most this many run at a time; in between their rows are put together.
 inline constexpr size_t kWindowUnits = 1 << 14;
 
@@ -29,6 +31,8 @@ struct UnitWindow {
   size_t begin = 0, end = 0;
   uint64_t wanted = UINT64_MAX;  ///< rows that the first units have to make; UINT64_MAX: all
   size_t suspend_at = SIZE_MAX;  ///< a unit waits when it has this many rows; SIZE_MAX: never
+  RowMarks* marks =
+      nullptr;  ///< takes the rows of a stream from each tile, so that no unit has any; nullptr: they are kept
 
   size_t size() const { return end - begin; }
   bool streams() const { return suspend_at != SIZE_MAX; }
