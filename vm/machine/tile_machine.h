@@ -171,6 +171,7 @@ class TileMachine {
   void Jump(const Instruction& next, uint8_t* saved);
   template <bool kOuter>
   void NextCrossed(const Instruction& in);
+  void TakeRemainders(uint64_t divisor);
   void AppendLiveRegisters(RowSet* rows, size_t columns);
   void SettleTexts(size_t first, RowColumn* column);
   /// Drops live rows that are after the bound of requests_.top, if there is one yet.

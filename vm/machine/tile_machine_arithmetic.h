@@ -43,6 +43,10 @@ void TileMachine::DoBinary(const Instruction& in) {
     }
     may_be_null = true;
   }
+  if constexpr (std::is_same_v<M, meaning::ModI>) {
+    if (s.one && s.values[0] > 0 && s.values[0] <= UINT32_MAX)
+      return TakeRemainders(static_cast<uint64_t>(s.values[0]));
+  }
   const bool was_null = may_be_null;
   uint8_t made_null = 0;
   auto apply = [&](int i, T b) {
@@ -63,6 +67,20 @@ void TileMachine::DoBinary(const Instruction& in) {
   } else {
     mask_.ForLive([&](int i) { apply(i, as(s.values[i])); });
   }
+}
+
+/// ModI by one number of 32 bits. A number of 32 bits takes two multiplications, which are faster than a division (Lemire, Kaser and
+/// Kurz, Faster remainder by direct computation, section 3).
+inline void TileMachine::TakeRemainders(uint64_t divisor) {
+  const uint64_t inverse = UINT64_MAX / divisor + 1;
+  int64_t* const acc = acc_.a;
+  mask_.ForLive([&](int i) {
+    const uint64_t sign = acc[i] < 0 ? ~uint64_t{0} : 0;
+    const uint64_t n = (static_cast<uint64_t>(acc[i]) ^ sign) - sign;
+    const uint64_t rest =
+        n <= UINT32_MAX ? static_cast<uint64_t>((uint128_t{inverse * n} * divisor) >> 64) : n % divisor;
+    acc[i] = static_cast<int64_t>((rest ^ sign) - sign);
+  });
 }
 
 template <class M>
