@@ -13,7 +13,6 @@ import re
 import select
 import shutil
 import signal
-import socket
 import struct
 import subprocess
 import sys
@@ -22,6 +21,8 @@ import threading
 import time
 import urllib.request
 
+from wire_client import Client, ServerError, fields, message
+
 BUILD = os.path.abspath(sys.argv[1])
 SECONDS = float(sys.argv[2]) if len(sys.argv) > 2 else 60
 CONNECTIONS = int(sys.argv[3]) if len(sys.argv) > 3 else 64
@@ -29,72 +30,6 @@ SEED = int(sys.argv[4]) if len(sys.argv) > 4 else 1
 ROWS = 50_000
 LONG = "SELECT count(*) FROM range(40000) AS a(x), range(40000) AS b(y) WHERE (x * y) % 7 = 3"
 PARTS = 8  # of the time; memory is looked at after each
-
-
-def message(kind, body=b""):
-    return kind + struct.pack("!I", len(body) + 4) + body
-
-
-def startup():
-    body = struct.pack("!I", 196608) + b"user\0soak\0\0"
-    return struct.pack("!I", len(body) + 4) + body
-
-
-class Client:
-    def __init__(self, port, logs_in=True):
-        self.port = port
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=60)
-        self.key = b""
-        if logs_in:
-            self.socket.sendall(startup())
-            for kind, body in self.until_ready():
-                if kind == b"K":
-                    self.key = body
-
-    def exactly(self, n):
-        data = b""
-        while len(data) < n:
-            piece = self.socket.recv(n - len(data))
-            if not piece:
-                raise EOFError
-            data += piece
-        return data
-
-    def until_ready(self):
-        got = []
-        while not got or got[-1][0] != b"Z":
-            kind = self.exactly(1)
-            got.append((kind, self.exactly(struct.unpack("!I", self.exactly(4))[0] - 4)))
-        return got
-
-    def query(self, sql):
-        self.socket.sendall(message(b"Q", sql.encode() + b"\0"))
-
-    def cancel(self):
-        with socket.create_connection(("127.0.0.1", self.port), timeout=60) as s:
-            s.sendall(struct.pack("!II", 16, 80877102) + self.key)
-
-    def reset(self):
-        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        self.socket.close()
-
-    def close(self):
-        self.socket.close()
-
-
-def fields(rows):
-    out = []
-    for kind, body in rows:
-        if kind != b"D":
-            continue
-        at, row = 2, []
-        for _ in range(struct.unpack("!H", body[:2])[0]):
-            size = struct.unpack("!i", body[at:at + 4])[0]
-            at += 4
-            row.append(body[at:at + max(size, 0)].decode())
-            at += max(size, 0)
-        out.append(row)
-    return out
 
 
 class Soak:
@@ -137,13 +72,8 @@ class Soak:
 
     def copies(self, r, tag):
         c = Client(self.port)
-        c.query("CREATE TEMP TABLE c (a INTEGER, b TEXT); COPY c FROM STDIN")
         rows = r.randrange(2000)
-        while c.exactly(1) != b"G":
-            c.exactly(struct.unpack("!I", c.exactly(4))[0] - 4)
-        c.exactly(struct.unpack("!I", c.exactly(4))[0] - 4)
-        c.socket.sendall(b"".join(message(b"d", f"{i}\t{tag}\n".encode()) for i in range(rows)) + message(b"c"))
-        c.until_ready()
+        c.copy_in("CREATE TEMP TABLE c (a INTEGER, b TEXT); COPY c FROM STDIN", [f"{i}\t{tag}\n".encode() for i in range(rows)])
         c.query("SELECT count(*), min(b) FROM c")
         got = fields(c.until_ready())
         if got != [[str(rows), tag if rows else ""]]:
@@ -209,7 +139,7 @@ class Soak:
             n += 1
             try:
                 act(r, f"c{number}n{n}")
-            except (EOFError, OSError) as error:
+            except (EOFError, OSError, ServerError) as error:
                 # One that behaves well is not cut off.
                 if act in (self.asks, self.prepares, self.copies, self.cancels):
                     self.fails(f"{act.__name__}: {error!r}")
