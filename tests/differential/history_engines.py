@@ -9,7 +9,6 @@ Run as a program, it is the process in which Tessera's second session may live.
 """
 
 import collections
-import glob
 import os
 import pickle
 import re
@@ -19,6 +18,8 @@ import subprocess
 import sys
 import tempfile
 import warnings
+
+from postgres_server import PostgresServer
 
 try:
     import psycopg
@@ -245,30 +246,17 @@ class Sqlite:
 # ---- PostgreSQL
 
 
-class Postgres:
+class Postgres(PostgresServer):
     """A server of its own with two sessions; each history begins with an empty schema."""
 
     knows_states = True
 
-    def __init__(self, programs):
-        self.folder = tempfile.mkdtemp(prefix="tessera_histories_")
-        self.programs = programs
-        if os.getuid() == 0:
-            shutil.chown(self.folder, "postgres")
-        os.chmod(self.folder, 0o755)
-        data = os.path.join(self.folder, "data")
-        self.call("initdb", "-D", data, "--no-sync", "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C")
-        self.call("pg_ctl", "-D", data, "-w", "-l", os.path.join(self.folder, "log"), "-o",
-                  f"-k {self.folder} -c listen_addresses='' -c fsync=off -c synchronous_commit=off "
-                  "-c default_transaction_isolation='repeatable read' -c lock_timeout=100 -c statement_timeout=20000", "start")
+    def __init__(self):
+        super().__init__("fsync=off", "synchronous_commit=off", "default_transaction_isolation='repeatable read'", "lock_timeout=100",
+                         "statement_timeout=20000")
         self.connections = [psycopg.connect(host=self.folder, user="postgres", dbname="postgres", autocommit=True,
                                             prepare_threshold=None) for _ in range(2)]
         self.whole = False
-
-    def call(self, program, *arguments):
-        prefix = ["runuser", "-u", "postgres", "--"] if os.getuid() == 0 else []
-        subprocess.run([*prefix, os.path.join(self.programs, program), *arguments], check=True, cwd="/",
-                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def begin(self, whole):
         """`whole`: keys hold after a statement as a whole, as in Tessera."""
@@ -299,19 +287,16 @@ class Postgres:
     def stop(self):
         for connection in self.connections:
             connection.close()
-        self.call("pg_ctl", "-D", os.path.join(self.folder, "data"), "-m", "immediate", "stop")
-        shutil.rmtree(self.folder, ignore_errors=True)
+        super().stop()
 
 
 def start_postgres():
     """A server, or None and a line that says why."""
-    programs = sorted(glob.glob("/usr/lib/postgresql/*/bin/initdb"), key=lambda path: int(path.split("/")[4]))
-    found = programs[-1] if programs else shutil.which("initdb")
-    if found is None or psycopg is None:
-        print(f"without PostgreSQL: {'no initdb' if found is None else 'no psycopg'} is here", flush=True)
+    if psycopg is None:
+        print("without PostgreSQL: no psycopg is here", flush=True)
         return None
     try:
-        return Postgres(os.path.dirname(os.path.realpath(found)))
+        return Postgres()
     except (OSError, LookupError, subprocess.CalledProcessError, psycopg.Error) as error:
         print(f"without PostgreSQL: {error}", flush=True)
         return None
