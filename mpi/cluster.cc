@@ -130,6 +130,7 @@ class RankCluster final : public Cluster {
   int ranks() const override { return transport_->ranks(); }
   int local_rank() const override { return transport_->local_rank(); }
   int local_ranks() const override { return transport_->local_ranks(); }
+  bool any_thread() const override { return transport_->any_thread(); }
   const std::vector<std::string>& nodes() const override { return nodes_; }
   const Status& ready() const override { return ready_; }
   uint64_t least_room() const override { return least_room_; }

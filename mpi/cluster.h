@@ -4,7 +4,8 @@
 // Rank 0 is the master: it has the session, the catalog and the terminal, works on its own portion and merges. The
 // others serve: they receive programs, run their portion, and report, until the master leaves.
 //
-// Start at: Cluster::Join, then Serve (other ranks) or OpenDatabase and Run (master). One thread, the one that joined.
+// Start at: Cluster::Join, then Serve (other ranks) or OpenDatabase and Run (master). The thread that joined; with any_thread() the
+// master's calls may come from any, one at a time.
 #pragma once
 
 #include <cstdint>
@@ -53,6 +54,8 @@ class Cluster {
   virtual int ranks() const = 0;
   virtual int local_rank() const = 0;  ///< among the ranks of this node; its GPU is local_rank() modulo the devices
   virtual int local_ranks() const = 0;
+  /// Whether the master's threads may call what is below, one at a time. If not, only the one that joined may.
+  virtual bool any_thread() const = 0;
   /// The name of each rank's node.
   virtual const std::vector<std::string>& nodes() const = 0;
   /// OK if all ranks run the same build; otherwise the reason, the same on all ranks, and then nothing below may be

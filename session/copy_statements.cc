@@ -33,6 +33,7 @@ class SessionRanks final : public LoadRanks {
 
   Result<bool> Load(const SharedLoad& load, SharedFile* file, TableLoad* own) override {
     if (load.file_bytes <= static_cast<uint64_t>(state_.settings.share_copy_above)) return false;
+    TESSERA_ASSIGN(const Engine::RanksTurn turn, state_.engine->WaitForRanks(state_.cancel));
     ClusterLoad shared;
     shared.load = &load;
     shared.settings = ClusterSettingsOf(state_.settings);

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <utility>
 
+#include "mpi/cluster.h"
+
 namespace tessera {
 
 Status Engine::OpenGpu(int local_rank, uint64_t memory_bytes) {
@@ -21,12 +23,40 @@ bool Engine::gpu_failed() const {
   return gpu_.failed();
 }
 
-Result<Engine::GpuTurn> Engine::WaitForGpu(const std::atomic<bool>& cancel) {
-  GpuTurn turn(gpu_turn_, std::defer_lock);
+namespace {
+
+Result<std::unique_lock<std::recursive_timed_mutex>> WaitFor(std::recursive_timed_mutex* mutex,
+                                                             const std::atomic<bool>& cancel) {
+  std::unique_lock<std::recursive_timed_mutex> turn(*mutex, std::defer_lock);
   while (!turn.try_lock_for(std::chrono::milliseconds(20))) {
     if (cancel) return Cancelled();
   }
   return turn;
+}
+
+}  // namespace
+
+Result<Engine::GpuTurn> Engine::WaitForGpu(const std::atomic<bool>& cancel) { return WaitFor(&gpu_turn_, cancel); }
+
+Result<Engine::RanksTurn> Engine::WaitForRanks(const std::atomic<bool>& cancel) {
+  return WaitFor(&ranks_turn_, cancel);
+}
+
+Status Engine::OpenOnRanks(Cluster* cluster, const std::string& directory, bool temporary, bool scatter) {
+  const std::lock_guard lock(on_ranks_mutex_);
+  if (on_ranks_ == 0) {
+    const std::lock_guard turn(ranks_turn_);
+    TESSERA_TRY(cluster->OpenDatabase(directory, temporary, scatter));
+  }
+  ++on_ranks_;
+  return Status::Ok();
+}
+
+void Engine::CloseOnRanks(Cluster* cluster) {
+  const std::lock_guard lock(on_ranks_mutex_);
+  if (--on_ranks_ > 0) return;
+  const std::lock_guard turn(ranks_turn_);
+  cluster->CloseDatabase();
 }
 
 void Engine::SetMostQueries(int most) {

@@ -15,6 +15,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -28,6 +29,8 @@
 
 namespace tessera {
 
+class Cluster;
+
 class Engine {
  public:
   /// As RankGpu::Open.
@@ -40,6 +43,16 @@ class Engine {
   using GpuTurn = std::unique_lock<std::recursive_timed_mutex>;
   /// Errors: kCancelled, once `cancel` is set.
   Result<GpuTurn> WaitForGpu(const std::atomic<bool>& cancel);
+
+  /// The other ranks run one program at a time, for whichever session: while the turn lives, they run those of this thread. Taken
+  /// before the GPU's turn, never after it. Errors: kCancelled, once `cancel` is set.
+  using RanksTurn = std::unique_lock<std::recursive_timed_mutex>;
+  Result<RanksTurn> WaitForRanks(const std::atomic<bool>& cancel);
+  /// As Cluster::OpenDatabase, for each session that lets ranks run its programs: the first one tells them the database.
+  /// REQUIRES: all sessions of the engine have the same one.
+  Status OpenOnRanks(Cluster* cluster, const std::string& directory, bool temporary, bool scatter);
+  /// Of a session for which OpenOnRanks was OK. The last one's closes the database.
+  void CloseOnRanks(Cluster* cluster);
 
   /// A place among the large queries that run at once, while it lives.
   class QueryTurn {
@@ -85,6 +98,9 @@ class Engine {
   mutable std::mutex gpu_mutex_;
   RankGpu gpu_;
   std::recursive_timed_mutex gpu_turn_;
+  std::recursive_timed_mutex ranks_turn_;
+  std::mutex on_ranks_mutex_;
+  int on_ranks_ = 0;  ///< sessions whose programs ranks run
   std::mutex turns_mutex_;
   std::condition_variable turns_changed_;
   std::deque<const void*> waiting_;  ///< the first one is the next

@@ -174,8 +174,15 @@ Status RunProgram(SessionState* state, const vm::Program& program, const Snapsho
     TESSERA_ASSIGN(among_large, state->engine->WaitForTurn(state->cancel));
   }
   const TurnScope turn_scope(state, waits);
+  const bool on_ranks = state->cluster != nullptr && ReadsTables(program) && !ReadsTemporary(program) && !alone;
+  const bool on_gpu = UseGpu(*state, program, snapshot);
+  // (Also for a GPU alone: who has it must not wait for the ranks of one that waits for it.)
+  Engine::RanksTurn ranks_turn;
+  if (on_ranks || (on_gpu && state->cluster != nullptr)) {
+    TESSERA_ASSIGN(ranks_turn, state->engine->WaitForRanks(state->cancel));
+  }
   Engine::GpuTurn turn;
-  if (UseGpu(*state, program, snapshot)) {
+  if (on_gpu) {
     Status opened = state->OpenGpu();
     if (!opened.ok() && options.gpu_required) return opened;
     if (Gpu* const gpu = state->engine->gpu(); gpu != nullptr) {
@@ -195,9 +202,8 @@ Status RunProgram(SessionState* state, const vm::Program& program, const Snapsho
     return consume(std::move(batch));
   };
   vm::RunStatistics* const statistics = &state->running.statistics;
-  Status status = state->cluster != nullptr && ReadsTables(program) && !ReadsTemporary(program) && !alone
-                      ? RunOnRanks(state, program, snapshot, options, consume_in_zone)
-                      : state->running.executor->Run(program, snapshot, options, consume_in_zone, statistics);
+  Status status = on_ranks ? RunOnRanks(state, program, snapshot, options, consume_in_zone)
+                           : state->running.executor->Run(program, snapshot, options, consume_in_zone, statistics);
   for (const vm::SectionStatistics& section : statistics->sections) {
     state->running.timing.kernel += section.kernel_milliseconds;
     state->running.timing.bytes_read += section.bytes_read;

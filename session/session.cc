@@ -101,7 +101,7 @@ class Session::Impl {
     (void)idle_.Stop();
     if (state_.options.activity == nullptr && state_.activity != nullptr) state_.activity->Disconnect();
     RollBack(&state_);
-    if (state_.cluster != nullptr) state_.cluster->CloseDatabase();
+    if (state_.cluster != nullptr) state_.engine->CloseOnRanks(state_.cluster);
   }
 
   Status Open(const SessionOptions& options) {
@@ -269,7 +269,8 @@ class Session::Impl {
     if (!IsWritten()) return Status::Ok();
     std::error_code error;
     const std::string path = std::filesystem::canonical(directory, error).string();
-    TESSERA_TRY(options.cluster->OpenDatabase(error ? directory : path, options.directory.empty(), options.scatter));
+    TESSERA_TRY(state_.engine->OpenOnRanks(options.cluster, error ? directory : path, options.directory.empty(),
+                                           options.scatter));
     state_.cluster = options.cluster;
     return Status::Ok();
   }

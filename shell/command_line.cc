@@ -416,7 +416,6 @@ Result<CommandLine> ParseCommandLine(int argc, char** argv) {
   if (!line.address.port.empty() || !line.address.user.empty())
     return Usage("--port and --user are for a server; --host says where that is");
   if (line.serves && line.session.directory.empty()) return Usage("--serve needs the directory of a database");
-  if (line.serves && line.launch.ranks != 0) return Usage("--serve runs without ranks; leave --ranks out");
   if (line.serves && !line.script.inputs.empty())
     return Usage("--serve takes its statements from clients, not from -c or -f");
   if (!line.launch.hostfile.empty() && line.launch.ranks == 0)

@@ -77,8 +77,11 @@ int Run(int argc, char** argv, Cluster* cluster) {
     return std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0 ? kExitOk : kExitUsage;
   }
   if (!line->role.empty()) return PrintRole(line->role);
-  if (line->serves && cluster != nullptr) {
-    fmt::print(stderr, "tessera: --serve runs without ranks: start it without mpirun\n");
+  if (line->serves && cluster != nullptr && !cluster->any_thread()) {
+    fmt::print(stderr,
+               "tessera: --serve on ranks needs an MPI that takes calls from several threads (MPI_THREAD_SERIALIZED), "
+               "which this "
+               "one does not: start it without mpirun, or build Open MPI with threads\n");
     return kExitUsage;
   }
   // Scripts that cannot be read are known before anything runs.

@@ -2,6 +2,7 @@
 #include "tablet/database.h"
 
 #include <algorithm>
+#include <atomic>
 #include <set>
 
 #include "base/status.h"
@@ -305,9 +306,20 @@ const TableInfo* Snapshot::FindById(int64_t id) const {
   return found;
 }
 
+namespace {
+
+/// Ranks know tables and tablets by their identifiers, also those of several sessions of a server: each has a range of its own.
+int64_t FirstOfFiles() {
+  constexpr int64_t kRange = int64_t{1} << 20, kRanges = kFirstFileTable / kRange;
+  static std::atomic<int64_t> next{0};
+  return kFirstFileTable + next++ % kRanges * kRange;
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Database>> Database::OpenForFiles() {
   TESSERA_ASSIGN(std::shared_ptr<DatabaseDirectory> opened,
-                 DatabaseDirectory::Open("", OpenMode::kReadWrite, kFirstFileTable));
+                 DatabaseDirectory::Open("", OpenMode::kReadWrite, FirstOfFiles()));
   opened->SetCompression(CompressionGoal::kSpeed);
   return std::unique_ptr<Database>(std::make_unique<DirectoryDatabase>(std::move(opened)));
 }

@@ -8,6 +8,7 @@
 // Start at: FileTables::Find, FileTables::Load. One thread.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <list>
 #include <memory>
@@ -103,7 +104,8 @@ class FileTables {
   std::unique_ptr<Database> database_;  ///< nullptr until rows are read
   std::list<std::unique_ptr<Entry>> entries_;
   std::vector<std::pair<std::string, std::string>> spooled_;  ///< names and where they are
-  int64_t next_id_ = kFirstFileTable << 1;                    ///< of tables whose rows are not there
+  /// Of tables whose rows are not there: of all sessions of the process, which may share the ranks that know them by it.
+  static inline std::atomic<int64_t> next_id_ = kFirstFileTable << 1;
   uint64_t ignored_ = 0;
 };
 

@@ -18,6 +18,7 @@ class LoneCluster : public Cluster {
   int ranks() const override { return static_cast<int>(nodes_.size()); }
   int local_rank() const override { return 0; }
   int local_ranks() const override { return 1; }
+  bool any_thread() const override { return true; }
   const std::vector<std::string>& nodes() const override { return nodes_; }
   const Status& ready() const override { return ready_; }
   uint64_t least_room() const override { return uint64_t{1} << 30; }
