@@ -18,6 +18,10 @@ namespace {
 /// So much may wait for a worker before no more is read, and so much to be sent before the worker waits.
 constexpr size_t kMostUnread = size_t{4} << 20, kMostUnsent = size_t{4} << 20;
 constexpr size_t kTlsPiece = size_t{16} << 10;
+/// So much is read at once, as a Unix socket may hold: each time the worker is woken.
+constexpr size_t kReadPiece = size_t{256} << 10;
+/// Of what a large message took, so much is kept until the next one.
+constexpr size_t kMostKept = size_t{64} << 10;
 /// How often what waits for the client looks whether its statement was cancelled.
 constexpr std::chrono::milliseconds kLook{20};
 
@@ -58,7 +62,7 @@ void Client::Read() {
   if (tls_ != nullptr) return ReadTls();
   socket_.async_wait(Socket::wait_read, [self = shared_from_this()](const asio::error_code& error) {
     // One buffer for all clients: they are read by one thread.
-    static thread_local std::array<char, size_t{64} << 10> buffer;
+    static thread_local std::array<char, kReadPiece> buffer;
     if (error) return self->Gone();
     const ssize_t n = recv(self->socket_.native_handle(), buffer.data(), buffer.size(), 0);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return self->Read();
@@ -186,7 +190,6 @@ Result<bool> Client::TakeMessage(Message* message) {
   if (taken_ == inbox_.size()) {
     inbox_.clear();
     taken_ = 0;
-    if (inbox_.capacity() > kMostUnread) inbox_.shrink_to_fit();
   } else if (taken_ > kMostUnread / 4) {
     inbox_.erase(0, taken_);
     taken_ = 0;
@@ -207,6 +210,7 @@ void Client::Work() {
     const Result<bool> taken = Caught([&] { return TakeMessage(&message); });
     if (taken.ok() && !*taken && !ending_ && !too_idle_) {
       busy_ = false;
+      if (inbox_.empty() && inbox_.capacity() > kMostKept) inbox_.shrink_to_fit();
       const int64_t idle = connection_->idle_timeout();
       const uint64_t calls = calls_;
       lock.unlock();

@@ -217,7 +217,7 @@ namespace {
 
 /// COPY TO STDOUT in the text format.
 Status CopyTextTo(SessionState* state, const Compiled& compiled, const Snapshot& snapshot, ResultWriter* out) {
-  constexpr size_t kPiece = size_t{64} << 10, kPieceRows = 2048;
+  constexpr size_t kPiece = size_t{64} << 10, kPieceRows = 512;
   const CopyTextFormat format = TextFormatOf(compiled.statement.copy.to);
   CopyClient* const client = state->options.copy_client;
   std::string text;
@@ -240,13 +240,13 @@ Status CopyTextTo(SessionState* state, const Compiled& compiled, const Snapshot&
   const auto append = [&](RowBatch&& batch) -> Status {
     rows += batch.rows;
     ThreadPool* const pool = state->running.executor != nullptr ? state->running.executor->pool() : nullptr;
-    const size_t at_once = kPieceRows * (client == nullptr ? 1 : 4 * Workers(pool));
+    const size_t at_once = kPieceRows * (client == nullptr ? 1 : 16 * Workers(pool));
     for (size_t begin = 0; begin < batch.rows; begin += at_once) {
       const size_t count = std::min(at_once, batch.rows - begin);
       std::vector<std::string> pieces((count + kPieceRows - 1) / kPieceRows);
       TESSERA_TRY(ForEach(pool, pieces.size(), [&](size_t piece) {
         const size_t first = begin + piece * kPieceRows, last = std::min(first + kPieceRows, begin + count);
-        for (size_t row = first; row < last; ++row) AppendCopyText(batch, row, format, &pieces[piece]);
+        AppendCopyText(batch, first, last, format, &pieces[piece]);
         return Status::Ok();
       }));
       for (std::string& piece : pieces) {

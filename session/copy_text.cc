@@ -2,6 +2,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "tablet/values/fixed_text.h"
 
 namespace tessera {
 namespace {
@@ -148,40 +154,166 @@ void CopyTextReader::Field(std::string_view field, std::string* csv) const {
   *csv += '"';
 }
 
+namespace {
+
+/// Without a branch for each byte, so that many are looked at at once.
+bool HasSpecial(std::string_view text, char delimiter) {
+  bool has_special = false;
+  for (const char c : text) has_special |= (c == '\\') | (c == delimiter) | ((c >= '\b') & (c <= '\r'));
+  return has_special;
+}
+
+/// Bytes that grow. A call of std::string for each field costs more than the fields, which are short.
+class LineBuffer {
+ public:
+  explicit LineBuffer(size_t size) : bytes_(std::make_unique_for_overwrite<char[]>(size)), size_(size) {}
+
+  /// Where the next `n` bytes may be written. Up to where they are is told by End.
+  char* Room(size_t n) {
+    if (size_ - used_ < n) Grow(n);
+    return bytes_.get() + used_;
+  }
+  void End(const char* end) { used_ = static_cast<size_t>(end - bytes_.get()); }
+  void Add(std::string_view text) {
+    memcpy(Room(text.size()), text.data(), text.size());
+    used_ += text.size();
+  }
+  /// The same of a text in `all`: a short one is copied with what follows it there, which is no call.
+  void Add(std::string_view text, std::string_view all) {
+    constexpr size_t kShort = 32;
+    if (text.size() > kShort || all.data() + all.size() < text.data() + kShort) return Add(text);
+    memcpy(Room(kShort), text.data(), kShort);
+    used_ += text.size();
+  }
+  void Add(char c) {
+    *Room(1) = c;
+    ++used_;
+  }
+  std::string_view view() const { return {bytes_.get(), used_}; }
+
+ private:
+  void Grow(size_t n) {
+    const size_t size = std::max(2 * size_, used_ + n);
+    auto bytes = std::make_unique_for_overwrite<char[]>(size);
+    memcpy(bytes.get(), bytes_.get(), used_);
+    bytes_ = std::move(bytes);
+    size_ = size;
+  }
+
+  std::unique_ptr<char[]> bytes_;
+  size_t size_, used_ = 0;
+};
+
+/// How a column's fields are written.
+enum class FieldKind : uint8_t {
+  kInteger,
+  kDecimal,
+  kDate,
+  kTimestamp,
+  kBoolean,
+  kPlainText,  ///< with nothing special in it
+  kText,
+  kOther,
+};
+
+FieldKind KindOf(const ColumnVector& column, size_t first, size_t last, char delimiter) {
+  switch (column.type.id) {
+    case TypeId::kBoolean:
+      return FieldKind::kBoolean;
+    case TypeId::kDecimal:
+      return column.type.storage() == StorageClass::kInt ? FieldKind::kDecimal : FieldKind::kOther;
+    case TypeId::kDate:
+      return FieldKind::kDate;
+    case TypeId::kTimestamp:
+      return FieldKind::kTimestamp;
+    case TypeId::kSmallint:
+    case TypeId::kInteger:
+    case TypeId::kBigint:
+      return FieldKind::kInteger;
+    case TypeId::kText: {
+      if (first == last) return FieldKind::kText;
+      const size_t begin = column.offsets[first], end = column.offsets[last];
+      const bool is_plain = !HasSpecial(std::string_view(column.bytes).substr(begin, end - begin), delimiter);
+      return is_plain ? FieldKind::kPlainText : FieldKind::kText;
+    }
+    case TypeId::kNull:
+    case TypeId::kReal:
+    case TypeId::kDouble:
+    case TypeId::kInterval:
+    case TypeId::kTime:
+    case TypeId::kUuid:
+    case TypeId::kTimestampTz:
+    case TypeId::kBytea:
+    case TypeId::kEnum:
+      break;
+  }
+  return FieldKind::kOther;
+}
+
+void AddField(const ColumnVector& column, size_t row, FieldKind kind, char delimiter, LineBuffer* out) {
+  switch (kind) {
+    case FieldKind::kInteger:
+      return out->End(PutInteger(column.fixed[row], out->Room(kLongestFixedText)));
+    case FieldKind::kDecimal:
+      return out->End(PutDecimal(column.fixed[row], column.type.scale, out->Room(kLongestFixedText)));
+    case FieldKind::kDate:
+      return out->End(PutDate(column.fixed[row], out->Room(kLongestFixedText)));
+    case FieldKind::kTimestamp:
+      return out->End(PutTimestamp(column.fixed[row], out->Room(kLongestFixedText)));
+    case FieldKind::kBoolean:
+      return out->Add(column.fixed[row] != 0 ? 't' : 'f');
+    case FieldKind::kPlainText:
+      return out->Add(column.Text(row), column.bytes);
+    case FieldKind::kText: {
+      std::string field;
+      AppendCopyField(column.Text(row), delimiter, &field);
+      return out->Add(field);
+    }
+    case FieldKind::kOther: {
+      std::string text, field;
+      AppendText(column, row, &text);
+      AppendCopyField(text, delimiter, &field);
+      return out->Add(field);
+    }
+  }
+}
+
+}  // namespace
+
 void AppendCopyField(std::string_view text, char delimiter, std::string* out) {
-  const auto is_special = [&](char c) { return (c == '\\') | (c == delimiter) | ((c >= '\b') & (c <= '\r')); };
-  bool has_special = false;  // without a branch for each byte, so that many are looked at at once
-  for (const char c : text) has_special |= is_special(c);
-  if (!has_special) {
+  if (!HasSpecial(text, delimiter)) {
     *out += text;
     return;
   }
   for (const char c : text) {
-    if (is_special(c)) *out += '\\';
+    if (HasSpecial({&c, 1}, delimiter)) *out += '\\';
     const size_t named = kMeant.find(c);
     *out += named != kMeant.npos ? kNamed[named] : c;
   }
 }
 
-void AppendCopyText(const RowBatch& batch, size_t row, const CopyTextFormat& format, std::string* out) {
-  for (size_t c = 0; c < batch.columns.size(); ++c) {
-    const ColumnVector& column = batch.columns[c];
-    if (c > 0) *out += format.delimiter;
-    if (column.IsNull(row)) {
-      *out += format.null_string;
-    } else if (column.type.id == TypeId::kBoolean) {
-      *out += column.fixed[row] != 0 ? 't' : 'f';
-    } else if (column.type.storage() != StorageClass::kText && column.type.id != TypeId::kEnum) {
-      AppendText(column, row, out);  // nothing in it is special
-    } else if (column.type.id == TypeId::kText) {
-      AppendCopyField(column.Text(row), format.delimiter, out);
-    } else {
-      std::string text;
-      AppendText(column, row, &text);
-      AppendCopyField(text, format.delimiter, out);
-    }
+void AppendCopyText(const RowBatch& batch, size_t first, size_t last, const CopyTextFormat& format, std::string* out) {
+  std::vector<FieldKind> kinds;
+  size_t bytes = last - first;  // as many as most rows have
+  for (const ColumnVector& column : batch.columns) {
+    kinds.push_back(KindOf(column, first, last, format.delimiter));
+    const bool is_text = column.type.storage() == StorageClass::kText && first < last;
+    bytes += is_text ? column.offsets[last] - column.offsets[first] + (last - first) : 12 * (last - first);
   }
-  *out += '\n';
+  LineBuffer lines(bytes + kLongestFixedText);
+  for (size_t row = first; row < last; ++row) {
+    for (size_t c = 0; c < batch.columns.size(); ++c) {
+      const ColumnVector& column = batch.columns[c];
+      if (c > 0) lines.Add(format.delimiter);
+      if (column.IsNull(row)) {
+        lines.Add(format.null_string);
+      } else {
+        AddField(column, row, kinds[c], format.delimiter, &lines);
+      }
+    }
+    lines.Add('\n');
+  }
+  *out += lines.view();
 }
 
 }  // namespace tessera

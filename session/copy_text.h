@@ -55,7 +55,8 @@ class CopyTextReader {
   bool ended_ = false;   ///< by \. on a line of its own
 };
 
-void AppendCopyText(const RowBatch& batch, size_t row, const CopyTextFormat& format, std::string* out);
+/// Rows from `first` to before `last`, a line each.
+void AppendCopyText(const RowBatch& batch, size_t first, size_t last, const CopyTextFormat& format, std::string* out);
 /// One field, which is not NULL.
 void AppendCopyField(std::string_view text, char delimiter, std::string* out);
 

@@ -2,11 +2,11 @@
 #include "tablet/values/row_batch.h"
 
 #include <charconv>
-#include <chrono>
 #include <cmath>
 #include <cstdlib>
 
 #include "tablet/values/enum_type.h"
+#include "tablet/values/fixed_text.h"
 #include "tablet/values/interval.h"
 #include "tablet/values/value_parser.h"
 
@@ -15,10 +15,15 @@ namespace {
 
 constexpr int64_t kMicrosecondsADay = int64_t{24} * 60 * 60 * 1000000;
 
+/// What put(at) writes.
+template <class Put>
+void AppendPut(std::string* out, const Put& put) {
+  char buffer[kLongestFixedText];
+  out->append(buffer, put(buffer));
+}
+
 void AppendInteger(int64_t v, std::string* out) {
-  char buffer[24];
-  const auto result = std::to_chars(buffer, buffer + sizeof buffer, v);
-  out->append(buffer, result.ptr);
+  AppendPut(out, [v](char* at) { return PutInteger(v, at); });
 }
 
 /// `width` digits at least, with leading zeros. REQUIRES: v >= 0.
@@ -30,74 +35,19 @@ void AppendPadded(int64_t v, int width, std::string* out) {
 }
 
 void AppendDecimal(int128_t v, int scale, std::string* out) {
-  char digits[40];
-  char* const end = digits + sizeof digits;
-  char* p = end;
-  uint128_t magnitude = v < 0 ? ~static_cast<uint128_t>(v) + 1 : static_cast<uint128_t>(v);
-  // A division of 128 bits is a call.
-  for (; magnitude > UINT64_MAX; magnitude /= 10) *--p = static_cast<char>('0' + static_cast<int>(magnitude % 10));
-  auto rest = static_cast<uint64_t>(magnitude);
-  do {
-    *--p = static_cast<char>('0' + static_cast<int>(rest % 10));
-    rest /= 10;
-  } while (rest != 0);
-  while (end - p <= scale) *--p = '0';
-  if (v < 0) out->push_back('-');
-  out->append(p, end - scale);
-  if (scale > 0) {
-    out->push_back('.');
-    out->append(end - scale, end);
-  }
+  AppendPut(out, [v, scale](char* at) { return PutDecimal(v, scale, at); });
 }
 
 void AppendDate(int64_t days, std::string* out) {
-  // std::chrono's years end at 32767; a date out of that comes only from arithmetic and is shown as its number of days.
-  constexpr int64_t kGreatestDays = int64_t{32000} * 365;
-  if (days < -kGreatestDays || days > kGreatestDays) {
-    AppendInteger(days, out);
-    out->append(" days");
-    return;
-  }
-  const std::chrono::year_month_day date{std::chrono::sys_days(std::chrono::days(static_cast<int>(days)))};
-  const int year = static_cast<int>(date.year());
-  if (year < 0) out->push_back('-');
-  AppendPadded(std::abs(year), 4, out);
-  out->push_back('-');
-  AppendPadded(static_cast<unsigned>(date.month()), 2, out);
-  out->push_back('-');
-  AppendPadded(static_cast<unsigned>(date.day()), 2, out);
+  AppendPut(out, [days](char* at) { return PutDate(days, at); });
 }
 
-/// Of microseconds since midnight.
 void AppendTime(int64_t v, std::string* out) {
-  const int64_t seconds = v / 1000000;
-  AppendPadded(seconds / 3600, 2, out);
-  out->push_back(':');
-  AppendPadded(seconds / 60 % 60, 2, out);
-  out->push_back(':');
-  AppendPadded(seconds % 60, 2, out);
-  int64_t fraction = v % 1000000;
-  if (fraction != 0) {
-    int digits = 6;
-    while (fraction % 10 == 0) {
-      fraction /= 10;
-      --digits;
-    }
-    out->push_back('.');
-    AppendPadded(fraction, digits, out);
-  }
+  AppendPut(out, [v](char* at) { return PutTime(v, at); });
 }
 
 void AppendTimestamp(int64_t v, std::string* out) {
-  int64_t days = v / kMicrosecondsADay;
-  int64_t rest = v % kMicrosecondsADay;
-  if (rest < 0) {
-    rest += kMicrosecondsADay;
-    --days;
-  }
-  AppendDate(days, out);
-  out->push_back(' ');
-  AppendTime(rest, out);
+  AppendPut(out, [v](char* at) { return PutTimestamp(v, at); });
 }
 
 void AppendUuid(int128_t v, std::string* out) {

@@ -732,6 +732,23 @@ def copy_in_and_out():
 
 
 @test
+def copy_out_is_what_a_query_shows():
+    rows = """SELECT x::smallint AS s, x * -10007 AS i, x::bigint * 10000000019 AS big, (x * 12345.67)::decimal(15, 2) AS d, (x / 10000.0)::decimal(9, 9) AS f,
+        (x * -10000000000)::decimal(38, 10) AS wide, x / 7.0::double precision AS r, x % 2 = 0 AS b, DATE '1900-01-01' + x * 11 AS day,
+        TIMESTAMP '2024-02-29 23:59:59.5' + x * INTERVAL '1 hour 1 microsecond' AS at, TIME '00:00:01' AS t, x * INTERVAL '1 day' AS pause,
+        CASE WHEN x % 3 > 0 THEN 'text ' || x END AS text, repeat('long ', x % 20) || x AS longer, CASE WHEN x % 5 > 0 THEN x END AS n FROM range(3000) r(x)"""
+    with Server(statements="CREATE TABLE t AS " + rows) as server:
+        shown = server.psql("-At", "-F", "\t", "-P", "null=\\N", "-c", "SELECT * FROM t ORDER BY s").stdout
+        equals(len(shown.splitlines()), 3000)
+        equals(server.psql("-c", "COPY (SELECT * FROM t ORDER BY s) TO STDOUT").stdout, shown)
+        # One special byte in a column makes its fields those that are looked at.
+        server.psql("-c", "UPDATE t SET text = E'a\\tb\\\\' WHERE s = 7")
+        copied = server.psql("-c", "COPY (SELECT * FROM t ORDER BY s) TO STDOUT").stdout.splitlines()
+        equals([line for line in copied if line not in shown.splitlines()], [copied[7]])
+        holds("\ta\\tb\\\\\t" in copied[7], copied[7])
+
+
+@test
 def copy_by_drivers():
     import psycopg
     with Server(statements="CREATE TABLE t (a INTEGER, b TEXT)") as server:

@@ -5,6 +5,7 @@
 #include <limits>
 #include <string>
 
+#include "tablet/values/fixed_text.h"
 #include "tablet/values/row_batch.h"
 #include "tablet/values/types.h"
 #include "tablet/values/utf8.h"
@@ -239,6 +240,43 @@ TEST(TabletValue, VectorsKeepNullsInStep) {
     EXPECT_TRUE(c.IsNull(2));
     c.Clear();
     EXPECT_EQ(c.size(), 0u);
+  }
+}
+
+/// Digit by digit.
+std::string SlowDecimal(int128_t v, int scale) {
+  std::string text;
+  uint128_t rest = v < 0 ? ~static_cast<uint128_t>(v) + 1 : static_cast<uint128_t>(v);
+  for (int digit = 0; rest != 0 || digit <= scale; ++digit, rest /= 10) {
+    if (digit == scale && scale > 0) text.insert(0, ".");
+    text.insert(0, 1, static_cast<char>('0' + static_cast<int>(rest % 10)));
+  }
+  return (v < 0 ? "-" : "") + text;
+}
+
+TEST(FixedText, DecimalsOfAnyLengthAndScale) {
+  int128_t power = 1;
+  for (int digits = 0; digits <= 38; ++digits) {
+    for (const int128_t v : {power, power - 1, power + 1, power * 7 / 3, -power, 1 - power}) {
+      for (int scale = 0; scale <= 38; ++scale) {
+        char text[kLongestFixedText];
+        ASSERT_EQ(std::string(text, PutDecimal(v, scale, text)), SlowDecimal(v, scale)) << digits << " " << scale;
+      }
+    }
+    if (digits < 38) power *= 10;
+  }
+}
+
+TEST(FixedText, DaysAndMicrosecondsAreParsedBack) {
+  for (int64_t days = -719000; days < 2932896; days += 97) {
+    char text[kLongestFixedText];
+    const std::string date(text, PutDate(days, text));
+    const Result<Value> back = ParseValue(date, SqlType{TypeId::kDate});
+    ASSERT_TRUE(back.ok() && back->i64 == days) << days << " " << date;
+    const int64_t moment = days * 86400000000 + std::abs(days) * 7919000013 % 86400000000;
+    const std::string time(text, PutTimestamp(moment, text));
+    const Result<Value> same = ParseValue(time, SqlType{TypeId::kTimestamp});
+    ASSERT_TRUE(same.ok() && same->i64 == moment) << moment << " " << time;
   }
 }
 
