@@ -13,7 +13,7 @@ TESTED_BENCHES := $(filter $(shell grep -ohE '"[a-z_]+_bench"' tests/*/*_test.py
 # What demo-ssb, bench-tpch and their like run.
 QueryPrograms = $(if $(NOBUILD),,$(B)/tessera $(if $(filter tpcds,$1),,$(B)/$1_gen) $(B)/queries_bench)
 
-.PHONY: bench-groupby bench-groupby-run bench-tpcds bench-tpcds-run bench-clickbench bench-clickbench-run bench-cliffs bench-cliffs-run bench-python bench-python-run bench-dml bench-dml-run bench-files bench-files-run bench-insert bench-insert-run bench-ssb bench-tpch bench-sql bench-ssb-run bench-tpch-run bench-sql-run bench-join bench-join-run \
+.PHONY: bench-groupby bench-groupby-run bench-tpcds bench-tpcds-run bench-clickbench bench-clickbench-run bench-cliffs bench-cliffs-run bench-python bench-python-run bench-dml bench-dml-run bench-server bench-server-run bench-files bench-files-run bench-insert bench-insert-run bench-ssb bench-tpch bench-sql bench-ssb-run bench-tpch-run bench-sql-run bench-join bench-join-run \
         bench-ranks bench-ranks-run bench-exchange bench-exchange-run bench-scaling bench-scaling-run \
         bench-compression bench-compression-run bench-stream bench-stream-run bench-model bench-model-run
 
@@ -109,6 +109,11 @@ bench-files:  ##measure CSV and Parquet files without DDL, beside DuckDB: PARTS=
 bench-files-run: $(if $(NOBUILD),,$(B)/tessera $(if $(filter csv,$(PARTS)),,$(B)/tpch_gen $(B)/ssb_gen $(ARROW_OBJECT)))
 	@CSV='$(CSV)' PARTS='$(PARTS)' SCALE='$(if $(filter file,$(origin SCALE)),,$(SCALE))' $(firstword $(wildcard build/venv/bin/python) python3) bench/files.py $(B)
 
+bench-server:  ##measure A server: round trips, TPC-DS by SESSIONS=16 beside DuckDB's cursors, TPC-H's throughput test, COPY: DEVICE=host|gpu SCALE=3; see bench/server.py
+	@$(if $(NOBUILD),,tests/setup build bench test tpcds)
+	@$(MAKE) --no-print-directory bench-server-run
+bench-server-run: $(if $(NOBUILD),,$(B)/tessera $(B)/tpch_gen)
+	@PARTS='$(PARTS)' DEVICE='$(DEVICE)' CSV='$(CSV)' SCALE='$(if $(filter file,$(origin SCALE)),,$(SCALE))' SESSIONS='$(SESSIONS)' $(firstword $(wildcard build/venv/bin/python) python3) bench/server.py $(B)
 bench-dml:  ##measure Changes of lineitem, and commits, beside DuckDB and SQLite: PARTS="lineitem commits" SCALE=1 CSV=file; see bench/dml.py
 	@$(if $(NOBUILD),,tests/setup build bench)
 	@$(MAKE) --no-print-directory bench-dml-run

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The benchmark scripts on columns and streams run to their ends, on tiny data: bench/compression.py and the disk part of
-bench/stream.py on the host, the rest of it and bench/model.py on the emulated GPU; also bench/insert.py, the queries of
+bench/stream.py on the host, the rest of it and bench/model.py on the emulated GPU; also bench/insert.py, bench/server.py, the queries of
 ClickBench's shape and bench/groupby.py beside other engines, and the jobs of bench/scaling/slurm, without Slurm.
 What they print is no figure; that rows are equal in all ways is what they check.
 
@@ -128,6 +128,19 @@ def test_insert():
     holds(found == [(part, engine, number, r) for part, number in (("memory", "20"), ("disk", "3")) for r in "01"
                     for engine in ("Tessera", "SQLite")], str(found))
     holds(all(float(row["ms_each"]) > 0 for row in rows), "a time is 0")
+
+
+def test_server():
+    """All answers of many sessions are right, whatever runs beside them; what other programs are there is used."""
+    python = python_with("duckdb", "psycopg") or sys.executable
+    rows = run("server.py", {"tessera": "tessera", "tpch_gen": "tpch_gen"}, [], PARTS="trips tpch copy rows", TPCH_SCALE="0.01", SECONDS="0.2",
+               IDLE="30", ROWS="20000", PATH=os.path.dirname(python) + ":" + os.environ["PATH"])
+    found = {row["what"]: row["value"] for row in rows}
+    for what in ("SELECT 1, 16 connections", "30 idle connections, process", "TPC-H, 5 sessions beside 5 pairs of RF1 and RF2", "  RF1 among them"):
+        holds(float(found[what]) > 0, what)
+    if python_with("duckdb", "psycopg"):
+        holds(any("DuckDB" in what and "5 cursors" in what and value for what, value in found.items()), str(found))
+        holds(float(found["20,000 rows to psycopg, Tessera"]) > 0, str(found))
 
 
 # Slurm's commands: a job runs at once, and an allocation is this machine. Nothing is built.
@@ -261,7 +274,7 @@ def test_groupby():
 
 def main():
     failed = passed = 0
-    for test in (test_compression, test_stream, test_disk, test_model, test_insert, test_clickbench, test_groupby, test_slurm_jobs):
+    for test in (test_compression, test_stream, test_disk, test_model, test_insert, test_server, test_clickbench, test_groupby, test_slurm_jobs):
         if len(sys.argv) > 2 and test.__name__ not in sys.argv[2:]:
             continue
         try:
