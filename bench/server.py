@@ -17,6 +17,8 @@ Environment variables choose what to do. Their defaults:
     SEED=1                 of the orders of queries
     LIMIT=540              seconds after which a part is left, not counting the making of its data
     THREADS=               of the server, and of DuckDB; all processors without it
+    OPTIONS=               more options of the server, as "--max-queries 4"
+    DUCKDB=no              without DuckDB
     CSV=                   a file for all figures
 
 trips: `SELECT 1` over the Unix socket by pgbench, or by this script where it is missing; memory of idle connections.
@@ -41,6 +43,7 @@ import os
 import random
 import re
 import resource
+import shlex
 import shutil
 import signal
 import subprocess
@@ -74,13 +77,13 @@ def say(text):
 class Server:
     """tessera --serve, for as long as the block of `with` lasts."""
 
-    def __init__(self, build, database, device, threads):
+    def __init__(self, build, database, device, threads, options):
         self.folder = tempfile.mkdtemp(prefix="tessera-bench-")
         self.log = os.path.join(self.folder, "log")
         with open(self.log, "w", encoding="utf-8") as log:
             self.process = subprocess.Popen(
                 [os.path.join(build, "tessera"), "--serve", "127.0.0.1:0", "--socket-folder", self.folder, "--device", device,
-                 "--threads", str(threads), "--max-connections", "2000", database], stdin=subprocess.DEVNULL, stderr=log)
+                 "--threads", str(threads), "--max-connections", "2000", *options, database], stdin=subprocess.DEVNULL, stderr=log)
         said = None
         while said is None:
             ended = self.process.poll()
@@ -331,7 +334,7 @@ class Bench:
         say(f"  {what}: {'' if value is None else f'{value:.4g} '}{unit if text is None else text}")
 
     def server(self, database):
-        return Server(self.build, database, self.device, self.threads)
+        return Server(self.build, database, self.device, self.threads, shlex.split(environment("OPTIONS", "")))
 
     def path(self, name):
         return os.path.join(self.folder, name)
@@ -432,7 +435,8 @@ class Bench:
         alone = {name: median([ran.ms for [s] in runs for ran in s if ran.name == name]) for name in texts}
         self.note(f"{benchmark}, one session", one, "s")
         self.tell_crowd(f"{benchmark}, {sessions} sessions", one, all_, alone, [[(ran.name, ran.ms) for ran in s] for s in found], len(texts))
-        self.duckdb(benchmark, texts, wanted, data, schema, all_)
+        if environment("DUCKDB", "") != "no":
+            self.duckdb(benchmark, texts, wanted, data, schema, all_)
         return expected
 
     def tell_crowd(self, what, one, all_, alone, streams, queries):
