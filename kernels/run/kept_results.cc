@@ -93,9 +93,11 @@ tessera::Result<bool> KeptResults::KeepAfter(int before, int section, const std:
     if (!all.TryAllocate(&gpu_, columns, count + count / kRoomForMore) && !all.TryAllocate(&gpu_, columns, count))
       return false;
     TESSERA_TRY(CopyTo(kept, &all));
+    all.set_rows(first);
     swap(kept.rows, all);
     kept.packed.Free();
     kept.source = {};
+    kept.source.rows = first;
     kept.columns = columns;
   }
   TESSERA_TRY(kept.rows.Put(rows, first, gpu_.stream));
