@@ -602,8 +602,8 @@ class Bench:
             client = server.connect()
             client.run(ROWS_TABLE.format(self.rows_))
             used = server.processor_seconds()
-            self.psycopg("Tessera", server.folder, server.port, "me")
-            self.note("  of it the server's processor", (server.processor_seconds() - used) / 2, "s")
+            if self.psycopg("Tessera", server.folder, server.port, "me"):
+                self.note("  of it the server's processor", (server.processor_seconds() - used) / 2, "s")
             client.close()
         subprocess.run(["rm", "-rf", self.path("rows.tessera")], check=True)
         try:
@@ -617,12 +617,14 @@ class Bench:
             postgres.stop()
 
     def psycopg(self, whose, host, port, user):
-        """The better of two."""
+        """The better of two. Whether there is one."""
         what = f"{self.rows_:,} rows to psycopg, {whose}"
         done = subprocess.run([sys.executable, __file__, "psycopg", host, port, user, str(self.rows_)], capture_output=True, text=True)
         if done.returncode != 0:
-            return self.note(what, None, "", "left out: " + (done.stderr.strip().splitlines() or ["?"])[-1])
+            self.note(what, None, "", "left out: " + (done.stderr.strip().splitlines() or ["?"])[-1])
+            return False
         self.note(what, min(map(float, done.stdout.split())), "s")
+        return True
 
 
 def main():
