@@ -23,23 +23,12 @@ bool Engine::gpu_failed() const {
   return gpu_.failed();
 }
 
-namespace {
-
-Result<std::unique_lock<std::recursive_timed_mutex>> WaitFor(std::recursive_timed_mutex* mutex,
-                                                             const std::atomic<bool>& cancel) {
-  std::unique_lock<std::recursive_timed_mutex> turn(*mutex, std::defer_lock);
+Result<Engine::RanksTurn> Engine::WaitForRanks(const std::atomic<bool>& cancel) {
+  RanksTurn turn(ranks_turn_, std::defer_lock);
   while (!turn.try_lock_for(std::chrono::milliseconds(20))) {
     if (cancel) return Cancelled();
   }
   return turn;
-}
-
-}  // namespace
-
-Result<Engine::GpuTurn> Engine::WaitForGpu(const std::atomic<bool>& cancel) { return WaitFor(&gpu_turn_, cancel); }
-
-Result<Engine::RanksTurn> Engine::WaitForRanks(const std::atomic<bool>& cancel) {
-  return WaitFor(&ranks_turn_, cancel);
 }
 
 Status Engine::OpenOnRanks(Cluster* cluster, const std::string& directory, bool temporary, bool scatter) {

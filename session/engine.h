@@ -22,6 +22,7 @@
 #include "base/status.h"
 #include "mpi/rank_gpu.h"
 #include "session/activity.h"
+#include "session/gpu_line.h"
 #include "session/insert_queue.h"
 #include "tablet/files/shared_files.h"
 #include "tablet/kept_files.h"
@@ -39,10 +40,9 @@ class Engine {
   Gpu* gpu() const;
   bool gpu_failed() const;
 
-  /// A thread may hold several turns at once.
-  using GpuTurn = std::unique_lock<std::recursive_timed_mutex>;
-  /// Errors: kCancelled, once `cancel` is set.
-  Result<GpuTurn> WaitForGpu(const std::atomic<bool>& cancel);
+  using GpuTurn = GpuLine::Turn;
+  /// As GpuLine::Wait.
+  Result<GpuTurn> WaitForGpu(uint64_t kind, const std::atomic<bool>& cancel) { return gpu_line_.Wait(kind, cancel); }
 
   /// The other ranks run one program at a time, for whichever session: while the turn lives, they run those of this thread. Taken
   /// before the GPU's turn, never after it. Errors: kCancelled, once `cancel` is set.
@@ -97,7 +97,7 @@ class Engine {
 
   mutable std::mutex gpu_mutex_;
   RankGpu gpu_;
-  std::recursive_timed_mutex gpu_turn_;
+  GpuLine gpu_line_;
   std::recursive_timed_mutex ranks_turn_;
   std::mutex on_ranks_mutex_;
   int on_ranks_ = 0;  ///< sessions whose programs ranks run

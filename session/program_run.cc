@@ -186,7 +186,7 @@ Status RunProgram(SessionState* state, const vm::Program& program, const Snapsho
     Status opened = state->OpenGpu();
     if (!opened.ok() && options.gpu_required) return opened;
     if (Gpu* const gpu = state->engine->gpu(); gpu != nullptr) {
-      TESSERA_ASSIGN(turn, state->engine->WaitForGpu(state->cancel));
+      TESSERA_ASSIGN(turn, state->engine->WaitForGpu(KindOf(program), state->cancel));
       options.gpu = gpu;
       options.gpu_name = gpu->info().name;
       TESSERA_TRY(gpu->SetTransfer(state->settings.transfer, static_cast<uint64_t>(state->settings.transfer_piece)));

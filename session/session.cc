@@ -696,7 +696,7 @@ Status Session::DropCaches() {
   const SessionState& state = impl_->state();
   Gpu* const gpu = state.engine->gpu();
   if (gpu == nullptr) return Status::Ok();
-  TESSERA_ASSIGN(const Engine::GpuTurn turn, state.engine->WaitForGpu(state.cancel));
+  TESSERA_ASSIGN(const Engine::GpuTurn turn, state.engine->WaitForGpu(0, state.cancel));
   return gpu->DropCache();
 }
 
