@@ -32,7 +32,8 @@ class GpuLine {
   /// The GPU, while it lives. Of the thread that waited for it.
   class Turn {
    public:
-    explicit Turn(GpuLine* line = nullptr) : line_(line) {}
+    Turn() = default;
+    explicit Turn(GpuLine* line) : line_(line) {}
     ~Turn() { End(); }
     Turn(Turn&& other) noexcept : line_(std::exchange(other.line_, nullptr)) {}
     Turn& operator=(Turn&& other) noexcept {
@@ -43,7 +44,7 @@ class GpuLine {
 
    private:
     void End();
-    GpuLine* line_;
+    GpuLine* line_ = nullptr;
   };
   /// A thread that has the GPU gets another turn at once. `kind`: as of KindOf. Errors: kCancelled, once `cancel` is set.
   Result<Turn> Wait(uint64_t kind, const std::atomic<bool>& cancel);

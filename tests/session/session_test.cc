@@ -718,11 +718,11 @@ TEST_F(SharedEngine, LimitsOfTheProcessAreThoseOfAllSessions) {
 
 TEST_F(SharedEngine, GpuTurnsWaitForEachOther) {
   std::atomic<bool> cancel{false};
-  Result<Engine::GpuTurn> turn = engine_->WaitForGpu(cancel);
+  Result<Engine::GpuTurn> turn = engine_->WaitForGpu(0, cancel);
   ASSERT_TRUE(turn.ok());
-  EXPECT_TRUE(engine_->WaitForGpu(cancel).ok());  // the same thread
+  EXPECT_TRUE(engine_->WaitForGpu(0, cancel).ok());  // the same thread
   std::thread other([&] {
-    const Result<Engine::GpuTurn> waits = engine_->WaitForGpu(cancel);
+    const Result<Engine::GpuTurn> waits = engine_->WaitForGpu(0, cancel);
     EXPECT_FALSE(waits.ok());
     EXPECT_EQ(waits.status().code(), ErrorCode::kCancelled);
   });
@@ -730,7 +730,7 @@ TEST_F(SharedEngine, GpuTurnsWaitForEachOther) {
   other.join();
   *turn = {};
   cancel = false;
-  std::thread next([&] { EXPECT_TRUE(engine_->WaitForGpu(cancel).ok()); });
+  std::thread next([&] { EXPECT_TRUE(engine_->WaitForGpu(0, cancel).ok()); });
   next.join();
 }
 
