@@ -67,13 +67,16 @@ PayloadColumns BlockGenerator::NumberPayload(const JoinStep& j, const ColumnSet&
   PayloadColumns payload;
   ForEachRelation(j, [&](int relation) {
     for (const auto& column : needed) {
-      const bool is_first = relation == j.relation && column.second >= kFirstComputed;  // it is numbered already
-      if (column.first == relation && !is_first) payload[column] = 0;
+      if (column.first == relation) payload[column] = 0;
     }
   });
   payload.erase({j.relation, kMarkColumn});  // it is made where the table is probed
-  auto n = static_cast<int>(ComputedOf(j.relation).size());
-  for (auto& [column, number] : payload) number = n++;  // in the order of columns, not of use
+  int n = 0;
+  for (size_t c = 0; c < ComputedOf(j.relation).size(); ++c)
+    payload[{j.relation, kFirstComputed + static_cast<int>(c)}] = n++;
+  for (auto& [column, number] : payload) {  // in the order of columns, not of use
+    if (column.first != j.relation || column.second < kFirstComputed) number = n++;
+  }
   return payload;
 }
 
@@ -156,8 +159,9 @@ Status BlockGenerator::FillTable(const JoinStep& j) {
   // Registers r0 ..: keys, then payload.
   const PayloadColumns& payload = payload_[&j];
   for (const Expr* k : j.build_keys) b.section.registers.push_back(k->type);
-  for (const Expr* e : ComputedOf(j.relation)) b.section.registers.push_back(e->type);
-  for (const auto& [column, number] : payload) b.section.registers.push_back(TypeOf(column));
+  b.section.registers.resize(j.build_keys.size() + payload.size());
+  for (const auto& [column, number] : payload)
+    b.section.registers[j.build_keys.size() + static_cast<size_t>(number)] = TypeOf(column);
   b.section.columns = b.section.registers;
   const DriverFilters filters = goes_on ? DriverFilters() : FiltersOf(j.relation, joins);
   AnnouncePipeline(filters, joins, &b);
@@ -173,11 +177,6 @@ Status BlockGenerator::FillTable(const JoinStep& j) {
     TESSERA_TRY(b.Value(*ValueOf(column)));
     b.Store(b.section.keys + number);
   }
-  const std::vector<const Expr*>& computed = ComputedOf(j.relation);
-  for (const Expr* e : computed) {
-    TESSERA_TRY(b.Value(*e));
-    b.Store(b.section.keys + FindSame(computed, *e));
-  }
   b.Emit(Opcode::Build);
   CloseLoops(&b);
   const int join = static_cast<int>(program_->joins.size());
@@ -187,7 +186,8 @@ Status BlockGenerator::FillTable(const JoinStep& j) {
   int32_t order = -1;
   if (j.build_order != nullptr) {
     const Expr& e = *j.build_order;
-    order = keys + (e.kind == Expr::Kind::kColumn ? payload.at({e.relation, e.column}) : FindSame(computed, e));
+    const int column = e.kind == Expr::Kind::kColumn ? e.column : kFirstComputed + FindSame(ComputedOf(j.relation), e);
+    order = keys + payload.at({j.relation, column});
   }
   program_->joins.push_back(
       {j.unique, static_cast<int32_t>(program_->sections.size()) - 1, j.strategy, order, j.selective});
@@ -305,7 +305,6 @@ void BlockGenerator::ScanDriver(SectionBuilder* b, PipelineScope* scope) {
     s.source = join_of_.at(&driver_);
     s.label = "rows of " + (r.alias.empty() ? "a derived table" : r.alias);
     scope->ScanPayload(&payload_[&driver_]);
-    scope->ScanComputed(&ComputedOf(plan_.driver));
   } else if (plan_.stored > 0) {
     ScanStored(plan_.driver, b, scope);
   } else {
@@ -345,7 +344,7 @@ Status BlockGenerator::ComputeOfDriver(SectionBuilder* b, PipelineScope* scope) 
     TESSERA_TRY(b->Value(*e));
     b->Store(first + FindSame(computed, *e));
   }
-  scope->AddComputed(&computed, Operand::Register(first));
+  scope->HoldComputed(first);
   return Status::Ok();
 }
 
@@ -372,7 +371,6 @@ Status BlockGenerator::Join(const JoinStep& j, bool narrowed, SectionBuilder* b,
     case JoinKind::kInner:
       b->Emit(Opcode::Probe, join, operand, static_cast<int32_t>(j.probe_keys.size()));
       AddJoin(j, scope);
-      scope->AddComputed(&ComputedOf(j.relation), Operand::Payload(join, 0));
       if (!j.unique) OpenLoop(b, join, Opcode::Next);
       break;
     case JoinKind::kLeft:

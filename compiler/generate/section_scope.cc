@@ -32,31 +32,20 @@ bool PipelineScope::Find(const Expr& leaf, SectionBuilder* b, Operand* operand) 
 }
 
 bool PipelineScope::FindComputed(const Expr& e, SectionBuilder* b, Operand* operand) {
-  for (const Computed& c : computed_) {
-    const int number = FindSame(*c.list, e);
+  for (int r = 0; computed_ != nullptr && r < static_cast<int>(computed_->size()); ++r) {
+    const int number = FindSame((*computed_)[static_cast<size_t>(r)], e);
     if (number < 0) continue;
-    *operand = c.first;
-    if (operand->kind == vm::OperandKind::kSlot) {
-      *operand = Operand::Slot(SlotOf(number, e.type, b));
-    } else {
-      operand->index = static_cast<uint16_t>(operand->index + number);
+    if (r == scanned_ && first_held_ >= 0) {
+      *operand = Operand::Register(first_held_ + number);
+      return true;
     }
-    return true;
-  }
-  return all_computed_ != nullptr && FindInside(e, b, operand);
-}
-
-bool PipelineScope::FindInside(const Expr& e, SectionBuilder* b, Operand* operand) const {
-  for (size_t r = 0; r < all_computed_->size(); ++r) {
-    const int number = FindSame((*all_computed_)[r], e);
-    if (number < 0) continue;
-    const std::pair<int, int> column{static_cast<int>(r), kFirstComputed + number};
+    const std::pair<int, int> column{r, kFirstComputed + number};
     const PayloadColumns* const scanned = stored_ != nullptr ? stored_ : scanned_payload_;
     if (scanned != nullptr && scanned->contains(column)) {
       *operand = Operand::Slot(SlotOf(scanned->at(column), e.type, b));
       return true;
     }
-    const auto joined = joined_.find(column.first);
+    const auto joined = joined_.find(r);
     if (joined == joined_.end() || !joined->second.payload->contains(column)) continue;
     *operand = Operand::Payload(joined->second.join, joined->second.payload->at(column));
     return true;

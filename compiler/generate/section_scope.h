@@ -25,7 +25,7 @@ class PipelineScope : public Scope {
  public:
   /// `computed`: Plan::computed; nullptr: nothing is.
   PipelineScope(const Query& q, int scanned, const std::vector<std::vector<const Expr*>>* computed = nullptr)
-      : q_(q), scanned_(scanned), all_computed_(computed) {}
+      : q_(q), scanned_(scanned), computed_(computed) {}
 
   /// The rows scanned are those of a join table whose columns are numbered by `payload`.
   void ScanPayload(const PayloadColumns* payload) { scanned_payload_ = payload; }
@@ -33,11 +33,8 @@ class PipelineScope : public Scope {
   void ScanStored(const PayloadColumns* columns) { stored_ = columns; }
   /// From here on columns of `relation` are payload columns of join table `join`, numbered by `payload`.
   void AddJoin(int relation, int join, const PayloadColumns* payload) { joined_[relation] = {join, payload}; }
-  /// From here on the values of `list`, computed of the scanned relation, are the first columns of its join table.
-  void ScanComputed(const std::vector<const Expr*>* list) { computed_.push_back({list, vm::Operand::Slot(0)}); }
-  /// From here on the values of `list` are in registers from `first` on; or, of a joined relation, in the first payload
-  /// columns of its join table.
-  void AddComputed(const std::vector<const Expr*>* list, vm::Operand first) { computed_.push_back({list, first}); }
+  /// From here on what is computed of the scanned relation is in registers from `first` on.
+  void HoldComputed(int first) { first_held_ = first; }
   /// From here on register `r` tells whether a row of `relation` matches.
   void AddMark(int relation, int r) { marks_[relation] = r; }
 
@@ -51,23 +48,17 @@ class PipelineScope : public Scope {
     int join;
     const PayloadColumns* payload;
   };
-  struct Computed {
-    const std::vector<const Expr*>* list;
-    vm::Operand first;  ///< the others have the next numbers; kSlot: columns of the source
-  };
-  /// The same of a value that was computed in a side inside of another one.
-  bool FindInside(const Expr& e, SectionBuilder* b, vm::Operand* operand) const;
   int SlotOf(const Expr& column, SectionBuilder* b) const;
   static int SlotOf(int number, const SqlType& type, SectionBuilder* b);
 
   const Query& q_;
   int scanned_;
-  const std::vector<std::vector<const Expr*>>* all_computed_;
+  const std::vector<std::vector<const Expr*>>* computed_;
   const PayloadColumns* scanned_payload_ = nullptr;
   const PayloadColumns* stored_ = nullptr;
   std::map<int, Joined> joined_;
   std::map<int, int> marks_;  ///< relation -> register
-  std::vector<Computed> computed_;
+  int first_held_ = -1;       ///< a register; -1: none holds what is computed
 };
 
 /// Where the value of an aggregate of SQL is: columns of the section that groups, or, before it has columns, numbers of
