@@ -24,26 +24,6 @@ bool MakesText(const Expr& e, const ExprRanges& ranges) {
          std::ranges::any_of(e.args, [&](const ExprPtr& a) { return MakesText(*a, ranges); });
 }
 
-/// Whether the value is the same wherever it is computed.
-bool CanMove(const Expr& e) {
-  switch (e.kind) {
-    case Expr::Kind::kColumn:
-    case Expr::Kind::kConstant:
-    case Expr::Kind::kParameter:
-      return true;
-    case Expr::Kind::kFunction:
-      return Info(e.function).translation != Translation::kRandom &&
-             std::ranges::all_of(e.args, [](const ExprPtr& a) { return CanMove(*a); });
-    case Expr::Kind::kGroup:
-    case Expr::Kind::kAggregate:
-    case Expr::Kind::kWindow:
-    case Expr::Kind::kOuter:
-    case Expr::Kind::kSubquery:
-      return false;
-  }
-  return false;
-}
-
 class LateOutputs {
  public:
   explicit LateOutputs(Query* query) : q_(*query), late_(q_.outputs.size()) {}
@@ -55,14 +35,13 @@ class LateOutputs {
     for (size_t o = 0; o < late_.size(); ++o) {
       const Expr& e = *q_.outputs[o].expr;
       const auto is_it = [&](const OrderKey& k) { return k.output == static_cast<int>(o); };
-      late_[o] = MakesText(e, ranges) && CanMove(e) && std::ranges::none_of(q_.order_by, is_it);
+      late_[o] = MakesText(e, ranges) && !IsVolatile(e) && std::ranges::none_of(q_.order_by, is_it);
     }
     return std::ranges::find(late_, true) != late_.end();
   }
 
   void Rewrite() {
     Query above;
-    auto rows = std::make_shared<Query>();
     above.visible = q_.visible;
     above.order_by = q_.order_by;
     above.height = q_.height;
@@ -83,8 +62,7 @@ class LateOutputs {
     }
     for (OrderKey& k : q_.order_by) k.output = column_of[static_cast<size_t>(k.output)];
     q_.visible = static_cast<int>(q_.outputs.size());
-    *rows = std::move(q_);
-    Relation derived = DerivedTable(std::move(rows));
+    Relation derived = DerivedTable(std::make_shared<Query>(std::move(q_)));
     derived.alias = "rows";
     above.relations.push_back(std::move(derived));
     q_ = std::move(above);
