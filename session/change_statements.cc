@@ -69,7 +69,7 @@ class Deletes final : public vm::RowMarks {
   Status TakeShare(std::span<const int64_t> numbers) override {
     if (numbers.empty()) return Status::Ok();
     TESSERA_ASSIGN(const uint64_t fresh, writer_.DeleteShare(numbers));
-    shared_rows_ += fresh;
+    rows_ += fresh;
     return Status::Ok();
   }
   Status TakeBits(int64_t first, std::span<const uint64_t> words) override {
@@ -79,7 +79,7 @@ class Deletes final : public vm::RowMarks {
   }
   /// After the last of them.
   Status End() { return DeleteWaiting(); }
-  uint64_t rows() const { return rows_ + shared_rows_; }
+  uint64_t rows() const { return rows_; }
 
  private:
   Status DeleteWaiting() {
@@ -95,8 +95,7 @@ class Deletes final : public vm::RowMarks {
   const int64_t end_;
   TableWriter& writer_;
   std::vector<int64_t> waiting_;
-  uint64_t rows_ = 0;
-  std::atomic<uint64_t> shared_rows_{0};
+  std::atomic<uint64_t> rows_{0};
 };
 
 /// Takes the rows of the statement's query.

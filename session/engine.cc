@@ -72,11 +72,10 @@ Result<Engine::QueryTurn> Engine::WaitForTurn(const std::atomic<bool>& cancel) {
   return QueryTurn(this);
 }
 
-void Engine::QueryTurn::End() {
-  if (engine_ == nullptr) return;
-  const std::lock_guard lock(engine_->turns_mutex_);
-  --engine_->queries_;
-  engine_->turns_changed_.notify_all();
+void Engine::EndQuery() {
+  const std::lock_guard lock(turns_mutex_);
+  --queries_;
+  turns_changed_.notify_all();
 }
 
 std::unique_ptr<vm::Executor> Engine::TakeExecutor(int threads) {

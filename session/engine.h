@@ -54,22 +54,11 @@ class Engine {
   /// Of a session for which OpenOnRanks was OK. The last one's closes the database.
   void CloseOnRanks(Cluster* cluster);
 
-  /// A place among the large queries that run at once, while it lives.
-  class QueryTurn {
-   public:
-    explicit QueryTurn(Engine* engine = nullptr) : engine_(engine) {}
-    ~QueryTurn() { End(); }
-    QueryTurn(QueryTurn&& other) noexcept : engine_(std::exchange(other.engine_, nullptr)) {}
-    QueryTurn& operator=(QueryTurn&& other) noexcept {
-      End();
-      engine_ = std::exchange(other.engine_, nullptr);
-      return *this;
-    }
-
-   private:
-    void End();
-    Engine* engine_;
+  struct QueryTurnEnd {
+    void operator()(Engine* engine) const { engine->EndQuery(); }
   };
+  /// A place among the large queries that run at once, while it lives.
+  using QueryTurn = std::unique_ptr<Engine, QueryTurnEnd>;
   /// Queries that read tables of as many rows wait for each other; the others run at once.
   static constexpr uint64_t kLargeQuery = 1 << 20;
   /// As many of these run at a time; 0: any number.
@@ -92,6 +81,8 @@ class Engine {
   bool IsFirst() { return !has_session_.exchange(true); }
 
  private:
+  void EndQuery();
+
   /// Beyond that, idle executors are not worth their memory.
   static constexpr size_t kMostIdle = 16;
 

@@ -7,7 +7,7 @@
 namespace tessera {
 namespace {
 
-/// One that takes a millisecond is first of those that came as many milliseconds later, or do not take less.
+/// A program may be passed over for this many times as long as it takes.
 constexpr int kPatience = 16;
 constexpr size_t kMostKinds = 4096;
 constexpr std::chrono::milliseconds kLookAround{20};  ///< for a request to cancel
@@ -79,10 +79,6 @@ void GpuLine::End() {
   waiting_.erase(next);
   Grant(waiter->thread, waiter->kind);
   waiter->changed.notify_one();  // (under the lock: it is gone once it sees its turn)
-}
-
-void GpuLine::Turn::End() {
-  if (line_ != nullptr) line_->End();
 }
 
 }  // namespace tessera

@@ -11,10 +11,10 @@
 #include <condition_variable>
 #include <cstdint>
 #include <list>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <unordered_map>
-#include <utility>
 
 #include "base/status.h"
 
@@ -29,23 +29,11 @@ uint64_t KindOf(const vm::Program& program);
 
 class GpuLine {
  public:
-  /// The GPU, while it lives. Of the thread that waited for it.
-  class Turn {
-   public:
-    Turn() = default;
-    explicit Turn(GpuLine* line) : line_(line) {}
-    ~Turn() { End(); }
-    Turn(Turn&& other) noexcept : line_(std::exchange(other.line_, nullptr)) {}
-    Turn& operator=(Turn&& other) noexcept {
-      End();
-      line_ = std::exchange(other.line_, nullptr);
-      return *this;
-    }
-
-   private:
-    void End();
-    GpuLine* line_ = nullptr;
+  struct TurnEnd {
+    void operator()(GpuLine* line) const { line->End(); }
   };
+  /// The GPU, while it lives. Of the thread that waited for it.
+  using Turn = std::unique_ptr<GpuLine, TurnEnd>;
   /// A thread that has the GPU gets another turn at once. `kind`: as of KindOf. Errors: kCancelled, once `cancel` is set.
   Result<Turn> Wait(uint64_t kind, const std::atomic<bool>& cancel);
 

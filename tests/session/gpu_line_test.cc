@@ -7,7 +7,6 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
-#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -55,7 +54,7 @@ class GpuLineTest : public testing::Test {
 TEST_F(GpuLineTest, ShortOnesDoNotWaitForLongOnes) {
   Take(1, milliseconds(200));
   Take(2, milliseconds(1));
-  std::unique_ptr<GpuLine::Turn> mine = std::make_unique<GpuLine::Turn>(std::move(*line_.Wait(3, no_)));
+  GpuLine::Turn mine = std::move(*line_.Wait(3, no_));
   Waits(1, "long");
   Waits(2, "short");
   Waits(1, "long, later");
@@ -67,7 +66,7 @@ TEST_F(GpuLineTest, ShortOnesDoNotWaitForLongOnes) {
 TEST_F(GpuLineTest, NoneIsPassedOverForEver) {
   Take(1, milliseconds(5));
   Take(2, milliseconds(0));
-  std::unique_ptr<GpuLine::Turn> mine = std::make_unique<GpuLine::Turn>(std::move(*line_.Wait(3, no_)));
+  GpuLine::Turn mine = std::move(*line_.Wait(3, no_));
   Waits(1, "long");
   std::this_thread::sleep_for(milliseconds(400));
   Waits(2, "short");
@@ -89,7 +88,7 @@ TEST_F(GpuLineTest, AThreadMayHaveSeveralTurns) {
 
 TEST_F(GpuLineTest, WaitingEndsWithACancel) {
   std::atomic<bool> cancel{false};
-  std::unique_ptr<GpuLine::Turn> mine = std::make_unique<GpuLine::Turn>(std::move(*line_.Wait(1, no_)));
+  GpuLine::Turn mine = std::move(*line_.Wait(1, no_));
   std::thread waits([&] { EXPECT_EQ(line_.Wait(1, cancel).status().code(), ErrorCode::kCancelled); });
   std::this_thread::sleep_for(milliseconds(10));
   cancel = true;
