@@ -75,7 +75,7 @@ Status RunOnRanks(SessionState* state, const vm::Program& program, const Snapsho
   ClusterQuery query;
   query.program = &program;
   query.snapshot = &snapshot;
-  query.choices = {UseGpu(*state, program, snapshot), options.gpu_required, options.profile, state->options.trace,
+  query.choices = {options.gpu != nullptr, options.gpu_required, options.profile, state->options.trace,
                    state->options.gpu_memory};
   query.settings = ClusterSettingsOf(state->settings);
   return state->cluster->Run(query, state->running.executor.get(), options, consume, &state->running.statistics);
