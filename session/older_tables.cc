@@ -14,7 +14,7 @@ Status CannotSerialize(const std::string& changed) {
   return {ErrorKind::kSerializationFailure,
           "could not serialize access: another session has changed " + changed +
               " since this transaction's first statement",
-          "Enter ROLLBACK, then run the transaction again from its BEGIN."};
+          kTryAgain};
 }
 
 Result<Tables> OlderTables(const Snapshot& before, const Snapshot& now) {

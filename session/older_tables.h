@@ -25,6 +25,8 @@ std::shared_ptr<const Snapshot> WithOlder(std::shared_ptr<const Snapshot> now, c
 /// also by others between. Errors: kSerializationFailure.
 Status CheckConflict(const std::string& table, const Snapshot& now, const Tables& older);
 
+/// What to do about an error that ends a transaction.
+inline constexpr char kTryAgain[] = "Enter ROLLBACK, then run the transaction again from its BEGIN.";
 /// The error of a transaction that meets what another session has changed: "the database", "table \"t\"".
 Status CannotSerialize(const std::string& changed);
 

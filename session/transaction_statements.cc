@@ -25,7 +25,14 @@ using Kind = TransactionCommand::Kind;
 /// As many rows as this do not wait for more.
 constexpr size_t kMostWaiting = size_t{1} << 16;
 
-constexpr char kTryAgain[] = "Enter ROLLBACK, then run the transaction again from its BEGIN.";
+/// One without BEGIN's modes.
+void Open(SessionState* state) {
+  SessionTransaction& t = state->transaction;
+  t = {};
+  t.is_open = true;
+  t.isolation = state->settings.default_transaction_isolation;
+  t.temporary_views = state->temporaries.views;
+}
 
 /// Of the open transaction, before it has seen anything.
 Status SetIsolation(SessionState* state, IsolationLevel level) {
@@ -49,11 +56,9 @@ Status Begin(SessionState* state, const TransactionCommand& command) {
     state->running.warning = "there is already a transaction in progress";
     return Status::Ok();
   }
-  t = {};
-  t.is_open = true;
+  Open(state);
   t.reads_only = command.reads_only;
-  t.isolation = command.isolation.value_or(state->settings.default_transaction_isolation);
-  t.temporary_views = state->temporaries.views;
+  t.isolation = command.isolation.value_or(t.isolation);
   if (!command.locks_now) return Status::Ok();
   Status locked = BeginChange(state, nullptr, nullptr).status();
   if (!locked.ok()) RollBack(state);  // there is no transaction then, as in SQLite
@@ -118,10 +123,9 @@ Status End(SessionState* state, const TransactionCommand& command, ResultWriter*
     RollBack(state);
   }
   if (command.chains) {
-    t.is_open = true;
+    Open(state);
     t.reads_only = reads_only;
     t.isolation = isolation;
-    t.temporary_views = state->temporaries.views;
   }
   return out->Done(commits ? "COMMIT" : "ROLLBACK");
 }
@@ -223,10 +227,8 @@ Status Store(SessionState* state) {
 void BeginImplicit(SessionState* state) {
   SessionTransaction& t = state->transaction;
   if (t.is_open || t.timed_out) return;
-  t = {};
-  t.is_open = t.is_implicit = true;
-  t.isolation = state->settings.default_transaction_isolation;
-  t.temporary_views = state->temporaries.views;
+  Open(state);
+  t.is_implicit = true;
 }
 
 Status EndImplicit(SessionState* state, bool commits) {
@@ -417,10 +419,7 @@ void TimeOutTransaction(SessionState* state) noexcept {
 }
 
 Status RunAlone(SessionState* state, ResultWriter* out, const std::function<Status(ResultWriter*)>& run) {
-  state->transaction = {};
-  state->transaction.is_open = true;
-  state->transaction.isolation = state->settings.default_transaction_isolation;
-  state->transaction.temporary_views = state->temporaries.views;
+  Open(state);
   HeldResult held;
   Status status = Caught([&] { return run(&held); });
   if (status.ok()) status = StoreWaiting(state);

@@ -80,8 +80,7 @@ int Run(int argc, char** argv, Cluster* cluster) {
   if (line->serves && cluster != nullptr && !cluster->any_thread()) {
     fmt::print(stderr,
                "tessera: --serve on ranks needs an MPI that takes calls from several threads (MPI_THREAD_SERIALIZED), "
-               "which this "
-               "one does not: start it without mpirun, or build Open MPI with threads\n");
+               "which this one does not: start it without mpirun, or build Open MPI with threads\n");
     return kExitUsage;
   }
   // Scripts that cannot be read are known before anything runs.
