@@ -57,6 +57,7 @@ from measure import ROOT, CsvFile, Failed, Table, environment, median, run_parts
 for folder in ("tests/server", "tests/differential"):
     sys.path.append(os.path.join(ROOT, folder))
 from postgres_server import PostgresServer
+from server_process import end_process, wait_until_it_says
 from wire_client import Client, ServerError, fields
 
 SHORT = 5.0  # ms: a query that takes less alone must not wait for long ones
@@ -84,15 +85,10 @@ class Server:
             self.process = subprocess.Popen(
                 [os.path.join(build, "tessera"), "--serve", "127.0.0.1:0", "--socket-folder", self.folder, "--device", device,
                  "--threads", str(threads), "--max-connections", "2000", *options, database], stdin=subprocess.DEVNULL, stderr=log)
-        said = None
-        while said is None:
-            ended = self.process.poll()
+        said = wait_until_it_says(r"listening on .*?:(\d+)", self.log, self.process, 600)
+        if said is None:
             with open(self.log, encoding="utf-8") as log:
-                text = log.read()
-            said = re.search(r"listening on .*?:(\d+)", text)
-            if said is None and ended is not None:
-                raise Failed("the server did not start: " + text)
-            time.sleep(0.01)
+                raise Failed("the server did not start: " + log.read())
         self.port = said.group(1)
         self.socket = os.path.join(self.folder, ".s.PGSQL." + self.port)
 
@@ -100,12 +96,7 @@ class Server:
         return self
 
     def __exit__(self, *_):
-        self.process.send_signal(signal.SIGINT)
-        try:
-            self.process.wait(20)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+        end_process(self.process)
         shutil.rmtree(self.folder)
 
     def connect(self):

@@ -7,7 +7,6 @@ Ends with "N passed, N failed". Without MPI in the build there is nothing to tes
 """
 
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -17,6 +16,7 @@ import time
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../mpi"))
 from rank_jobs import ENVIRONMENT, LIMIT, LONG, TESSERA, WORK, check, database, has_mpi, mpirun, processes, run, run_tests  # noqa: E402
+from server_process import wait_until_it_says  # noqa: E402
 from wire_client import Client, ServerError, fields  # noqa: E402
 
 ON_RANKS = "SET replicate_below = 0; SET share_copy_above = 0"
@@ -33,10 +33,8 @@ class RankServer:
         self.job = subprocess.Popen(
             launch(ranks, "--serve", "127.0.0.1:0", "--socket-folder", self.folder, "--device", "host", "--files", *options, directory),
             env=ENVIRONMENT, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self.messages)
-        deadline = time.time() + 60
-        while (said := re.search(r"listening on .*?:(\d+)", self.said())) is None:
-            check(time.time() < deadline and self.job.poll() is None, "the server does not start:", self.said())
-            time.sleep(0.05)
+        said = wait_until_it_says(r"listening on .*?:(\d+)", self.messages.name, self.job, 60)
+        check(said is not None, "the server does not start:", self.said())
         self.socket = os.path.join(self.folder, ".s.PGSQL." + said.group(1))
         self.ranks = processes(directory)
         check(len(self.ranks) == ranks, "ranks:", self.ranks)

@@ -21,6 +21,7 @@ import threading
 import time
 import urllib.request
 
+from server_process import wait_until_it_says
 from wire_client import Client, ServerError, fields, message
 
 BUILD = os.path.abspath(sys.argv[1])
@@ -179,10 +180,7 @@ def main():
                                 str(CONNECTIONS * 4), database], stderr=log, stdin=subprocess.DEVNULL)
     failed = []
     try:
-        for _ in range(1000):
-            if (said := re.search(r":(\d+), /metrics on [^:]*:(\d+)", open(log.name).read())) is not None:
-                break
-            time.sleep(0.02)
+        said = wait_until_it_says(r":(\d+), /metrics on [^:]*:(\d+)", log.name, process, 20)
         soak = Soak(int(said.group(1)))
         memory, opened = [], []
         Client(soak.port).close()

@@ -25,6 +25,8 @@ import time
 import traceback
 import uuid
 
+from server_process import end_process, wait_until_it_says
+
 BUILD = os.path.abspath(sys.argv[1])
 TESSERA = os.path.join(BUILD, "tessera")
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -62,28 +64,17 @@ class Server:
         self.process = subprocess.Popen(
             [TESSERA, "--serve", "127.0.0.1:0", "--socket-folder", self.folder, "--device", "host", *options, self.database],
             stderr=self.log, stdin=subprocess.DEVNULL)
-        for _ in range(500):
-            said = re.search(r"listening on .*?:(\d+)", open(self.log.name).read())
-            if said:
-                self.port = int(said.group(1))
-                return
-            if self.process.poll() is not None:
-                break
-            time.sleep(0.02)
-        raise AssertionError("the server did not start: " + open(self.log.name).read())
+        said = wait_until_it_says(r"listening on .*?:(\d+)", self.log.name, self.process, 10)
+        if said is None:
+            raise AssertionError("the server did not start: " + open(self.log.name).read())
+        self.port = int(said.group(1))
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGINT)
-            try:
-                self.process.wait(20)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-                self.process.wait()
-                raise AssertionError("the server did not end")
+        if self.process.poll() is None and not end_process(self.process):
+            raise AssertionError("the server did not end")
         if self.owned:
             shutil.rmtree(self.folder)
 
