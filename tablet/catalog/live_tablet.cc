@@ -6,19 +6,23 @@
 namespace tessera {
 namespace {
 
+struct alignas(kStreamAlignment) Line {
+  uint32_t numbers[kStreamAlignment / sizeof(uint32_t)];
+};
+
+// (A function, not a lambda where it is called: g++ would take that for a constant, and evaluate it for four seconds.)
+std::vector<Line> LinesOfNumbers() {
+  std::vector<Line> out(kGreatestTabletRows * sizeof(uint32_t) / sizeof(Line));
+  uint32_t number = 0;
+  for (Line& line : out) {
+    for (uint32_t& n : line.numbers) n = number++;
+  }
+  return out;
+}
+
 /// 0, 1, 2 ...: the codes of row numbers, for as many rows as a tablet may have.
 const uint8_t* CodesOfNumbers() {
-  struct alignas(kStreamAlignment) Line {
-    uint32_t numbers[kStreamAlignment / sizeof(uint32_t)];
-  };
-  static const std::vector<Line> lines = [] {
-    std::vector<Line> out(kGreatestTabletRows * sizeof(uint32_t) / sizeof(Line));
-    uint32_t number = 0;
-    for (Line& line : out) {
-      for (uint32_t& n : line.numbers) n = number++;
-    }
-    return out;
-  }();
+  static const std::vector<Line> lines = LinesOfNumbers();
   return reinterpret_cast<const uint8_t*>(lines.data());
 }
 

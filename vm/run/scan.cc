@@ -31,14 +31,16 @@ TabletEncoding EncodeRows(const Section& s, const RowSet& rows) {
 /// Rows of a series that are cut at a time, and of a tablet of them.
 constexpr int64_t kSeriesRound = int64_t{1} << 26, kSeriesTablet = int64_t{1} << 16;
 
+// (A function, not a lambda where it is called: g++ would take that for a constant, and evaluate it.)
+std::vector<uint16_t> CodesOfSeries() {
+  std::vector<uint16_t> codes(kSeriesTablet + 64);  // loops may read a few codes more
+  for (size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<uint16_t>(i);
+  return codes;
+}
+
 /// The numbers of `rows` rows of a series, from `first` on, as a tablet. All tablets share their codes.
 TabletEncoding EncodeSeries(const Section& s, int64_t first, int64_t rows) {
-  // (Loops may read a few codes more.)
-  static const std::vector<uint16_t> kCodes = [] {
-    std::vector<uint16_t> codes(kSeriesTablet + 64);
-    for (size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<uint16_t>(i);
-    return codes;
-  }();
+  static const std::vector<uint16_t> kCodes = CodesOfSeries();
   TabletEncoding out;
   out.rows = static_cast<uint32_t>(rows);
   SlotEncoding number;
