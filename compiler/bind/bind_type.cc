@@ -92,67 +92,35 @@ Result<ExprPtr> ExpressionBinder::Cast(ExprPtr e, const SqlType& type) const {
   return Folded(MakeCast(std::move(e), type));
 }
 
-Result<SqlType> ExpressionBinder::BindType(const ParseNode& type_name, int position, bool of_elements) {
-  const ParseNode* names = type_name.Get(Field::k_names);
-  if (names == nullptr || names->first() == nullptr) return Status(ErrorCode::kInternal, "a type without a name");
-  std::string_view name;
-  bool system = false;  // from a keyword of the grammar, not written by the user
-  for (const ParseNode& n : *names) {
-    system = system || name == "pg_catalog";
-    name = n.Text(Field::k_sval);
-  }
-  if (names->size() > (system || IsDefaultSchema(names->first()->Text(Field::k_sval)) ? 2 : 1))
-    return Unsupported("a type name with a schema is not supported", position);
-  if (type_name.Get(Field::k_arrayBounds) != nullptr && !of_elements)
-    return Unsupported("array types are not supported", position);
-  if (type_name.Get(Field::k_setof) != nullptr) return Unsupported("SETOF is not supported", position);
-  const std::optional<TypeId> id = FindTypeName(name);
-  const std::vector<EnumType>* const types = context_->dialect != nullptr ? context_->dialect->types : nullptr;
-  std::vector<std::string_view> names_known = TypeNames();
-  // (A span, because a copy of the types would be gone before names_known, which refers to their names.)
-  for (const EnumType& type : types != nullptr ? std::span<const EnumType>(*types) : std::span<const EnumType>()) {
-    if (id || type.name != name) {
-      names_known.push_back(type.name);
-      continue;
-    }
-    if (type_name.Get(Field::k_typmods) != nullptr)
-      return SqlError("type modifier is not allowed for type " + type.name, position);
-    return EnumSqlType(type);
-  }
-  if (!id) {
-    struct Row {
-      std::string_view name, spelled;
-    };
-    constexpr Row kKnown[] = {{"timetz", "TIME WITH TIME ZONE"},
-                              {"bit", "BIT"},
-                              {"varbit", "BIT VARYING"},
-                              {"json", "JSON"},
-                              {"jsonb", "JSONB"},
-                              {"serial", "SERIAL"},
-                              {"bigserial", "BIGSERIAL"},
-                              {"money", "MONEY"},
-                              {"xml", "XML"},
-                              {"tinyint", "TINYINT"},
-                              {"char", "\"char\""}};
-    for (const Row& row : kKnown) {
-      if (row.name == name) return Unsupported("type " + std::string(row.spelled) + " is not supported", position);
-    }
-    const std::string nearest = NearestName(name, names_known);
-    return SqlError(ErrorKind::kUndefinedObject, "type \"" + std::string(name) + "\" does not exist", position,
-                    nearest.empty() ? "" : "Perhaps you meant type \"" + nearest + "\".");
-  }
+namespace {
 
-  // What is in the parentheses after the name.
-  std::vector<int64_t> numbers;
-  if (const ParseNode* typmods = type_name.Get(Field::k_typmods)) {
-    if (*id == TypeId::kInterval) return SqlType::Of(*id);  // fields of an interval, see BindInterval
-    for (const ParseNode& m : *typmods) {
-      if (!m.Is(Tag::kA_Const) || m.Get(Field::k_ival) == nullptr)
-        return SqlError("type modifiers must be integers", m.location() >= 0 ? m.location() : position);
-      numbers.push_back(IntegerOfConstant(context_->sql, m));
-    }
+/// The error for a name that is no type: what it might be instead, or that it is one of others.
+Status NoType(std::string_view name, const std::vector<std::string_view>& names_known, int position) {
+  struct Row {
+    std::string_view name, spelled;
+  };
+  constexpr Row kKnown[] = {{"timetz", "TIME WITH TIME ZONE"},
+                            {"bit", "BIT"},
+                            {"varbit", "BIT VARYING"},
+                            {"json", "JSON"},
+                            {"jsonb", "JSONB"},
+                            {"serial", "SERIAL"},
+                            {"bigserial", "BIGSERIAL"},
+                            {"money", "MONEY"},
+                            {"xml", "XML"},
+                            {"tinyint", "TINYINT"},
+                            {"char", "\"char\""}};
+  for (const Row& row : kKnown) {
+    if (row.name == name) return Unsupported("type " + std::string(row.spelled) + " is not supported", position);
   }
-  switch (*id) {
+  const std::string nearest = NearestName(name, names_known);
+  return SqlError(ErrorKind::kUndefinedObject, "type \"" + std::string(name) + "\" does not exist", position,
+                  nearest.empty() ? "" : "Perhaps you meant type \"" + nearest + "\".");
+}
+
+/// The type with what is in the parentheses after its name.
+Result<SqlType> WithModifiers(TypeId id, std::string_view name, const std::vector<int64_t>& numbers, int position) {
+  switch (id) {
     case TypeId::kDecimal: {
       if (name == "hugeint" || name == "int128") {
         if (!numbers.empty()) return SqlError("type modifier is not allowed for type HUGEINT", position);
@@ -187,12 +155,56 @@ Result<SqlType> ExpressionBinder::BindType(const ParseNode& type_name, int posit
         return Unsupported("TIMESTAMP(" + std::to_string(numbers[0]) + ") is not supported", position,
                            "TIMESTAMP has 6 digits.");
       }
-      return SqlType::Of(*id);
+      return SqlType::Of(id);
     default:
       if (!numbers.empty())
-        return SqlError("type modifier is not allowed for type " + SqlType::Of(*id).ToString(), position);
-      return SqlType::Of(*id);
+        return SqlError("type modifier is not allowed for type " + SqlType::Of(id).ToString(), position);
+      return SqlType::Of(id);
   }
+}
+
+}  // namespace
+
+Result<SqlType> ExpressionBinder::BindType(const ParseNode& type_name, int position, bool of_elements) {
+  const ParseNode* names = type_name.Get(Field::k_names);
+  if (names == nullptr || names->first() == nullptr) return Status(ErrorCode::kInternal, "a type without a name");
+  std::string_view name;
+  bool system = false;  // from a keyword of the grammar, not written by the user
+  for (const ParseNode& n : *names) {
+    system = system || name == "pg_catalog";
+    name = n.Text(Field::k_sval);
+  }
+  if (names->size() > (system || IsDefaultSchema(names->first()->Text(Field::k_sval)) ? 2 : 1))
+    return Unsupported("a type name with a schema is not supported", position);
+  if (type_name.Get(Field::k_arrayBounds) != nullptr && !of_elements)
+    return Unsupported("array types are not supported", position);
+  if (type_name.Get(Field::k_setof) != nullptr) return Unsupported("SETOF is not supported", position);
+  const std::optional<TypeId> id = FindTypeName(name);
+  const std::vector<EnumType>* const types = context_->dialect != nullptr ? context_->dialect->types : nullptr;
+  std::vector<std::string_view> names_known = TypeNames();
+  // (A span, because a copy of the types would be gone before names_known, which refers to their names.)
+  for (const EnumType& type : types != nullptr ? std::span<const EnumType>(*types) : std::span<const EnumType>()) {
+    if (id || type.name != name) {
+      names_known.push_back(type.name);
+      continue;
+    }
+    if (type_name.Get(Field::k_typmods) != nullptr)
+      return SqlError("type modifier is not allowed for type " + type.name, position);
+    return EnumSqlType(type);
+  }
+  if (!id) return NoType(name, names_known, position);
+
+  // What is in the parentheses after the name.
+  std::vector<int64_t> numbers;
+  if (const ParseNode* typmods = type_name.Get(Field::k_typmods)) {
+    if (*id == TypeId::kInterval) return SqlType::Of(*id);  // fields of an interval, see BindInterval
+    for (const ParseNode& m : *typmods) {
+      if (!m.Is(Tag::kA_Const) || m.Get(Field::k_ival) == nullptr)
+        return SqlError("type modifiers must be integers", m.location() >= 0 ? m.location() : position);
+      numbers.push_back(IntegerOfConstant(context_->sql, m));
+    }
+  }
+  return WithModifiers(*id, name, numbers, position);
 }
 
 namespace {
