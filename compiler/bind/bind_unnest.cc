@@ -115,77 +115,128 @@ bool IsUnnested(std::string_view name) {
          name == "regexp_split_to_table";
 }
 
-Status FromBinder::BindUnnest(const ParseNode& item, const ParseNode& call, const std::string& name, NameScope* scope) {
+namespace {
+
+/// The values of which a call makes rows.
+struct ValueList {
+  const ParseNode* values = nullptr;
+  const Split* split = nullptr;  ///< the first value is split; nullptr: each is a row
+  bool is_none = false;          ///< no table is a partition of another: the rows of an empty array
+};
+
+Result<ValueList> ListOf(const ParseNode& call, const std::string& name) {
   const int position = call.location();
-  const ParseNode* list = call.Get(Field::k_args);
-  const Split* split = FindSplit(name);
-  // No table is a partition of another: the rows of an empty array.
-  const bool none = name == "pg_partition_ancestors";
-  if (none) split = &kArray;
+  ValueList list{call.Get(Field::k_args), FindSplit(name), name == "pg_partition_ancestors"};
+  if (list.is_none) list.split = &kArray;
   if (name == "unnest") {
-    const ParseNode* array = list != nullptr && list->size() == 1 ? list->first() : nullptr;
-    const bool called = array != nullptr && array->Is(Tag::kFuncCall);
-    split = called ? FindSplit(CalledName(*array)) : nullptr;
+    const ParseNode* const array = list.values != nullptr && list.values->size() == 1 ? list.values->first() : nullptr;
     if (array == nullptr) return Unsupported("unnest of several arrays is not supported", position);
+    list.split = array->Is(Tag::kFuncCall) ? FindSplit(CalledName(*array)) : nullptr;
     const bool written = array->Is(Tag::kA_ArrayExpr);
-    if (split == nullptr && !written) {
-      split = &kArray;
+    if (list.split == nullptr && !written) {
+      list.split = &kArray;
     } else {
-      list = array->Get(written ? Field::k_elements : Field::k_args);
+      list.values = array->Get(written ? Field::k_elements : Field::k_args);
     }
   }
-  if (list == nullptr) return Unsupported(name + " of nothing is not supported", position);
-  if (list->size() > kMostElements)
+  if (list.values == nullptr) return Unsupported(name + " of nothing is not supported", position);
+  if (list.values->size() > kMostElements)
     return Unsupported(name + " of more than 256 values is not supported", position, "VALUES makes rows.");
+  return list;
+}
+
+/// Values of one type, `*type`. `*array`: that of the array that they are, or that the first one is.
+Result<std::vector<ExprPtr>> BindValues(const ValueList& list, ExpressionBinder* binder, SqlType* type,
+                                        SqlType* array) {
+  std::vector<ExprPtr> values;
+  *type = SqlType::Of(TypeId::kNull);
+  for (const ParseNode& node : *list.values) {
+    TESSERA_ASSIGN(ExprPtr e, binder->Bind(node));
+    if (list.is_none) e = Text("{}", e->position);
+    if (list.split != nullptr) {
+      TESSERA_ASSIGN(e, binder->Resolve(std::move(e), kText));
+    }
+    const std::optional<SqlType> both = UnifyTypes(*type, e->type);
+    if (!both || (list.split != nullptr && e->type.id != TypeId::kText)) {
+      return SqlError(list.split != nullptr
+                          ? std::string(list.split->name) + " takes texts"
+                          : "ARRAY types " + type->ToString() + " and " + e->type.ToString() + " cannot be matched",
+                      e->position);
+    }
+    *type = *both;
+    values.push_back(std::move(e));
+  }
+  *array = type->id == TypeId::kNull || IsArrayType(*type) ? std::exchange(*type, kText) : *type;
+  for (ExprPtr& e : values) {
+    TESSERA_ASSIGN(e, binder->Resolve(std::move(e), *type));
+    TESSERA_ASSIGN(e, binder->Coerce(std::move(e), *type, CastContext::kExplicit));
+  }
+  return values;
+}
+
+/// Makes the values a text and what stands between its parts, and maybe the part that is NULL. Returns how many parts there are.
+Result<ExprPtr> SplitFirst(const Split& split, std::vector<ExprPtr>* values, int position) {
+  std::vector<ExprPtr>& v = *values;
+  const bool has_null = !split.regex && v.size() == 3;
+  if (v.size() != 2 && !has_null) {
+    return SqlError("function " + std::string(split.name) + " does not take " + std::to_string(v.size()) + " arguments",
+                    position, "It takes a text and what stands between its parts.");
+  }
+  ExprPtr& between = v[1];
+  if (IsConstant(*between) && between->constant.null)
+    return Unsupported(std::string(split.name) + " by NULL is not supported", between->position);
+  if (split.regex) {
+    TESSERA_ASSIGN(v[0], WithParted(split.name, std::move(v[0]), std::move(between), position));
+    between = Text(kBetween, position);
+  }
+  return CountParts(*v[0], *between, split.empty_is_none);
+}
+
+/// One of the values by its number. `column`: makes the column of a value, from 0.
+template <class F>
+ExprPtr ValueOfNumber(int count, const Expr& number, const SqlType& type, const F& column) {
+  if (count == 1) return column(0);
+  const int position = number.position;
+  std::vector<ExprPtr> branches;
+  for (int i = 0; i + 1 < count; ++i) {
+    ExprPtr at = MakeConstant(Value::Int(kBigint, i + 1), position);
+    branches.push_back(MakeFunction(Function::kEq, kBoolean, position, ExprList(number.Clone(), std::move(at))));
+    branches.push_back(column(i));
+  }
+  branches.push_back(column(count - 1));
+  return MakeFunction(Function::kCase, type, position, std::move(branches));
+}
+
+/// A part of the text by its number; NULL, if it is the text of `column(2)`.
+template <class F>
+ExprPtr PartOfNumber(int count, const Expr& number, const F& column) {
+  const int position = number.position;
+  ExprPtr part = MakeFunction(Function::kSplitPart, kText, position, ExprList(column(0), column(1), number.Clone()));
+  if (count < 3) return part;
+  ExprPtr equal = MakeFunction(Function::kEq, kBoolean, position, ExprList(part->Clone(), column(2)));
+  return MakeFunction(Function::kCase, kText, position,
+                      ExprList(std::move(equal), MakeNull(kText, position), std::move(part)));
+}
+
+}  // namespace
+
+Status FromBinder::BindUnnest(const ParseNode& item, const ParseNode& call, const std::string& name, NameScope* scope) {
+  const int position = call.location();
+  TESSERA_ASSIGN(const ValueList list, ListOf(call, name));
   NameScope visible;
   TESSERA_TRY(AddVisible(&visible));
   if (context_.nesting > kMaxNesting) return NestedTooDeeply(position);
   QueryBlock inside(context_, &visible);
   ExpressionBinder binder(&inside.context, &inside.scope, Clause::kValues);
-  std::vector<ExprPtr> args;
-  SqlType type = SqlType::Of(TypeId::kNull);
-  for (const ParseNode& node : *list) {
-    TESSERA_ASSIGN(ExprPtr e, binder.Bind(node));
-    if (none) e = Text("{}", position);
-    if (split != nullptr) {
-      TESSERA_ASSIGN(e, binder.Resolve(std::move(e), kText));
-    }
-    const std::optional<SqlType> both = UnifyTypes(type, e->type);
-    if (!both || (split != nullptr && e->type.id != TypeId::kText)) {
-      return SqlError(split != nullptr
-                          ? std::string(split->name) + " takes texts"
-                          : "ARRAY types " + type.ToString() + " and " + e->type.ToString() + " cannot be matched",
-                      e->position);
-    }
-    type = *both;
-    args.push_back(std::move(e));
-  }
-  const SqlType array = type.id == TypeId::kNull || IsArrayType(type) ? std::exchange(type, kText) : type;
-  for (ExprPtr& e : args) {
-    TESSERA_ASSIGN(e, binder.Resolve(std::move(e), type));
-    TESSERA_ASSIGN(e, binder.Coerce(std::move(e), type, CastContext::kExplicit));
-  }
-
-  if (split == &kArray) {
+  SqlType type, array;
+  TESSERA_ASSIGN(std::vector<ExprPtr> args, BindValues(list, &binder, &type, &array));
+  if (list.split == &kArray) {
     TESSERA_ASSIGN(args[0], ArrayBinder(&inside.context, Clause::kValues).Parts(std::move(args[0])));
     args.push_back(Text(kBetween, position));
   }
   ExprPtr times = MakeConstant(Value::Int(kBigint, static_cast<int64_t>(args.size())), position);
-  if (split != nullptr) {
-    const bool has_null = !split->regex && args.size() == 3;
-    if (args.size() != 2 && !has_null) {
-      return SqlError(
-          "function " + std::string(split->name) + " does not take " + std::to_string(args.size()) + " arguments",
-          position, "It takes a text and what stands between its parts.");
-    }
-    ExprPtr& between = args[1];
-    if (IsConstant(*between) && between->constant.null)
-      return Unsupported(std::string(split->name) + " by NULL is not supported", between->position);
-    if (split->regex) {
-      TESSERA_ASSIGN(args[0], WithParted(split->name, std::move(args[0]), std::move(between), position));
-      between = Text(kBetween, position);
-    }
-    TESSERA_ASSIGN(times, CountParts(*args[0], *between, split->empty_is_none));
+  if (list.split != nullptr) {
+    TESSERA_ASSIGN(times, SplitFirst(*list.split, &args, position));
   }
   auto one = std::make_shared<Query>();
   for (ExprPtr& e : args) one->outputs.push_back({std::move(e), "part"});
@@ -200,26 +251,12 @@ Status FromBinder::BindUnnest(const ParseNode& item, const ParseNode& call, cons
   values->relations.back().alias = name;
   values->relations.back().correlated = correlated;
   const auto column = [&](int i) { return MakeColumn(0, i, type, true, position); };
-  ExprPtr number = MakeColumn(0, count, kBigint, false, position), value;
-  if (split != nullptr) {
-    value = MakeFunction(Function::kSplitPart, kText, position, ExprList(column(0), column(1), number->Clone()));
-    if (split == &kArray) {
-      TESSERA_ASSIGN(value, ElementValue(std::move(value), array, &inside.context));
-      if (none) value = MakeCast(std::move(value), kBigint);
-    } else if (count == 3) {
-      ExprPtr equal = MakeFunction(Function::kEq, kBoolean, position, ExprList(value->Clone(), column(2)));
-      value = MakeFunction(Function::kCase, kText, position,
-                           ExprList(std::move(equal), MakeNull(kText, position), std::move(value)));
-    }
-  } else {
-    std::vector<ExprPtr> branches;
-    for (int i = 0; i + 1 < count; ++i) {
-      ExprPtr at = MakeConstant(Value::Int(kBigint, i + 1), position);
-      branches.push_back(MakeFunction(Function::kEq, kBoolean, position, ExprList(number->Clone(), std::move(at))));
-      branches.push_back(column(i));
-    }
-    branches.push_back(column(count - 1));
-    value = count == 1 ? column(0) : MakeFunction(Function::kCase, type, position, std::move(branches));
+  ExprPtr number = MakeColumn(0, count, kBigint, false, position);
+  ExprPtr value =
+      list.split != nullptr ? PartOfNumber(count, *number, column) : ValueOfNumber(count, *number, type, column);
+  if (list.split == &kArray) {
+    TESSERA_ASSIGN(value, ElementValue(std::move(value), array, &inside.context));
+    if (list.is_none) value = MakeCast(std::move(value), kBigint);
   }
   context_.deepest = std::max(context_.deepest, inside.context.deepest + kLevels);
   if (context_.deepest > kMaxNesting) return NestedTooDeeply(position);

@@ -72,6 +72,7 @@ struct ComposedFunction;
 struct CteScope;
 struct MacroFrame;
 struct MacroText;
+struct PrintDirective;
 struct RegexFunction;
 struct WindowCall;
 
@@ -484,6 +485,9 @@ class ExpressionBinder {
   Result<ExprPtr> BindPrintf(std::string_view name, std::vector<ExprPtr>* args, int position);
   Result<ExprPtr> Printed(ExprPtr x, std::string flags, int width, int precision, char conversion,
                           std::string_view name, int position);
+  Result<ExprPtr> ShownByFormat(ExprPtr x, const PrintDirective& d, int at_format, int position);
+  Result<ExprPtr> ShownByDirective(ExprPtr x, PrintDirective d, bool braces, std::string_view name, int at_format,
+                                   int position);
   Result<ExprPtr> Pad(ExprPtr x, int width, char align, const std::string& fill, int position);
 
   // bind_made.cc

@@ -18,8 +18,12 @@ const SqlType kDouble = SqlType::Of(TypeId::kDouble);
 
 constexpr int kMostWidth = 1 << 16;
 
+enum class Language { kC, kPostgres, kBraces };
+
+}  // namespace
+
 /// How a value is shown, in either language.
-struct Directive {
+struct PrintDirective {
   std::string flags;  ///< of C
   int width = 0, precision = -1;
   char conversion = 0;  ///< of C; 's' for texts; 0 for what the type says
@@ -27,6 +31,8 @@ struct Directive {
   std::string fill = " ";
   size_t argument = 0;  ///< its number, from 0
 };
+
+namespace {
 
 /// A reader of digits at a place of the format.
 int Digits(std::string_view text, size_t* at) {
@@ -36,12 +42,18 @@ int Digits(std::string_view text, size_t* at) {
   return n;
 }
 
+Language LanguageOf(std::string_view name, const std::string& format) {
+  if (name == "printf") return Language::kC;
+  const bool braces = format.find_first_of("{}") != std::string::npos;
+  return braces && !vm::Regex("%([0-9]+\\$)?-?[0-9]*[sIL]").Matches(format) ? Language::kBraces : Language::kPostgres;
+}
+
 Status BadFormat(std::string_view name, const std::string& what, int position) {
   return SqlError("invalid format of " + std::string(name) + ": " + what, position);
 }
 
 /// %[n$][flags][width][.precision]conversion
-Status ReadPercent(std::string_view text, size_t* at, size_t* next, Directive* d, int position) {
+Status ReadPercent(std::string_view text, size_t* at, size_t* next, PrintDirective* d, int position) {
   const size_t begin = *at;
   size_t k = begin;
   const int number = Digits(text, &k);
@@ -70,7 +82,7 @@ Status ReadPercent(std::string_view text, size_t* at, size_t* next, Directive* d
 }
 
 /// {[n][:[[fill]align][sign][#][0][width][,][.precision][conversion]]}, from after the brace to after its other one.
-Status ReadBraces(std::string_view text, size_t* at, size_t* next, Directive* d, int position) {
+Status ReadBraces(std::string_view text, size_t* at, size_t* next, PrintDirective* d, int position) {
   const size_t begin = *at;
   const int number = Digits(text, at);
   d->argument = *at > begin ? static_cast<size_t>(number) : (*next)++;
@@ -152,8 +164,52 @@ Result<ExprPtr> ExpressionBinder::Printed(ExprPtr x, std::string flags, int widt
       MakeFunction(Function::kFormat, kText, position, ExprList(std::move(x), std::move(format), std::move(language))));
 }
 
+/// A value by a directive of PostgreSQL's FORMAT.
+Result<ExprPtr> ExpressionBinder::ShownByFormat(ExprPtr x, const PrintDirective& d, int at_format, int position) {
+  if (std::string_view("sIL").find(d.conversion) == std::string_view::npos || d.precision >= 0 ||
+      d.flags.find_first_not_of('-') != std::string::npos) {
+    return SqlError(std::string("unrecognized format() type specifier \"") + d.conversion + "\"", at_format,
+                    "They are %s, %I and %L; printf has those of C.");
+  }
+  if (d.conversion == 'I' && IsNullConstant(*x))
+    return SqlError("null values cannot be formatted as an SQL identifier", at_format);
+  TESSERA_ASSIGN(x, BindText(d.conversion == 's'   ? "coalesce(x::text, '')"
+                             : d.conversion == 'L' ? "quote_nullable(x)"
+                                                   : "quote_ident(x)",
+                             ExprList(std::move(x)), position));
+  return Pad(std::move(x), d.width, d.flags.empty() ? '>' : '<', " ", position);
+}
+
+/// A value by a directive of C or, if `braces`, of DuckDB's FORMAT.
+Result<ExprPtr> ExpressionBinder::ShownByDirective(ExprPtr x, PrintDirective d, bool braces, std::string_view name,
+                                                   int at_format, int position) {
+  if (d.conversion == 'c') {
+    TESSERA_ASSIGN(x, BindText("chr(x)", ExprList(std::move(x)), position));
+    return Pad(std::move(x), d.width, d.flags.empty() ? '>' : '<', " ", position);
+  }
+  if (d.conversion == 's' || (d.conversion == 0 && !x->type.IsNumeric())) {
+    const std::string cut = d.precision < 0 ? "x::text" : "left(x::text, " + std::to_string(d.precision) + ")";
+    TESSERA_ASSIGN(x, BindText(cut, ExprList(std::move(x)), position));
+    const bool left = braces || d.flags.find('-') != std::string::npos;
+    return Pad(std::move(x), d.width, d.align != 0 ? d.align : left ? '<' : '>', d.fill, position);
+  }
+  const bool exact = !x->type.IsFloat() && x->type.scale == 0;
+  char conversion = d.conversion == 'i' || d.conversion == 'u' ? 'd' : d.conversion;
+  const bool aligned = d.align != 0;
+  if (aligned) std::erase(d.flags, '0');
+  if (braces) d.flags += '!';
+  if (conversion == 0 && !exact && d.precision < 0 && d.flags.find(',') == std::string::npos) {
+    // As CAST shows it.
+    TESSERA_ASSIGN(x, BindText("x::text", ExprList(std::move(x)), position));
+    return Pad(std::move(x), d.width, aligned ? d.align : '>', d.flags.find('0') != std::string::npos ? "0" : d.fill,
+               position);
+  }
+  if (conversion == 0) conversion = exact ? 'd' : d.precision < 0 ? 'f' : 'g';
+  TESSERA_ASSIGN(x, Printed(std::move(x), d.flags, aligned ? 0 : d.width, d.precision, conversion, name, at_format));
+  return aligned ? Pad(std::move(x), d.width, d.align, d.fill, position) : Result<ExprPtr>(std::move(x));
+}
+
 Result<ExprPtr> ExpressionBinder::BindPrintf(std::string_view name, std::vector<ExprPtr>* args, int position) {
-  enum class Language { kC, kPostgres, kBraces };
   std::vector<ExprPtr>& a = *args;
   TESSERA_ASSIGN(a[0], Resolve(std::move(a[0]), kText));
   if (a[0]->type.id != TypeId::kText) return ExprPtr();
@@ -162,10 +218,7 @@ Result<ExprPtr> ExpressionBinder::BindPrintf(std::string_view name, std::vector<
   if (a[0]->constant.null) return MakeNull(kText, position);
   const std::string text = a[0]->constant.text;
   const int at_format = a[0]->position;
-  const bool braces = text.find('{') != std::string::npos || text.find('}') != std::string::npos;
-  const Language language = name == "printf"                                                   ? Language::kC
-                            : braces && !vm::Regex("%([0-9]+\\$)?-?[0-9]*[sIL]").Matches(text) ? Language::kBraces
-                                                                                               : Language::kPostgres;
+  const Language language = LanguageOf(name, text);
   std::vector<ExprPtr> parts;
   std::string plain;
   const auto flush = [&] {
@@ -187,7 +240,7 @@ Result<ExprPtr> ExpressionBinder::BindPrintf(std::string_view name, std::vector<
     }
     if (c == '}') return BadFormat(name, "a } without its {", at_format);
     flush();
-    Directive d;
+    PrintDirective d;
     TESSERA_TRY(language == Language::kBraces ? ReadBraces(text, &at, &next, &d, at_format)
                                               : ReadPercent(text, &at, &next, &d, at_format));
     if (d.argument + 1 >= a.size()) {
@@ -195,52 +248,11 @@ Result<ExprPtr> ExpressionBinder::BindPrintf(std::string_view name, std::vector<
                       "The format has a directive for argument " + std::to_string(d.argument + 1) + ".");
     }
     TESSERA_ASSIGN(ExprPtr x, Copy(*a[d.argument + 1]));
-    const bool number = x->type.IsNumeric();
     if (language == Language::kPostgres) {
-      if (std::string_view("sIL").find(d.conversion) == std::string_view::npos || d.precision >= 0 ||
-          d.flags.find_first_not_of('-') != std::string::npos) {
-        return SqlError(std::string("unrecognized format() type specifier \"") + d.conversion + "\"", at_format,
-                        "They are %s, %I and %L; printf has those of C.");
-      }
-      if (d.conversion == 'I' && IsNullConstant(*x))
-        return SqlError("null values cannot be formatted as an SQL identifier", at_format);
-      std::vector<ExprPtr> of = ExprList(std::move(x));
-      TESSERA_ASSIGN(x, BindText(d.conversion == 's'   ? "coalesce(x::text, '')"
-                                 : d.conversion == 'L' ? "quote_nullable(x)"
-                                                       : "quote_ident(x)",
-                                 std::move(of), position));
-      const char align = d.flags.empty() ? '>' : '<';
-      TESSERA_ASSIGN(x, Pad(std::move(x), d.width, align, " ", position));
-    } else if (d.conversion == 'c') {
-      std::vector<ExprPtr> of = ExprList(std::move(x));
-      TESSERA_ASSIGN(x, BindText("chr(x)", std::move(of), position));
-      TESSERA_ASSIGN(x, Pad(std::move(x), d.width, d.flags.empty() ? '>' : '<', " ", position));
-    } else if (d.conversion == 's' || (d.conversion == 0 && !number)) {
-      std::vector<ExprPtr> of = ExprList(std::move(x));
-      const std::string cut = d.precision < 0 ? "x::text" : "left(x::text, " + std::to_string(d.precision) + ")";
-      TESSERA_ASSIGN(x, BindText(cut, std::move(of), position));
-      const bool left = language == Language::kBraces || d.flags.find('-') != std::string::npos;
-      TESSERA_ASSIGN(x, Pad(std::move(x), d.width, d.align != 0 ? d.align : left ? '<' : '>', d.fill, position));
+      TESSERA_ASSIGN(x, ShownByFormat(std::move(x), d, at_format, position));
     } else {
-      const bool exact = !x->type.IsFloat() && x->type.scale == 0;
-      char conversion = d.conversion == 'i' || d.conversion == 'u' ? 'd' : d.conversion;
-      const bool aligned = d.align != 0;
-      if (aligned) std::erase(d.flags, '0');
-      if (language == Language::kBraces) d.flags += '!';
-      if (conversion == 0 && !exact && d.precision < 0 && d.flags.find(',') == std::string::npos) {
-        // As CAST shows it.
-        std::vector<ExprPtr> of = ExprList(std::move(x));
-        TESSERA_ASSIGN(x, BindText("x::text", std::move(of), position));
-        TESSERA_ASSIGN(x, Pad(std::move(x), d.width, aligned ? d.align : '>',
-                              d.flags.find('0') != std::string::npos ? "0" : d.fill, position));
-      } else {
-        if (conversion == 0) conversion = exact ? 'd' : d.precision < 0 ? 'f' : 'g';
-        TESSERA_ASSIGN(x,
-                       Printed(std::move(x), d.flags, aligned ? 0 : d.width, d.precision, conversion, name, at_format));
-        if (aligned) {
-          TESSERA_ASSIGN(x, Pad(std::move(x), d.width, d.align, d.fill, position));
-        }
-      }
+      TESSERA_ASSIGN(
+          x, ShownByDirective(std::move(x), std::move(d), language == Language::kBraces, name, at_format, position));
     }
     parts.push_back(std::move(x));
   }
