@@ -295,10 +295,15 @@ Status CompileForNow(SessionState* state, std::string_view sql, Compiled* compil
 Status Change(SessionState* state, std::string_view sql, Compiled* compiled,
               const std::shared_ptr<const Snapshot>& snapshot, ResultWriter* out) {
   TESSERA_ASSIGN(Database* const database, DatabaseOf(state, compiled->statement.table));
-  TESSERA_ASSIGN(const std::unique_ptr<TableWriter> writer, database->Write(compiled->statement.table));
+  TESSERA_ASSIGN(std::unique_ptr<TableWriter> writer, database->Write(compiled->statement.table));
   // The rows are those of this moment: no other process changes them until the commit.
   std::shared_ptr<const Snapshot> seen = snapshot;
   TESSERA_TRY(CompileForNow(state, sql, compiled, &seen));
+  if (const Statement& s = compiled->statement; state->transaction.older.Find(s.table) != nullptr) {
+    TESSERA_ASSIGN(const std::shared_ptr<const Snapshot> now, database->Read());
+    TESSERA_ASSIGN(writer, WriteOlder(s.table, *now, std::move(writer), s.change.on_conflict != nullptr,
+                                      &state->transaction.older));
+  }
   return ChangeRows(state, *compiled, *seen, writer.get(), out);
 }
 

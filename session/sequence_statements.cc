@@ -62,7 +62,7 @@ Status SessionSequences::Change(const std::string& name, F f) {
     const std::shared_ptr<const Snapshot> seen = state_.transaction.snapshot;
     TESSERA_TRY(BeginChange(&state_, nullptr, nullptr).status());
     TESSERA_ASSIGN(std::shared_ptr<const Snapshot> now, database.Read());
-    now = WithOlder(std::move(now), state_.transaction.older);
+    TESSERA_ASSIGN(now, WithOlder(std::move(now), &state_.transaction.older));
     if (seen != nullptr && !IsSame(*seen, *now))  // the statement is being compiled for that one
       return {ErrorKind::kSerializationFailure, "could not serialize access: another session has changed the database",
               "Run the transaction again."};

@@ -458,7 +458,10 @@ class Session::Impl {
         options.run_query = [&](const std::string& query) { return FirstColumn(&state_, query, *snapshot); };
         TESSERA_ASSIGN(compiled, CompileStatement(&state_, sql, options, &snapshot));
       }
-      if (!alone && !TouchesForeignKeys(compiled.statement, *snapshot)) return RunBound(sql, &compiled, snapshot, out);
+      if (!alone && !TouchesForeignKeys(compiled.statement, *snapshot)) {
+        TESSERA_TRY(RunBound(sql, &compiled, snapshot, out));
+        return CheckOlder(compiled.statement);
+      }
       std::shared_ptr<const Snapshot> before = snapshot;  // of the database, whose keys hold
       if (!state_.transaction.older.empty()) {
         TESSERA_ASSIGN(before, state_.Read());
@@ -468,6 +471,13 @@ class Session::Impl {
     });
     if (state_.database->InTransaction() && alone) state_.database->RollBackTransaction();
     return status;
+  }
+
+  /// The rows that a transaction has added to a table that others have changed.
+  Status CheckOlder(const Statement& s) {
+    if (state_.transaction.older.Find(s.table) == nullptr) return Status::Ok();
+    TESSERA_TRY(SnapshotOf(&state_).status());
+    return CheckOlderKeys(s.table, state_.transaction.older);
   }
 
   Status RunBound(std::string_view sql, Compiled* compiled, const std::shared_ptr<const Snapshot>& snapshot,

@@ -1,8 +1,8 @@
 // The transaction of a session: which one is open, and what a statement within it sees.
 //
 // A transaction sees the database as it was at its first statement, and its own changes: snapshot isolation. Its first
-// change takes the writer lock, which it keeps. Of the tables that other sessions have changed between, it may change none: it
-// fails and is to be tried again. Under SERIALIZABLE it fails if they have changed anything, so that such transactions are
+// change takes the writer lock, which it keeps. Of the rows that other sessions have changed between, it may change none: it
+// fails and is to be tried again (older_tables.h). Under SERIALIZABLE it fails if they have changed anything, so that such transactions are
 // serialisable, in the order of their commits.
 //
 // Start at: RunTransactionCommand, SnapshotOf, BeginChange. The thread of the session.
@@ -45,7 +45,7 @@ struct SessionTransaction {
   std::shared_ptr<const Snapshot> before;
   /// Of the database at its first statement, until its first change; nullptr: none yet.
   std::shared_ptr<const Snapshot> snapshot;
-  Tables older;           ///< since its first change: what it sees of tables that others had changed then
+  OlderTables older;      ///< since its first change: what it sees of tables that others had changed then
   bool has_read = false;  ///< a statement has seen the snapshot
   /// The attached databases at its first statement; nothing: there was none yet.
   std::optional<std::vector<std::shared_ptr<const AttachedDatabase>>> attached;

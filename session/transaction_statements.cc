@@ -276,7 +276,8 @@ Result<std::shared_ptr<const Snapshot>> SnapshotOf(SessionState* state) {
   if (!t.is_open) return state->Read();
   if (state->database->InTransaction()) {
     TESSERA_ASSIGN(std::shared_ptr<const Snapshot> now, state->database->Read());
-    return state->WithTemporary(WithOlder(std::move(now), t.older));
+    TESSERA_ASSIGN(now, WithOlder(std::move(now), &t.older));
+    return state->WithTemporary(std::move(now));
   }
   if (t.snapshot == nullptr) {
     TESSERA_ASSIGN(t.snapshot, state->database->Read());
@@ -287,19 +288,20 @@ Result<std::shared_ptr<const Snapshot>> SnapshotOf(SessionState* state) {
 namespace {
 
 /// Whether the statement (nullptr: one that is to come) may change the state `now`, of which the transaction sees another one.
-Status CheckStatement(const Statement* statement, const Snapshot& now, const Tables& older) {
+Status CheckStatement(const Statement* statement, const Snapshot& now, const OlderTables& older) {
   // (A query takes values of sequences.)
   if (statement == nullptr || statement->kind == Statement::Kind::kSelect || older.empty()) return {};
   // (What is no change of rows may be of any table.)
-  if (!ChangesRowsAlone(*statement)) return CannotSerialize("table \"" + ShownName(older[0]->schema.name) + "\"");
+  if (!ChangesRowsAlone(*statement)) return CannotSerialize("table \"" + ShownName(older.tables[0].before->schema.name) + "\"");
   return CheckConflict(statement->table, now, older);
 }
 
 /// The lock is had: what the transaction goes on to see of tables that others have changed since its first statement.
-Result<Tables> TablesOfBefore(const SessionTransaction& t, const Statement* statement, const Snapshot& now) {
-  if (!t.has_read || IsSame(now, *t.snapshot)) return Tables();
+Result<OlderTables> SeenSince(const SessionTransaction& t, const Statement* statement, const std::string& directory,
+                              const Snapshot& now) {
+  if (!t.has_read || IsSame(now, *t.snapshot)) return OlderTables();
   if (t.isolation == IsolationLevel::kSerializable) return CannotSerialize("the database");
-  TESSERA_ASSIGN(Tables older, OlderTables(*t.snapshot, now));
+  TESSERA_ASSIGN(OlderTables older, TablesOfBefore(directory, *t.snapshot, now));
   TESSERA_TRY(CheckStatement(statement, now, older));
   return older;
 }
@@ -331,16 +333,18 @@ Result<std::shared_ptr<const Snapshot>> BeginChange(SessionState* state, const S
     return seen;
   }
   TESSERA_ASSIGN(std::shared_ptr<const Snapshot> now, database.Read());
-  Result<Tables> older = TablesOfBefore(t, statement, *now);
+  Result<OlderTables> older = SeenSince(t, statement, database.directory(), *now);
   if (!older.ok()) {
     database.RollBackTransaction();
     return older.status();
   }
   t.older = std::move(*older);
+  if (!t.older.empty()) database.KeepTablets();
   t.snapshot.reset();
   if (HasDeferredKeys(*now)) t.before = now;
   for (size_t i = 0; i < t.savepoints.size(); ++i) TESSERA_TRY(database.PushMark());
-  return state->WithTemporary(WithOlder(std::move(now), t.older));
+  TESSERA_ASSIGN(now, WithOlder(std::move(now), &t.older));
+  return state->WithTemporary(std::move(now));
 }
 
 bool MayAddToWaiting(std::string_view sql) {
@@ -386,6 +390,7 @@ bool MayWait(const SessionState& state, const Compiled& compiled) {
   if (!state.transaction.is_open || !InsertsValuesAlone(compiled)) return false;
   const Statement& s = compiled.statement;
   const TableSchema& schema = s.target->schema;
+  if (state.transaction.older.Find(s.table) != nullptr) return false;
   if (s.change.values.rows >= kMostWaiting || !schema.foreign_keys.empty()) return false;
   const auto ascends = [&](const std::vector<int>& key) { return Ascends(s, key, state.transaction.waiting); };
   return (schema.primary_key.empty() || ascends(schema.primary_key)) &&

@@ -46,6 +46,7 @@ class DirectoryDatabase final : public Database {
   Status PushMark() override { return directory_->PushMark(); }
   Status ReturnToMark(size_t mark) override { return directory_->ReturnToMark(mark); }
   Status DropMark(size_t mark) override { return directory_->DropMark(mark); }
+  void KeepTablets() override { directory_->KeepTablets(); }
   Status CommitTransaction() override { return directory_->CommitTransaction(); }
   void RollBackTransaction() noexcept override { directory_->RollBackTransaction(); }
 

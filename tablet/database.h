@@ -99,6 +99,9 @@ class Database {
   /// Undoes what was done since. The mark stays.
   virtual Status ReturnToMark(size_t mark) = 0;
   virtual Status DropMark(size_t mark) = 0;
+  /// From here on changes of rows leave tablets as they are, beside marks of rows that go, so that others' changes can be told from
+  /// those of the transaction.
+  virtual void KeepTablets() = 0;
   /// Ends it, also with an error: then nothing of it is kept, unless the message says that this cannot be known.
   virtual Status CommitTransaction() = 0;
   virtual void RollBackTransaction() noexcept = 0;

@@ -76,6 +76,9 @@ class DatabaseDirectory : public std::enable_shared_from_this<DatabaseDirectory>
   Status PushMark();
   Status ReturnToMark(size_t mark);
   Status DropMark(size_t mark);
+  /// From here on its changes leave all tablets where they are, beside marks of rows that go.
+  void KeepTablets() { transaction_->keeps_tablets = true; }
+  bool keeps_tablets() const { return transaction_ && transaction_->keeps_tablets; }
   /// Ends it, also with an error: then nothing of it is kept, unless the message says that this cannot be known.
   Status CommitTransaction();
   void RollBackTransaction() noexcept;
@@ -213,6 +216,7 @@ class DatabaseDirectory : public std::enable_shared_from_this<DatabaseDirectory>
   struct OpenTransaction {
     WriterLock lock;
     std::vector<CatalogContents> marks;
+    bool keeps_tablets = false;
   };
   std::optional<OpenTransaction> transaction_;
   // What has been given to changes that were rolled back, and is not given again: what is kept by a table's version or by a

@@ -74,6 +74,12 @@ Result<bool> ColumnUpdate::WritesColumns(uint64_t short_bytes) const {
   return 2 * static_cast<double>(of_columns) <= static_cast<double>(of_tablets) + of_rows;
 }
 
+std::vector<uint64_t> ColumnUpdate::Touched(size_t tablet) const {
+  std::vector<uint64_t> words((size_t{table_->tablets[tablet]->rows()} + 63) / 64);
+  for (const Place& place : places_[tablet]) words[place.row / 64] |= uint64_t{1} << place.row % 64;
+  return words;
+}
+
 Result<RowBatch> ColumnUpdate::RowsOf(size_t tablet, std::vector<int64_t>* numbers) const {
   std::vector<Place> places = places_[tablet];
   std::ranges::sort(places, {}, &Place::row);

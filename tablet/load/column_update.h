@@ -31,6 +31,8 @@ class ColumnUpdate {
   Status Add(RowBatch values, std::span<const int64_t> rows);
 
   uint64_t rows() const { return rows_; }
+  /// Which rows of a tablet are updated, as bits of LiveRows.
+  std::vector<uint64_t> Touched(size_t tablet) const;
   /// Whether fewer bytes are read and written if the columns are than if the rows are. `short_bytes`: of the tablet that would
   /// be written anew with them. Errors: as Tablet::Describe.
   Result<bool> WritesColumns(uint64_t short_bytes) const;

@@ -32,20 +32,23 @@ Status TableLoad::CompactRange(const TabletRange& range, std::vector<std::string
   TabletTarget target = this->target();
   target.first_tablet_id += static_cast<int64_t>(tablets_cut() + adopted_.tablets + compacted_.tablets);
   auto tablets = std::make_unique<TabletCutter>(std::move(target), table_->schema, tablet_rows_, cancel_);
+  std::vector<Moved> moved;
   for (size_t t = range.begin; t < range.end; ++t) {
     if (!kept_[t]) continue;
     const std::shared_ptr<const Tablet> file = FileOf(*table_, table_->tablets[t]);
     TESSERA_ASSIGN(RowBatch batch, LiveRowsIn(t, *file));
     TESSERA_TRY(file->Intact());
+    moved.push_back({t, LiveOf(t), tablets->rows_added()});
     TESSERA_TRY(tablets->Add(std::move(batch)));
   }
   TESSERA_TRY(RunTasks(tablets.get(), unsynced));
   compacted_.tablets += tablets->made().records.size();
-  compacted_.parts.push_back({range, std::move(tablets)});
+  compacted_.parts.push_back({range, std::move(tablets), std::move(moved)});
   return {};
 }
 
 Status TableLoad::Compact(std::vector<std::string>* unsynced) {
+  if (keeps_tablets_) return {};
   std::vector<TabletFill> fill;
   for (size_t t = 0; t < kept_.size(); ++t) {
     const TabletRecord& record = table_->tablets[t];

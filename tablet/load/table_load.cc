@@ -14,6 +14,7 @@
 
 #include "base/thread_pool.h"
 #include "tablet/catalog/live_tablet.h"
+#include "tablet/catalog/moved_rows.h"
 #include "tablet/catalog/references.h"
 #include "tablet/chunk/chunk_decoder.h"
 #include "tablet/files/io_error.h"
@@ -97,10 +98,11 @@ TableLoad::TableLoad(std::shared_ptr<DatabaseDirectory> directory, DatabaseDirec
       table_(std::move(table)),
       cancel_(cancel),
       deletion_(table_->tablets.size()),
+      keeps_tablets_(directory_->keeps_tablets()),
       kept_(table_->tablets.size(), true),
       rewritten_(table_->schema.columns.size()) {
   const std::vector<TabletRecord>& tablets = table_->tablets;
-  last_is_short_ = !IsDistributed() && !tablets.empty() && tablets.back().rows < tablet_rows_;
+  last_is_short_ = !keeps_tablets_ && !IsDistributed() && !tablets.empty() && tablets.back().rows < tablet_rows_;
   tablet_rows_before_ = tablet_rows_;
   // A table of one short tablet that is written anew as a whole has its size chosen again: a first INSERT of a few rows must
   // not decide how a billion that follow are stored.
@@ -166,6 +168,7 @@ void TableLoad::Adopt(const std::string& load, NewTablets tablets) {
 
 /// Of the buckets that have got rows, so that none has two short tablets.
 Status TableLoad::TakeShortTablets() {
+  if (keeps_tablets_) return {};
   const std::vector<TabletRecord>& tablets = table_->tablets;
   // (A small table is written anew as a whole, as in the constructor. Otherwise the other buckets' tablets stay as they
   // are.)
@@ -225,6 +228,7 @@ Status TableLoad::TakeBack(size_t tablet) {
   const std::shared_ptr<const Tablet> file = FileOf(*table_, table_->tablets[tablet]);
   TESSERA_ASSIGN(RowBatch batch, LiveRowsIn(tablet, *file));
   TESSERA_TRY(Forget(tablet, *file));
+  moved_.push_back({tablet, LiveOf(tablet), rows_taken()});
   if (batch.rows > 0) AddAgain(std::move(batch));
   return {};
 }
@@ -415,7 +419,9 @@ Status TableLoad::Update(std::span<const int> columns, RowBatch values, std::spa
 
 Status TableLoad::SettleUpdate() {
   if (update_ == nullptr || update_->rows() == 0) return {};
-  TESSERA_ASSIGN(writes_columns_, update_->WritesColumns(last_is_short_ ? table_->tablets.back().file_bytes : 0));
+  if (!keeps_tablets_) {
+    TESSERA_ASSIGN(writes_columns_, update_->WritesColumns(last_is_short_ ? table_->tablets.back().file_bytes : 0));
+  }
   if (writes_columns_) return {};
   return update_->ForRows([&](RowBatch rows, const std::vector<int64_t>& numbers) -> Status {
     TESSERA_TRY(Delete(numbers, nullptr).status());
@@ -433,6 +439,7 @@ Status TableLoad::CommitColumns() {
     TESSERA_ASSIGN(sketches[c], CountDistinct(update_->all() ? "" : sketches[c], {&made, 1}, c, &after));
   }
   TESSERA_TRY(status());
+  NoteMovedColumns(after);
   committing_ = true;
   Release();
   const Status committed = directory_->UpdateTable(*write_, *table_, std::move(after), sketches,
@@ -527,6 +534,35 @@ Status TableLoad::CheckKey(const TableRecord& after) const {
   return CheckKeys(after.schema, old_tablets, new_tablets, cancel_);
 }
 
+void TableLoad::NoteMoves() const {
+  // (Rows that are sorted, or go to buckets, lie anywhere.)
+  if (!table_->schema.cluster_by.empty() || IsDistributed()) return;
+  const auto note = [&](const std::vector<Moved>& moved, const NewTablets& made) {
+    if (moved.empty()) return;
+    auto to = std::make_shared<std::vector<StoredTablet>>();
+    for (const TabletRecord& tablet : made.records) to->push_back(StoredOf(tablet));
+    for (const Moved& m : moved) {
+      MovedRows::OfProcess().Note(directory_->path(), StoredOf(table_->tablets[m.tablet]),
+                                  {m.live, false, m.first, to});
+    }
+  };
+  note(moved_, made());
+  for (const Compacted& part : compacted_.parts) note(part.moved, part.tablets->made());
+}
+
+void TableLoad::NoteMovedColumns(const TableRecord& after) const {
+  for (size_t t = 0; t < table_->tablets.size(); ++t) {
+    const TabletRecord& before = table_->tablets[t];
+    if (after.tablets[t].id == before.id) continue;
+    std::vector<uint64_t> gone = update_->Touched(t);
+    for (size_t w = 0; before.live != nullptr && w < gone.size(); ++w) gone[w] |= before.live->words()[w];
+    MovedRows::OfProcess().Note(
+        directory_->path(), StoredOf(before),
+        {std::make_shared<const LiveRows>(before.rows, std::move(gone)), true, 0,
+         std::make_shared<const std::vector<StoredTablet>>(1, StoredOf(after.tablets[t]))});
+  }
+}
+
 Status TableLoad::NameAdopted() {
   for (const Adopted& adopted : adopted_.parts) {
     for (size_t number = 0; number < adopted.tablets.records.size(); ++number) {
@@ -564,6 +600,7 @@ Status TableLoad::Commit() {
   // (The names of the new files: SQLite syncs their directory, which is that of its journal, before it writes the catalog.)
   if (adds) TESSERA_TRY(CheckKey(after));
   TESSERA_TRY(status());
+  NoteMoves();
   const int64_t next_tablet_id =
       write_->contents.next_tablet_id + static_cast<int64_t>(tablets_cut() + adopted_.tablets + compacted_.tablets);
   committing_ = true;

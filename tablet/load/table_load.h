@@ -115,6 +115,9 @@ class TableLoad final : public TabletCutter {
                                     size_t column, TableRecord* after) const;
   Result<TableRecord> MakeRecord(std::vector<std::string>* sketches);
   Status CheckKey(const TableRecord& after) const;
+  /// Notes where the rows of tablets have gone that do not stay, see moved_rows.h.
+  void NoteMoves() const;
+  void NoteMovedColumns(const TableRecord& after) const;
 
   const std::shared_ptr<DatabaseDirectory> directory_;
   std::optional<DatabaseDirectory::Write> write_;  ///< gone after Commit()
@@ -141,7 +144,15 @@ class TableLoad final : public TabletCutter {
   bool last_is_short_ = false;            ///< of a table that is not distributed
   bool takes_last_ = false;               ///< however many rows come
   uint32_t tablet_rows_before_ = 0;       ///< of the table
+  bool keeps_tablets_ = false;            ///< none is written anew
   std::vector<bool> kept_;                ///< by tablet of the table before the load: it stays
+  /// The live rows of a tablet that are written anew.
+  struct Moved {
+    size_t tablet;
+    std::shared_ptr<const LiveRows> live;
+    uint64_t first;  ///< among the rows of the load, or of the compaction
+  };
+  std::vector<Moved> moved_;
   /// Of the columns of the other tablets, written anew.
   struct Rewritten {
     explicit Rewritten(size_t columns) : nulls(columns), bytes(columns) {}
@@ -162,6 +173,7 @@ class TableLoad final : public TabletCutter {
   struct Compacted {
     TabletRange range;
     std::unique_ptr<TabletCutter> tablets;
+    std::vector<Moved> moved;
   };
   struct AllCompacted {
     std::vector<Compacted> parts;

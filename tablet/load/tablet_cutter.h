@@ -108,6 +108,8 @@ class TabletCutter {
  protected:
   /// Rows that are not counted as added: those of a tablet that is written anew.
   void AddAgain(RowBatch batch);
+  /// How many have come, with these.
+  uint64_t rows_taken() const { return rows_again_ + made_.rows_added; }
   bool IsDistributed() const { return !schema_.distribute_by.empty(); }
   /// Of a distributed table: whether rows of the bucket were added.
   bool HasRows(uint8_t bucket) const { return has_rows_[bucket]; }
