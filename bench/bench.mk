@@ -114,10 +114,10 @@ bench-server:  ##measure A server: round trips, TPC-DS by SESSIONS=16 beside Duc
 	@$(MAKE) --no-print-directory bench-server-run
 bench-server-run: $(if $(NOBUILD),,$(B)/tessera $(B)/tpch_gen)
 	@PARTS='$(PARTS)' DEVICE='$(DEVICE)' CSV='$(CSV)' SCALE='$(if $(filter file,$(origin SCALE)),,$(SCALE))' SESSIONS='$(SESSIONS)' $(firstword $(wildcard build/venv/bin/python) python3) bench/server.py $(B)
-bench-dml:  ##measure Changes of lineitem, and commits, beside DuckDB and SQLite: PARTS="lineitem commits" SCALE=1 CSV=file; see bench/dml.py
+bench-dml:  ##measure Changes of lineitem, and commits, beside DuckDB and SQLite: PARTS="lineitem commits writers" SCALE=1 CSV=file; see bench/dml.py
 	@$(if $(NOBUILD),,tests/setup build bench)
 	@$(MAKE) --no-print-directory bench-dml-run
-bench-dml-run: $(if $(NOBUILD),,$(B)/tessera $(B)/tpch_gen)
+bench-dml-run: $(if $(NOBUILD),,$(B)/tessera $(B)/tpch_gen $(SHARED_LIBRARY))
 	@PARTS='$(PARTS)' CSV='$(CSV)' SCALE='$(if $(filter file,$(origin SCALE)),,$(SCALE))' $(firstword $(wildcard build/venv/bin/python) python3) bench/dml.py $(B)
 
 define BENCH_RULE

@@ -5,10 +5,12 @@
 
 Environment variables choose what to do. Their defaults:
 
-    PARTS="lineitem commits"
+    PARTS="lineitem commits writers"
     SCALE=1                of lineitem: 6 million rows
     ROUNDS=3               of each change, the engines alternately, each on a copy of the loaded database
     COMMITS=200            transactions of one row
+    WRITERS=4              sessions that change one table at a time
+    SECONDS=10             of their changes
     THREADS=               of each engine; all cores without it
     FOLDER=BUILD_DIR/bench/dml
     CSV=                   a file for all figures
@@ -17,6 +19,8 @@ lineitem: DELETE of 1, 10 and 50 % of the rows, UPDATE of one column of 1 and 10
 CREATE TABLE AS of all rows. DuckDB's changes include CHECKPOINT: before it they are in its log alone, which the next one reads.
 Its times without are printed, too.
 commits: of one row each; 1,000 and 10,000 INSERTs in one transaction. SQLite has synchronous = EXTRA.
+writers: sessions of one process, each of which reads and updates rows of its own in one table of 10,000, a transaction each; those
+that conflict are tried again. In the end each row has as many changes as were committed.
 Both engines must give the same sums after each change.
 """
 
@@ -24,9 +28,10 @@ import os
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 
-from measure import CsvFile, Failed, Session, Table, environment, make_database, median, run_parts
+from measure import ROOT, CsvFile, Failed, Session, Table, environment, make_database, median, run_parts
 
 COLUMNS = ("l_orderkey INTEGER NOT NULL, l_partkey INTEGER NOT NULL, l_suppkey INTEGER NOT NULL, l_linenumber INTEGER NOT NULL, "
            "l_quantity DECIMAL(12,2) NOT NULL, l_extendedprice DECIMAL(12,2) NOT NULL, l_discount DECIMAL(12,2) NOT NULL, "
@@ -73,6 +78,8 @@ class Bench:
         self.rounds = int(environment("ROUNDS", "3"))
         self.scale = environment("SCALE", "1")
         self.commits_ = int(environment("COMMITS", "200"))
+        self.writers_ = int(environment("WRITERS", "4"))
+        self.seconds = float(environment("SECONDS", "10"))
         self.threads = int(environment("THREADS", str(os.cpu_count())))
         self.folder = environment("FOLDER", os.path.join(build, "bench", "dml"))
         self.csv = CsvFile(environment("CSV", ""), ["what", "engine", "round", "ms"])
@@ -169,6 +176,45 @@ class Bench:
 
     CREATE = "CREATE TABLE t (id INTEGER, price DECIMAL(8,2), name TEXT)"
 
+    def writers(self):
+        os.environ["TESSERA_LIBRARY"] = os.path.join(os.path.abspath(self.build), "libtessera.so")
+        sys.path.insert(0, os.path.join(ROOT, "python"))
+        import tessera
+        path, rows = self.fresh("writers.tessera"), 10000
+        connection = tessera.connect(path, device="host", threads=1)
+        connection.sql(f"CREATE TABLE t AS SELECT range AS k, 0 AS v, 'name ' || range AS name FROM range({rows})")
+        committed, conflicts, until = [0] * self.writers_, [0] * self.writers_, time.monotonic() + self.seconds
+
+        def write(number):
+            session, done = tessera.connect(path, device="host", threads=1), 0
+            while time.monotonic() < until:
+                row = f"k = {(done * self.writers_ + number) % rows}"
+                try:
+                    for sql in ("BEGIN", f"SELECT v FROM t WHERE {row}", f"UPDATE t SET v = v + 1 WHERE {row}", "COMMIT"):
+                        session.sql(sql)
+                    done += 1
+                except tessera.Error as error:
+                    if error.sqlstate != "40001":
+                        raise
+                    session.sql("ROLLBACK")
+                    conflicts[number] += 1
+            committed[number] = done
+            session.close()
+
+        threads = [threading.Thread(target=write, args=(number,)) for number in range(self.writers_)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        changes = connection.sql("SELECT sum(v) FROM t").fetchall()[0][0]
+        connection.close()
+        if int(changes) != sum(committed) or 0 in committed:
+            raise Failed(f"{changes} changes are there, {committed} were committed")
+        table = Table(f"{self.writers_} sessions, each with rows of its own in one table, {self.seconds:.0f} s", ("", -24), ("a second", 9))
+        for what, count in (("commits", sum(committed)), ("conflicts", sum(conflicts))):
+            table.row(what, count / self.seconds)
+            self.csv.row(what=f"writers: {what}", engine="Tessera", round=0, ms=1e3 * self.seconds / max(count, 1))
+
     def fresh(self, name):
         path = self.path(name)
         subprocess.run(["rm", "-rf", path, path + ".wal"], check=True)
@@ -211,4 +257,4 @@ class Bench:
 
 
 if __name__ == "__main__":
-    sys.exit(run_parts(__doc__, Bench, "lineitem commits"))
+    sys.exit(run_parts(__doc__, Bench, "lineitem commits writers"))

@@ -20,7 +20,9 @@ std::string Named(const TableInfo& table) { return "table \"" + ShownName(table.
 /// Whether nothing but rows has changed. (TRUNCATE deletes all rows. VACUUM and ALTER make another table, or other columns.)
 bool HasOtherRowsAlone(const OlderTable& table) {
   const TableSchema &before = table.before->schema, &now = table.first->schema;
-  const auto same_key = [](const UniqueKey& a, const UniqueKey& b) { return a.name == b.name && a.columns == b.columns; };
+  const auto same_key = [](const UniqueKey& a, const UniqueKey& b) {
+    return a.name == b.name && a.columns == b.columns;
+  };
   return table.before->id == table.first->id && CheckUnchanged(before, now).ok() &&
          before.primary_key == now.primary_key && std::ranges::equal(before.unique_keys, now.unique_keys, same_key) &&
          before.cluster_by == now.cluster_by && before.distribute_by == now.distribute_by;
@@ -62,8 +64,9 @@ class OlderWriter final : public TableWriter {
   }
   Status Commit() override {
     const Status status = writer_->Commit();
-    return on_conflict_ && !status.ok() && status.kind() == ErrorKind::kUniqueViolation ? CannotSerialize(Named(*rows_->table()))
-                                                                         : status;
+    return on_conflict_ && !status.ok() && status.kind() == ErrorKind::kUniqueViolation
+               ? CannotSerialize(Named(*rows_->table()))
+               : status;
   }
 
  private:
@@ -166,7 +169,9 @@ Status CheckOlderKeys(const std::string& table, const OlderTables& older) {
   if ((schema.primary_key.empty() && schema.unique_keys.empty()) || rows.changed().empty() || rows.own().empty())
     return {};
   const Status status = CheckKeys(schema, rows.changed(), rows.own(), nullptr);
-  return !status.ok() && status.kind() == ErrorKind::kUniqueViolation ? CannotSerialize("a row of " + Named(*rows.table())) : status;
+  return !status.ok() && status.kind() == ErrorKind::kUniqueViolation
+             ? CannotSerialize("a row of " + Named(*rows.table()))
+             : status;
 }
 
 }  // namespace tessera

@@ -292,7 +292,8 @@ Status CheckStatement(const Statement* statement, const Snapshot& now, const Old
   // (A query takes values of sequences.)
   if (statement == nullptr || statement->kind == Statement::Kind::kSelect || older.empty()) return {};
   // (What is no change of rows may be of any table.)
-  if (!ChangesRowsAlone(*statement)) return CannotSerialize("table \"" + ShownName(older.tables[0].before->schema.name) + "\"");
+  if (!ChangesRowsAlone(*statement))
+    return CannotSerialize("table \"" + ShownName(older.tables[0].before->schema.name) + "\"");
   return CheckConflict(statement->table, now, older);
 }
 

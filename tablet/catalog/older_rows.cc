@@ -83,8 +83,7 @@ class OlderRows::Maker {
       made_->own_.push_back(tablet);
       Place place;
       place.tablet = static_cast<int64_t>(t);
-      TESSERA_TRY(
-          Add(tablet, now_.buckets.empty() ? -1 : now_.buckets[t], DeletedIn(*tablet), std::move(place)));
+      TESSERA_TRY(Add(tablet, now_.buckets.empty() ? -1 : now_.buckets[t], DeletedIn(*tablet), std::move(place)));
       TESSERA_TRY(Count(*tablet, 1));
     }
     MarkLive(live_, info_);
@@ -105,8 +104,8 @@ class OlderRows::Maker {
     const Words all = now != nullptr ? DeletedIn(*now) : Words(deleted->size(), ~uint64_t{0});
     bool any = false;
     for (size_t w = 0; w < deleted->size(); ++w) {
-      const uint64_t rows = w + 1 < deleted->size() || stored.rows % 64 == 0 ? ~uint64_t{0}
-                                                                             : (uint64_t{1} << stored.rows % 64) - 1;
+      const uint64_t rows =
+          w + 1 < deleted->size() || stored.rows % 64 == 0 ? ~uint64_t{0} : (uint64_t{1} << stored.rows % 64) - 1;
       (*changed)[w] = of_others[w] & ~(*deleted)[w];
       any |= (*changed)[w] != 0;
       (*deleted)[w] |= all[w] & ~of_others[w] & rows;
@@ -201,9 +200,9 @@ class OlderRows::Maker {
       const bool is_last = w + 1 == changed.size() && rows % 64 != 0;
       changed[w] = ~changed[w] & (is_last ? (uint64_t{1} << rows % 64) - 1 : ~uint64_t{0});
     }
-    made_->changed_.push_back(std::make_shared<const LiveTablet>(
-        Unmarked(tablet), static_cast<int>(info_->schema.columns.size()),
-        std::make_shared<const LiveRows>(rows, std::move(changed)), 0));
+    made_->changed_.push_back(
+        std::make_shared<const LiveTablet>(Unmarked(tablet), static_cast<int>(info_->schema.columns.size()),
+                                           std::make_shared<const LiveRows>(rows, std::move(changed)), 0));
   }
 
   /// What a tablet adds to statistics, or takes from them.

@@ -556,10 +556,9 @@ void TableLoad::NoteMovedColumns(const TableRecord& after) const {
     if (after.tablets[t].id == before.id) continue;
     std::vector<uint64_t> gone = update_->Touched(t);
     for (size_t w = 0; before.live != nullptr && w < gone.size(); ++w) gone[w] |= before.live->words()[w];
-    MovedRows::OfProcess().Note(
-        directory_->path(), StoredOf(before),
-        {std::make_shared<const LiveRows>(before.rows, std::move(gone)), true, 0,
-         std::make_shared<const std::vector<StoredTablet>>(1, StoredOf(after.tablets[t]))});
+    MovedRows::OfProcess().Note(directory_->path(), StoredOf(before),
+                                {std::make_shared<const LiveRows>(before.rows, std::move(gone)), true, 0,
+                                 std::make_shared<const std::vector<StoredTablet>>(1, StoredOf(after.tablets[t]))});
   }
 }
 

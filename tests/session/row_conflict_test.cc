@@ -61,8 +61,8 @@ class RowConflicts : public testing::Test {
   /// The table of (k, v) with these options and rows k = 1 .. `rows`, v = 10 * k.
   void Make(const std::string& options, int rows, const std::string& key = "") const {
     EXPECT_FALSE(Failed(Do(one_, "CREATE OR REPLACE TABLE t (k INTEGER " + key + ", v INTEGER, w TEXT)" + options)));
-    EXPECT_FALSE(Failed(Do(one_, "INSERT INTO t SELECT range, range * 10, 'w' || range FROM range(1, " +
-                                      std::to_string(rows + 1) + ")")));
+    EXPECT_FALSE(Failed(Do(
+        one_, "INSERT INTO t SELECT range, range * 10, 'w' || range FROM range(1, " + std::to_string(rows + 1) + ")")));
   }
   void Begin() const {
     EXPECT_EQ(Do(one_, "BEGIN"), "BEGIN");
@@ -187,8 +187,8 @@ class Model {
   /// A change of rows whose keys have this rest, which `rows` gets, too.
   std::string Change(int rest, Rows* rows) {
     const int by = 1 + Below(4), which = Below(by);
-    const std::string where = " WHERE k % 2 = " + std::to_string(rest) + " AND k % " + std::to_string(by) + " = " +
-                              std::to_string(which);
+    const std::string where =
+        " WHERE k % 2 = " + std::to_string(rest) + " AND k % " + std::to_string(by) + " = " + std::to_string(which);
     const auto is_meant = [&](int k) { return k % 2 == rest && k % by == which; };
     switch (Below(5)) {
       case 0:

@@ -208,8 +208,7 @@ TEST_F(Transactions, ReadSkewOfTwoTables) {  // A5A: the second read comes after
        {"DELETE FROM u", "UPDATE t SET v = 0", "TRUNCATE u", "DROP TABLE u", "ALTER TABLE t ADD COLUMN w INTEGER",
         "CREATE TABLE w AS SELECT * FROM u",
         "MERGE INTO u USING log ON u.v < log.v WHEN MATCHED AND u.v = 20 AND log.v = 30 THEN DELETE"}) {
-    EXPECT_NE(Run(one_, sql).find("could not serialize access: another session has changed"), std::string::npos)
-        << sql;
+    EXPECT_NE(Run(one_, sql).find("could not serialize access: another session has changed"), std::string::npos) << sql;
     EXPECT_EQ(Run(one_, "ROLLBACK TO s"), "ROLLBACK");
   }
   EXPECT_EQ(Run(one_, "CREATE TEMP TABLE w AS SELECT sum(v) AS v FROM u"), "SELECT 1");
@@ -734,8 +733,8 @@ class AppendHistories : public Transactions {
   }
   bool Append(const std::unique_ptr<Session>& session, int list, int element, Appends* did) const {
     did->appended[list].push_back(element);
-    return !Failed(Run(session, "UPDATE " + Table(list) + " SET elements = elements || '" + std::to_string(element) + ";'" +
-                                    Where(list)));
+    return !Failed(Run(session, "UPDATE " + Table(list) + " SET elements = elements || '" + std::to_string(element) +
+                                    ";'" + Where(list)));
   }
 
   std::vector<Appends> RunThread(int thread, const std::string& begin) const {
