@@ -482,8 +482,9 @@ class Session::Impl {
 
   Status RunBound(std::string_view sql, Compiled* compiled, const std::shared_ptr<const Snapshot>& snapshot,
                   ResultWriter* out) {
-    state_.transaction.has_read = true;
     const Statement& s = compiled->statement;
+    // (A setting reads nothing of the database.)
+    state_.transaction.has_read |= s.kind != Statement::Kind::kSet && s.kind != Statement::Kind::kShow;
     if (s.explain.wanted) return Explain(&state_, sql, compiled, snapshot, out);
     if (s.kind == Statement::Kind::kAlterTable) return Alter(&state_, sql, *compiled, snapshot, out);
     if (ChangesRows(s)) return Change(&state_, sql, compiled, snapshot, out);

@@ -84,6 +84,16 @@ TEST_F(RowConflicts, DifferentRowsBothCommit) {
   EXPECT_EQ(Do(two_, "SELECT v FROM t ORDER BY k"), "11\n21\n");
 }
 
+TEST_F(RowConflicts, ASettingIsNoFirstStatement) {
+  Make("", 2);
+  EXPECT_EQ(Do(one_, "BEGIN"), "BEGIN");
+  EXPECT_EQ(Do(one_, "SET lock_timeout = 1000"), "SET");
+  EXPECT_EQ(Do(two_, "UPDATE t SET v = 11 WHERE k = 1"), "UPDATE 1");
+  EXPECT_EQ(Do(one_, "UPDATE t SET v = v + 1 WHERE k = 1"), "UPDATE 1");
+  EXPECT_EQ(Do(one_, "COMMIT"), "COMMIT");
+  EXPECT_EQ(Do(one_, "SELECT v FROM t WHERE k = 1"), "12\n");
+}
+
 TEST_F(RowConflicts, TheSameRowConflicts) {
   for (const char* other : {"UPDATE t SET v = 0 WHERE k = 2", "UPDATE t SET k = 2, v = 0, w = '' WHERE k = 2",
                             "DELETE FROM t WHERE k = 2", "UPDATE t SET v = 0", "DELETE FROM t", "TRUNCATE t"}) {
