@@ -65,7 +65,7 @@ class OlderWriter final : public TableWriter {
   Status Commit() override {
     const Status status = writer_->Commit();
     return on_conflict_ && !status.ok() && status.kind() == ErrorKind::kUniqueViolation
-               ? CannotSerialize(Named(*rows_->table()))
+               ? CannotSerialize("a key of " + Named(*rows_->table()))
                : status;
   }
 
@@ -170,7 +170,7 @@ Status CheckOlderKeys(const std::string& table, const OlderTables& older) {
     return {};
   const Status status = CheckKeys(schema, rows.changed(), rows.own(), nullptr);
   return !status.ok() && status.kind() == ErrorKind::kUniqueViolation
-             ? CannotSerialize("a row of " + Named(*rows.table()))
+             ? CannotSerialize("a key of " + Named(*rows.table()))
              : status;
 }
 

@@ -11,8 +11,10 @@ A server of PostgreSQL is started in a temporary folder and ended.
 
 In a part of the histories two sessions take turns, in one process or in two, with transactions that overlap. Tessera has one writer,
 so it refuses more than PostgreSQL does. What it refuses because of the other session, the others are not asked, but their
-transaction fails, too. It may do so only where the other session has changed something. All else is the same as with snapshot
-isolation, and a statement that waits for the other session gives what it would give after it.
+transaction fails, too. It may do so only where the other session has changed something: because of rows where PostgreSQL does, or
+where the other process may have written the rows anew; because of a table where there are foreign keys, or something else than
+rows was changed. All else is the same as with snapshot isolation, and a statement that waits for the other session gives what it
+would give after it.
 
 What differs is shrunk to a short script and printed. Exit status 1 if anything does. Runs with the Python of build/venv if it is
 there, because it has psycopg.
@@ -46,6 +48,7 @@ STATES = [
 
 
 KEYS_AT_END = "keys hold after the statement as a whole here, after each row there"
+ROW_IS_SEEN = "DO NOTHING does nothing here for a row that is seen, though another session has deleted it since, and adds one there"
 REFERENCES_AT_END = "what refers to rows of its own table is looked at after all actions here, after those of each row there"
 
 
@@ -77,10 +80,13 @@ class Lock:
         self.open, self.writes, self.first = [False, False], [False, False], [None, None]  # first: the commits it sees
         self.alters = [False, False]  # the tables
 
+    def is_late(self, at):
+        """Whether the other session has committed something since the first statement."""
+        return self.open[at] and self.first[at] is not None and self.first[at] < self.commits
+
     def may_refuse(self, at):
         other = 1 - at
-        late = self.open[at] and self.first[at] is not None and self.first[at] < self.commits
-        return self.open[other] and self.writes[other] or late
+        return self.open[other] and self.writes[other] or self.is_late(at)
 
     def note(self, at, sql, ok):
         word = sql.split()[0]
@@ -109,6 +115,8 @@ class Engines:
     def __init__(self, settings):
         self.tessera = history_engines.Tessera(settings.tablet_rows, settings.sessions, settings.distant)
         self.others, self.lock, self.counts = {}, Lock(), collections.Counter()
+        self.distant = settings.distant and settings.sessions > 1
+        self.defines = False  # there have been foreign keys, or definitions since the tables of the beginning
         # (With two sessions PostgreSQL lets those wait that change tables which others read.)
         if settings.postgres is not None and (settings.sessions == 1 or settings.kind != "plain"):
             settings.postgres.begin(settings.kind == "whole")
@@ -155,10 +163,15 @@ class Engines:
         refused = ours.error in BUSY
         if refused and not (waited or self.lock.may_refuse(at)):
             return f"{ours.error} {ours.message} here, but the other session changes nothing", ""
+        by_row = ours.error == "40001" and "has changed a row of" in ours.message
+        if ours.error == "40001" and re.match("INSERT|UPDATE|DELETE", sql) and 'has changed table "' in ours.message and not self.defines:
+            return f"{ours.message} here, but it has no foreign keys and only its rows were changed", ""
+        self.defines |= "REFERENCES" in sql or self.lock.commits > 0 and sql.split()[0] in ("CREATE", "ALTER", "DROP", "VACUUM")
         self.lock.note(at, sql, not ours.error)
         self.counts["refused because of the other session"] += refused
+        self.counts["refused because of a row"] += by_row
         for name, engine in self.others.items():
-            if refused:
+            if refused and not (by_row and engine.knows_states and not waited and not self.distant):
                 engine.abort(at)
                 continue
             theirs = engine.run(at, sql)
@@ -169,6 +182,8 @@ class Engines:
             what = difference(sql, ours, theirs, engine.knows_states)
             if what:
                 why = meant(sql, ours, theirs)
+                if "DO NOTHING" in sql and not theirs.error and not ours.error and self.lock.is_late(at):
+                    why = ROW_IS_SEEN
                 if why in (KEYS_AT_END, REFERENCES_AT_END) and not self.keys_hold(at):
                     return f"{name}: keys do not hold here, {theirs.error} {theirs.message} there", ""
                 return f"{name}: {what}", why

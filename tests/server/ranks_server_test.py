@@ -145,6 +145,26 @@ def test_changes_and_queries_at_once():
         check(fields(reader.run("SELECT count(*), sum(a) FROM t")) == [["100", "4950"]], "at the end")
 
 
+def test_transactions_that_change_other_rows_of_one_table():
+    sums = "SELECT count(*), sum(a) FROM t"
+    for ranks in (2, 3):
+        with RankServer(database(f"rows_of_{ranks}"), ranks=ranks) as server:
+            one, two = server.connect(), server.connect()
+            one.run("BEGIN")
+            check(fields(one.run(sums)) == [["100", "4950"]], "before")
+            two.run("UPDATE t SET a = a + 1000 WHERE a < 10")
+            two.run("INSERT INTO t VALUES (7000, 'x', 1)")
+            one.run("UPDATE t SET a = a + 100000 WHERE a >= 90")
+            one.run("DELETE FROM t WHERE a = 50")
+            # Each sees its own rows, of the same version of the table at times.
+            for _ in range(2):
+                check(fields(one.run(sums)) == [["99", "1004900"]], "of the transaction", fields(one.run(sums)))
+                check(fields(two.run(sums)) == [["101", "21950"]], "of the other", fields(two.run(sums)))
+            one.run("COMMIT")
+            for client in (one, two):
+                check(fields(client.run(sums)) == [["100", "1021900"]], "of both", fields(client.run(sums)))
+
+
 def test_copies_files_and_temporary_tables_of_several_sessions():
     with RankServer(database("copies")) as server:
         clients = [server.connect() for _ in range(3)]
