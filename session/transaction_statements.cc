@@ -76,7 +76,11 @@ Status ForEachChanged(SessionState* state, F f) {
 
 /// Of the database first: that of the session is in memory, and what it loses is gone with the process anyway.
 Status Commit(SessionState* state) {
-  const Status prepared = RunOnCommit(state);
+  Status prepared = RunOnCommit(state);
+  // (Tablets that were kept until now would become ever more.)
+  for (const OlderTable& table : state->transaction.older.tables) {
+    if (prepared.ok() && table.rows != nullptr) prepared = state->database->MergeTablets(table.before->schema.name);
+  }
   const Status status = prepared.ok()
                             ? ForEachChanged(state, [](Database* database) { return database->CommitTransaction(); })
                             : prepared;

@@ -46,7 +46,12 @@ class DirectoryDatabase final : public Database {
   Status PushMark() override { return directory_->PushMark(); }
   Status ReturnToMark(size_t mark) override { return directory_->ReturnToMark(mark); }
   Status DropMark(size_t mark) override { return directory_->DropMark(mark); }
-  void KeepTablets() override { directory_->KeepTablets(); }
+  void KeepTablets() override { directory_->KeepTablets(true); }
+  Status MergeTablets(const std::string& table) override {
+    directory_->KeepTablets(false);
+    TESSERA_ASSIGN(const std::unique_ptr<TableLoad> load, TableLoad::Begin(directory_, table, nullptr));
+    return load->MergeAlone();
+  }
   Status CommitTransaction() override { return directory_->CommitTransaction(); }
   void RollBackTransaction() noexcept override { directory_->RollBackTransaction(); }
 

@@ -102,6 +102,8 @@ class Database {
   /// From here on changes of rows leave tablets as they are, beside marks of rows that go, so that others' changes can be told from
   /// those of the transaction.
   virtual void KeepTablets() = 0;
+  /// Ends that, and writes those of the table anew that are due for it, as other changes of its rows do.
+  virtual Status MergeTablets(const std::string& table) = 0;
   /// Ends it, also with an error: then nothing of it is kept, unless the message says that this cannot be known.
   virtual Status CommitTransaction() = 0;
   virtual void RollBackTransaction() noexcept = 0;

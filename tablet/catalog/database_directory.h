@@ -77,7 +77,7 @@ class DatabaseDirectory : public std::enable_shared_from_this<DatabaseDirectory>
   Status ReturnToMark(size_t mark);
   Status DropMark(size_t mark);
   /// From here on its changes leave all tablets where they are, beside marks of rows that go.
-  void KeepTablets() { transaction_->keeps_tablets = true; }
+  void KeepTablets(bool keeps) { transaction_->keeps_tablets = keeps; }
   bool keeps_tablets() const { return transaction_ && transaction_->keeps_tablets; }
   /// Ends it, also with an error: then nothing of it is kept, unless the message says that this cannot be known.
   Status CommitTransaction();

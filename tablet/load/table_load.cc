@@ -574,10 +574,16 @@ Status TableLoad::NameAdopted() {
   return {};
 }
 
+Status TableLoad::MergeAlone() {
+  merges_alone_ = true;
+  BeginDeletion();
+  return Commit();
+}
+
 Status TableLoad::Commit() {
   TESSERA_TRY(status());
   if (writes_columns_) return CommitColumns();
-  if (rows_added() == 0 && deletion_.rows == 0) {
+  if (rows_added() == 0 && deletion_.rows == 0 && !merges_alone_) {
     const Status status =
         is_new_ ? directory_->InsertTable(*write_, *table_, replaced_.get(), {}, write_->contents.next_tablet_id)
                 : Status();
@@ -594,6 +600,7 @@ Status TableLoad::Commit() {
   TESSERA_TRY(MakeMarks());
   TESSERA_TRY(DropEmptied());
   TESSERA_TRY(Compact(to_log));
+  if (merges_alone_ && compacted_.parts.empty()) return {};
   std::vector<std::string> sketches;
   TESSERA_ASSIGN(TableRecord after, MakeRecord(&sketches));
   // (The names of the new files: SQLite syncs their directory, which is that of its journal, before it writes the catalog.)

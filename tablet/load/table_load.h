@@ -60,6 +60,8 @@ class TableLoad final : public TabletCutter {
   Status SettleUpdate();
   void EndOfRows() override;
   Status Commit();
+  /// In place of all that: no row comes or goes, but tablets are written anew that are due for it.
+  Status MergeAlone();
   /// With those of other processes.
   uint64_t rows_loaded() const;
 
@@ -145,6 +147,7 @@ class TableLoad final : public TabletCutter {
   bool takes_last_ = false;               ///< however many rows come
   uint32_t tablet_rows_before_ = 0;       ///< of the table
   bool keeps_tablets_ = false;            ///< none is written anew
+  bool merges_alone_ = false;
   std::vector<bool> kept_;                ///< by tablet of the table before the load: it stays
   /// The live rows of a tablet that are written anew.
   struct Moved {

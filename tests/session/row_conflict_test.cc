@@ -4,13 +4,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <memory>
 #include <random>
 #include <string>
-#include <thread>
 
 #include "session/session.h"
 #include "tests/session/session_answer.h"
@@ -186,6 +185,29 @@ TEST_F(RowConflicts, RowsThatOthersHaveWrittenAnew) {
   EXPECT_TRUE(IsConflict(Do(one_, "UPDATE t SET v = v + 1 WHERE k = 7")));
   Do(one_, "ROLLBACK");
   EXPECT_EQ(Do(one_, "UPDATE t SET v = v + 1 WHERE k = 7"), "UPDATE 1");
+}
+
+/// Where every transaction comes after others' changes, small tablets are written together all the same.
+TEST_F(RowConflicts, TabletsAreMerged) {
+  Make("", 2000);
+  for (int i = 0; i < 300; ++i) {
+    Begin();
+    EXPECT_EQ(Do(two_, "BEGIN"), "BEGIN");
+    EXPECT_EQ(Do(two_, "SELECT count(*) FROM t"), "2000\n");
+    EXPECT_EQ(Do(one_, "UPDATE t SET v = v + 1 WHERE k = " + std::to_string(1 + i)), "UPDATE 1");
+    EXPECT_EQ(Do(one_, "COMMIT"), "COMMIT");
+    EXPECT_EQ(Do(two_, "UPDATE t SET v = v + 1 WHERE k = " + std::to_string(1001 + i)), "UPDATE 1");
+    EXPECT_EQ(Do(two_, "COMMIT"), "COMMIT");
+  }
+  EXPECT_EQ(Do(one_, "SELECT sum(v - 10 * k), count(*) FROM t"), "600,2000\n");
+  one_.reset();
+  two_.reset();
+  two_ = Open(directory());  // (What others read is removed by later writers.)
+  Do(two_, "CREATE TABLE other (x INTEGER)");
+  const auto tablets = std::ranges::count_if(fs::directory_iterator(directory()), [](const auto& entry) {
+    return entry.path().filename().string().starts_with("tablet-");
+  });
+  EXPECT_LT(tablets, 60);
 }
 
 /// Rows with even keys are one session's, those with odd ones the other's.
