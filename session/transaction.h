@@ -2,8 +2,8 @@
 //
 // A transaction sees the database as it was at its first statement, and its own changes: snapshot isolation. Its first
 // change takes the writer lock, which it keeps. Of the rows that other sessions have changed between, it may change none: it
-// fails and is to be tried again (older_tables.h). Under SERIALIZABLE it fails if they have changed anything, so that such transactions are
-// serialisable, in the order of their commits.
+// fails and is to be tried again (older_tables.h). Under SERIALIZABLE it fails if they have changed anything, so that such
+// transactions are serialisable, in the order of their commits.
 //
 // Start at: RunTransactionCommand, SnapshotOf, BeginChange. The thread of the session.
 #pragma once

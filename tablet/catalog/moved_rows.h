@@ -1,8 +1,7 @@
 // Where rows of tablets lie that writers of this process have stored anew, with other rows or for good of the table: a
 // transaction that sees an older state of the table changes these rows where they are now.
 //
-// Nothing of it is on disk, and the oldest of it is forgotten. Who does not find a row here does not know where it is, or whether it
-// is there at all.
+// Nothing of it is on disk, and the oldest of it is forgotten. A row that is not found here may be anywhere, or nowhere.
 //
 // Start at: MovedRows::OfProcess, Find. Any thread.
 #pragma once

@@ -148,7 +148,7 @@ class TableLoad final : public TabletCutter {
   uint32_t tablet_rows_before_ = 0;       ///< of the table
   bool keeps_tablets_ = false;            ///< none is written anew
   bool merges_alone_ = false;
-  std::vector<bool> kept_;                ///< by tablet of the table before the load: it stays
+  std::vector<bool> kept_;  ///< by tablet of the table before the load: it stays
   /// The live rows of a tablet that are written anew.
   struct Moved {
     size_t tablet;
