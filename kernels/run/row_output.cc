@@ -16,8 +16,9 @@ namespace {
 
 using vm::Section;
 
-/// What an output begins with (no more than this part of the budget), and how it grows.
-constexpr uint64_t kOutputBytes = uint64_t{32} << 20, kOutputShare = 16;
+/// What an output begins with (no more than this part of the budget), and how it grows. Numbers of rows that are to be marked
+/// come by the million, and each stop of the launch to mark them costs 0.1 ms.
+constexpr uint64_t kOutputBytes = uint64_t{32} << 20, kMarkedBytes = uint64_t{256} << 20, kOutputShare = 16;
 constexpr uint64_t kGrowth = 8;
 constexpr uint64_t kMostOutputRows = UINT32_MAX / 32 * 16;
 /// An output grows to this if few of its rows are wanted: each stop of the launch to cut the rows costs 0.2 ms on an
@@ -55,7 +56,8 @@ void RowOutput::SetColumns(const std::vector<SqlType>& types) {
 // ---- Memory ---------------------------------------------------------------------------------------------------------
 
 Status RowOutput::Open() {
-  const uint64_t bytes = std::min(kOutputBytes, gpu_.cache.budget() / kOutputShare);
+  const uint64_t most = context_.marks != nullptr ? kMarkedBytes : kOutputBytes;
+  const uint64_t bytes = std::min(most, gpu_.cache.budget() / kOutputShare);
   TESSERA_TRY(Reserve(std::max<uint64_t>(bytes / shape_.bytes, kSliceRows)));
   if (!stays()) return Status::Ok();
   most_rows_ =
