@@ -103,6 +103,8 @@ class Catalog {
   // other processes go on; a writer would wait. As long as it has changed rows of tables and values of sequences alone, SQLite does
   // not know of it.
   Status BeginOpen(const CatalogContents& state);
+  /// Whether there is one of which SQLite does not know.
+  bool HoldsChanges() const { return held_ != nullptr; }
   /// Marks the state to which ReturnToMark goes, after which the mark is still there. Numbers rise.
   Status SetMark(size_t number);
   Status ReturnToMark(size_t number);

@@ -9,6 +9,7 @@
 #include "tablet/catalog/catalog_statement.h"
 #include "tablet/catalog/catalog_transaction.h"
 #include "tablet/catalog/log_record.h"
+#include "tablet/catalog/pack_marks.h"
 
 namespace tessera {
 
@@ -42,6 +43,7 @@ Status Catalog::WriteDifference(const HeldTransaction::State& before, const Held
 Status Catalog::GiveToSqlite(bool ends) {
   if (held_ == nullptr) return {};
   std::vector<HeldTransaction::State>& marks = held_->marks;
+  TESSERA_TRY(PackMarks(marks[0].contents, held_->now.contents));
   bool is_small = false, starts_log = false, needs_version = false;
   if (ends) {
     marks.resize(1);
@@ -98,6 +100,7 @@ Status Catalog::DropMark(size_t number) {
 
 Result<bool> Catalog::LogOpen() {
   if (held_ == nullptr) return false;
+  TESSERA_TRY(PackMarks(held_->marks[0].contents, held_->now.contents));
   TESSERA_ASSIGN(const bool logged, Log(held_->marks[0].contents, held_->now.contents, held_->now.sketches));
   if (logged) held_.reset();
   return logged;

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <thread>
 #include <unordered_set>
 
 #include "tablet/catalog/live_tablet.h"
@@ -21,6 +22,8 @@
 
 namespace tessera {
 namespace {
+
+constexpr unsigned kGreatestThreads = 16;  ///< for the rows of a change
 
 /// Names in a directory, without "." and "..".
 Result<std::vector<std::string>> ListDirectory(const std::string& path) {
@@ -525,6 +528,20 @@ Status DatabaseDirectory::CommitTransaction() {
   transaction_.reset();
   AfterCommit(committed);
   return committed.status();
+}
+
+std::unique_ptr<ThreadPool> DatabaseDirectory::TakeThreads() {
+  {
+    std::lock_guard guard(mutex_);
+    if (threads_ != nullptr) return std::move(threads_);
+  }
+  return std::make_unique<ThreadPool>(
+      static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, kGreatestThreads)));
+}
+
+void DatabaseDirectory::GiveBack(std::unique_ptr<ThreadPool> threads) {
+  std::lock_guard guard(mutex_);
+  threads_.swap(threads);
 }
 
 void DatabaseDirectory::RollBackTransaction() noexcept {

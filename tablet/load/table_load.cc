@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <mutex>
-#include <thread>
 #include <utility>
 
 #include "base/thread_pool.h"
@@ -28,7 +27,6 @@ namespace {
 constexpr uint64_t kTimesAsMany = 8;
 /// The marks of more rows are made by several threads. Of fewer it takes about as long as these take to start.
 constexpr uint64_t kRowsOfOneThread = 1u << 22;
-constexpr unsigned kGreatestThreads = 16;
 /// Numbers of deleted rows that several threads set bits for; a thread's share.
 constexpr size_t kShared = size_t{1} << 18, kShare = size_t{1} << 15;
 
@@ -110,6 +108,7 @@ TableLoad::TableLoad(std::shared_ptr<DatabaseDirectory> directory, DatabaseDirec
 }
 
 TableLoad::~TableLoad() {
+  if (threads_ != nullptr) directory_->GiveBack(std::move(threads_));
   Discard();
   if (committing_) return;
   if (update_ != nullptr) update_->Discard();
@@ -364,10 +363,7 @@ Result<uint64_t> TableLoad::DeleteMarked(int64_t first, std::span<const uint64_t
 }
 
 ThreadPool* TableLoad::Threads() {
-  if (threads_ == nullptr) {
-    threads_ = std::make_unique<ThreadPool>(
-        static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, kGreatestThreads)));
-  }
+  if (threads_ == nullptr) threads_ = directory_->TakeThreads();
   return threads_.get();
 }
 
@@ -379,10 +375,12 @@ Status TableLoad::MakeMarks() {
   if (marked.empty()) return {};
   std::vector<std::shared_ptr<const LiveRows>> marks(deletion_.bits.size());
   const bool is_many = marked.size() * uint64_t{tablet_rows_before_} > kRowsOfOneThread;
+  // The catalog asks for them one after the other, at the end of a transaction that may change them again until then.
+  const bool packs = !directory_->HoldsChanges();
   TESSERA_TRY(ForEach(is_many ? Threads() : nullptr, marked.size(), [&](size_t i) -> Status {
     const size_t t = marked[i];
     auto live = std::make_shared<const LiveRows>(table_->tablets[t].rows, deletion_.bits[t]);
-    (void)live->packed();  // (The catalog asks for them one after the other.)
+    if (packs) (void)live->packed();
     marks[t] = std::move(live);
     return {};
   }));
