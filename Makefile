@@ -194,7 +194,9 @@ TEST_PARTS := $(filter-out %_test.cc $(WITH_MAIN),$(TEST_SOURCES))
 # Of those, what the programs link with: it must not need GoogleTest.
 PROGRAM_PARTS := $(filter tests/sqllogictest/%,$(TEST_PARTS))
 
-LIBRARY_OBJECTS := $(patsubst %,$(B)/obj/%.o,$(filter-out $(WITH_MAIN),$(SOURCES)) $(KERNELS)) \
+# (The C interface is an object of its own, which no program needs.)
+C_OBJECTS := $(patsubst %,$(B)/obj/%.o,$(filter capi/%,$(SOURCES)))
+LIBRARY_OBJECTS := $(patsubst %,$(B)/obj/%.o,$(filter-out $(WITH_MAIN) capi/%,$(SOURCES)) $(KERNELS)) \
   $(if $(DEVICE_LINKED),$(B)/obj/device_link.o)
 TEST_PART_OBJECTS := $(TEST_PARTS:%=$(B)/obj/%.o)
 ALL_SOURCES := $(SOURCES) $(COLUMNAR_SOURCES) $(KERNELS) $(TEST_SOURCES) $(TORTURE_SOURCES) $(FUZZ_SOURCES) $(BENCH_SOURCES) $(foreach s,$(BENCH_SOURCES),$(call BenchKernels,$s))
@@ -407,7 +409,7 @@ $(B)/tessera_mpi.so: mpi/transport_mpi.cc mpi/transport.h base/status.h $(B)/cxx
 # The C interface as a shared object that may be loaded into any program: it exports what capi/tessera.map names, and nothing else.
 # Its standard library is its own, because that has to allocate by Tessera's operator new, which the program must not. It stays
 # when it is closed: what it handed out may live on. memory_budget.cc is another one: malloc is the program's.
-SHARED_OBJECTS := $(patsubst %,$(B)/obj/%.o,$(filter capi/%,$(SOURCES))) $(B)/obj/shared/base/memory_budget.cc.o
+SHARED_OBJECTS := $(C_OBJECTS) $(B)/obj/shared/base/memory_budget.cc.o
 # (The archive of RE2 is for programs only. What Tessera calls of it hands over no memory.)
 SHARED_LIBS = $(patsubst -lsqlite3,$(call Archive,sqlite3),$(patsubst -lz,$(call Archive,z),$(patsubst -l:libre2.a,-lre2,$(filter-out -ledit,$(LIBS))))) -lm
 Archive = $(if $(call HasLibrary,$1.a),-l:lib$1.a,-l$1)
@@ -450,6 +452,7 @@ $(foreach s,$(PROGRAM_SOURCES),$(eval $(call PROGRAM_RULE,$s)))
 # Who makes the shell alone (make demo) may start it under mpirun.
 $(B)/tessera: | $(MPI_OBJECT)
 
+$(B)/capi_test: $(C_OBJECTS)
 define TEST_RULE
 $(B)/$(notdir $(1:.cc=)): $(B)/obj/$1.o $(B)/libtests.a $(B)/libtessera.a $(B)/link_flags
 endef
