@@ -1,10 +1,11 @@
 // Transactions that change rows of one table at a time: those of different rows all commit, and keep each other's changes. What
-// each sees and what is there in the end is compared with a model.
+// each sees and what is there in the end is compared with a model. With TESSERA_TEST_DEVICE=gpu the GPU reads the tables.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -21,16 +22,6 @@ namespace fs = std::filesystem;
 
 using Rows = std::map<int, int>;  // by key: the value
 
-std::unique_ptr<Session> Open(const std::string& directory) {
-  SessionOptions options;
-  options.directory = directory;
-  options.device = DeviceChoice::kHost;
-  options.threads = 1;
-  Result<std::unique_ptr<Session>> session = Session::Open(options);
-  EXPECT_TRUE(session.ok()) << session.status().message();
-  return std::move(*session);
-}
-
 std::string Do(const std::unique_ptr<Session>& session, const std::string& sql) {
   ResultTextOptions options;
   options.format = ResultFormat::kCsv;
@@ -39,6 +30,22 @@ std::string Do(const std::unique_ptr<Session>& session, const std::string& sql) 
 }
 
 bool Failed(const std::string& answer) { return answer.starts_with("ERROR"); }
+
+bool OnGpu() { return getenv("TESSERA_TEST_DEVICE") != nullptr; }
+
+std::unique_ptr<Session> Open(const std::string& directory) {
+  SessionOptions options;
+  options.directory = directory;
+  options.device = OnGpu() ? DeviceChoice::kAuto : DeviceChoice::kHost;
+  options.threads = 1;
+  Result<std::unique_ptr<Session>> session = Session::Open(options);
+  EXPECT_TRUE(session.ok()) << session.status().message();
+  if (OnGpu()) {
+    EXPECT_FALSE(Failed(Do(*session, "SET gpu_min_rows = 1")));
+  }
+  return std::move(*session);
+}
+
 bool IsConflict(const std::string& answer) { return answer.find("could not serialize access") != std::string::npos; }
 
 class RowConflicts : public testing::Test {
@@ -189,8 +196,9 @@ TEST_F(RowConflicts, RowsThatOthersHaveWrittenAnew) {
 
 /// Where every transaction comes after others' changes, small tablets are written together all the same.
 TEST_F(RowConflicts, TabletsAreMerged) {
+  const int turns = OnGpu() ? 75 : 300;
   Make("", 2000);
-  for (int i = 0; i < 300; ++i) {
+  for (int i = 0; i < turns; ++i) {
     Begin();
     EXPECT_EQ(Do(two_, "BEGIN"), "BEGIN");
     EXPECT_EQ(Do(two_, "SELECT count(*) FROM t"), "2000\n");
@@ -199,7 +207,7 @@ TEST_F(RowConflicts, TabletsAreMerged) {
     EXPECT_EQ(Do(two_, "UPDATE t SET v = v + 1 WHERE k = " + std::to_string(1001 + i)), "UPDATE 1");
     EXPECT_EQ(Do(two_, "COMMIT"), "COMMIT");
   }
-  EXPECT_EQ(Do(one_, "SELECT sum(v - 10 * k), count(*) FROM t"), "600,2000\n");
+  EXPECT_EQ(Do(one_, "SELECT sum(v - 10 * k), count(*) FROM t"), std::to_string(2 * turns) + ",2000\n");
   one_.reset();
   two_.reset();
   two_ = Open(directory());  // (What others read is removed by later writers.)
@@ -289,7 +297,7 @@ class AsModelled : public RowConflicts {
 };
 
 TEST_F(AsModelled, RandomChangesOfDifferentRows) {
-  for (uint32_t seed = 0; seed < 60; ++seed) {
+  for (uint32_t seed = 0; seed < (OnGpu() ? 15 : 60); ++seed) {
     SCOPED_TRACE(seed);
     Model model(seed);
     const int size = 1 + model.Below(model.Below(3) == 0 ? 3000 : 60), tablet_rows = model.Below(8);
