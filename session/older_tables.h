@@ -24,7 +24,7 @@ struct OlderTable {
 };
 
 struct OlderTables {
-  std::string directory;  ///< of the database
+  std::string directory;  ///< of the database, as Database::real_path
   std::vector<OlderTable> tables;
 
   bool empty() const { return tables.empty(); }

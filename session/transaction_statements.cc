@@ -338,7 +338,7 @@ Result<std::shared_ptr<const Snapshot>> BeginChange(SessionState* state, const S
     return seen;
   }
   TESSERA_ASSIGN(std::shared_ptr<const Snapshot> now, database.Read());
-  Result<OlderTables> older = SeenSince(t, statement, database.directory(), *now);
+  Result<OlderTables> older = SeenSince(t, statement, database.real_path(), *now);
   if (!older.ok()) {
     database.RollBackTransaction();
     return older.status();

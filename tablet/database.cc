@@ -36,6 +36,7 @@ class DirectoryDatabase final : public Database {
   explicit DirectoryDatabase(std::shared_ptr<DatabaseDirectory> directory) : directory_(std::move(directory)) {}
 
   const std::string& directory() const override { return directory_->name(); }
+  const std::string& real_path() const override { return directory_->real_path(); }
   Result<std::shared_ptr<const Snapshot>> Read() override { return directory_->Read(); }
   void SetLockTimeout(int milliseconds) override { directory_->SetLockTimeout(milliseconds); }
   void SetCompression(CompressionGoal goal) override { directory_->SetCompression(goal); }

@@ -49,6 +49,8 @@ class Database {
   virtual ~Database() = default;
 
   virtual const std::string& directory() const = 0;
+  /// The same for all who have it open, however they named it.
+  virtual const std::string& real_path() const = 0;
   /// The committed state now. Cheap when nothing has changed since the last call.
   virtual Result<std::shared_ptr<const Snapshot>> Read() = 0;
 

@@ -188,6 +188,8 @@ Result<std::shared_ptr<DatabaseDirectory>> DatabaseDirectory::Open(const std::st
   std::error_code error;
   self->path_ = std::filesystem::absolute(self->name_, error).string();
   if (error) return IoError("cannot open", self->name_, error.value());
+  self->real_path_ = std::filesystem::weakly_canonical(self->path_, error).string();
+  if (error) self->real_path_ = self->path_;
 
   struct stat info;
   if (stat(self->path_.c_str(), &info) != 0) {

@@ -46,6 +46,8 @@ class DatabaseDirectory : public std::enable_shared_from_this<DatabaseDirectory>
   const std::string& name() const { return name_; }
   /// Absolute: the process may change its working directory.
   const std::string& path() const { return path_; }
+  /// The same, however it was named.
+  const std::string& real_path() const { return real_path_; }
   std::string FilePath(const std::string& file) const { return path_ + "/" + file; }
   /// False for a temporary database: it is not read after a crash, so nothing waits for the disk.
   bool durable() const { return temporary_ == nullptr; }
@@ -179,7 +181,7 @@ class DatabaseDirectory : public std::enable_shared_from_this<DatabaseDirectory>
   void Sweep(const std::vector<std::string>* listed);
 
   std::string name_;
-  std::string path_;
+  std::string path_, real_path_;
   OpenMode mode_ = OpenMode::kReadOnly;
   std::unique_ptr<TemporaryDirectory> temporary_;  ///< nullptr if the user named a directory
   std::shared_ptr<SharedFiles> shared_files_;      ///< nullptr if it shares none

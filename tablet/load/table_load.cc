@@ -540,7 +540,7 @@ void TableLoad::NoteMoves() const {
     auto to = std::make_shared<std::vector<StoredTablet>>();
     for (const TabletRecord& tablet : made.records) to->push_back(StoredOf(tablet));
     for (const Moved& m : moved) {
-      MovedRows::OfProcess().Note(directory_->path(), StoredOf(table_->tablets[m.tablet]),
+      MovedRows::OfProcess().Note(directory_->real_path(), StoredOf(table_->tablets[m.tablet]),
                                   {m.live, false, m.first, to});
     }
   };
@@ -554,7 +554,7 @@ void TableLoad::NoteMovedColumns(const TableRecord& after) const {
     if (after.tablets[t].id == before.id) continue;
     std::vector<uint64_t> gone = update_->Touched(t);
     for (size_t w = 0; before.live != nullptr && w < gone.size(); ++w) gone[w] |= before.live->words()[w];
-    MovedRows::OfProcess().Note(directory_->path(), StoredOf(before),
+    MovedRows::OfProcess().Note(directory_->real_path(), StoredOf(before),
                                 {std::make_shared<const LiveRows>(before.rows, std::move(gone)), true, 0,
                                  std::make_shared<const std::vector<StoredTablet>>(1, StoredOf(after.tablets[t]))});
   }

@@ -55,7 +55,7 @@ class RowConflicts : public testing::Test {
     ASSERT_NE(mkdtemp(name.data()), nullptr);
     folder_ = name;
     one_ = Open(directory());
-    two_ = Open(directory());
+    two_ = Open(fs::relative(directory()).string());  // (The same database by another name.)
   }
   void TearDown() override {
     one_.reset();
