@@ -13,7 +13,7 @@
 #include <string>
 
 #include "session/session.h"
-#include "tests/session/session_answer.h"
+#include "tests/session/two_sessions.h"
 
 namespace tessera {
 namespace {
@@ -22,82 +22,56 @@ namespace fs = std::filesystem;
 
 using Rows = std::map<int, int>;  // by key: the value
 
-std::string Do(const std::unique_ptr<Session>& session, const std::string& sql) {
-  ResultTextOptions options;
-  options.format = ResultFormat::kCsv;
-  options.headers = false;
-  return Answer(session.get(), sql, options);
-}
-
-bool Failed(const std::string& answer) { return answer.starts_with("ERROR"); }
-
 bool OnGpu() { return getenv("TESSERA_TEST_DEVICE") != nullptr; }
-
-std::unique_ptr<Session> Open(const std::string& directory) {
-  SessionOptions options;
-  options.directory = directory;
-  options.device = OnGpu() ? DeviceChoice::kAuto : DeviceChoice::kHost;
-  options.threads = 1;
-  Result<std::unique_ptr<Session>> session = Session::Open(options);
-  EXPECT_TRUE(session.ok()) << session.status().message();
-  if (OnGpu()) {
-    EXPECT_FALSE(Failed(Do(*session, "SET gpu_min_rows = 1")));
-  }
-  return std::move(*session);
-}
 
 bool IsConflict(const std::string& answer) { return answer.find("could not serialize access") != std::string::npos; }
 
-class RowConflicts : public testing::Test {
+class RowConflicts : public TwoSessions {
  protected:
   void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "conflicts-XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    folder_ = name;
+    TwoSessions::SetUp();
     one_ = Open(directory());
     two_ = Open(fs::relative(directory()).string());  // (The same database by another name.)
   }
-  void TearDown() override {
-    one_.reset();
-    two_.reset();
-    fs::remove_all(folder_);
+
+  static std::unique_ptr<Session> Open(const std::string& directory) {
+    if (!OnGpu()) return TwoSessions::Open(directory);
+    std::unique_ptr<Session> session = TwoSessions::Open(directory, DeviceChoice::kAuto);
+    EXPECT_FALSE(Failed(Run(session, "SET gpu_min_rows = 1")));
+    return session;
   }
-  std::string directory() const { return folder_ + "/db"; }
 
   /// The table of (k, v) with these options and rows k = 1 .. `rows`, v = 10 * k.
   void Make(const std::string& options, int rows, const std::string& key = "") const {
-    EXPECT_FALSE(Failed(Do(one_, "CREATE OR REPLACE TABLE t (k INTEGER " + key + ", v INTEGER, w TEXT)" + options)));
-    EXPECT_FALSE(Failed(Do(
+    EXPECT_FALSE(Failed(Run(one_, "CREATE OR REPLACE TABLE t (k INTEGER " + key + ", v INTEGER, w TEXT)" + options)));
+    EXPECT_FALSE(Failed(Run(
         one_, "INSERT INTO t SELECT range, range * 10, 'w' || range FROM range(1, " + std::to_string(rows + 1) + ")")));
   }
   void Begin() const {
-    EXPECT_EQ(Do(one_, "BEGIN"), "BEGIN");
-    EXPECT_FALSE(Failed(Do(one_, "SELECT count(*) FROM t")));
+    EXPECT_EQ(Run(one_, "BEGIN"), "BEGIN");
+    EXPECT_FALSE(Failed(Run(one_, "SELECT count(*) FROM t")));
   }
-
-  std::string folder_;
-  std::unique_ptr<Session> one_, two_;
 };
 
 TEST_F(RowConflicts, DifferentRowsBothCommit) {
   Make("", 2);
   Begin();
-  EXPECT_EQ(Do(two_, "UPDATE t SET v = 11 WHERE k = 1"), "UPDATE 1");
-  EXPECT_EQ(Do(one_, "UPDATE t SET v = 21 WHERE k = 2"), "UPDATE 1");
-  EXPECT_EQ(Do(one_, "SELECT v FROM t ORDER BY k"), "10\n21\n");
-  EXPECT_EQ(Do(two_, "SELECT v FROM t ORDER BY k"), "11\n20\n");
-  EXPECT_EQ(Do(one_, "COMMIT"), "COMMIT");
-  EXPECT_EQ(Do(two_, "SELECT v FROM t ORDER BY k"), "11\n21\n");
+  EXPECT_EQ(Run(two_, "UPDATE t SET v = 11 WHERE k = 1"), "UPDATE 1");
+  EXPECT_EQ(Run(one_, "UPDATE t SET v = 21 WHERE k = 2"), "UPDATE 1");
+  EXPECT_EQ(Run(one_, "SELECT v FROM t ORDER BY k"), "10\n21\n");
+  EXPECT_EQ(Run(two_, "SELECT v FROM t ORDER BY k"), "11\n20\n");
+  EXPECT_EQ(Run(one_, "COMMIT"), "COMMIT");
+  EXPECT_EQ(Run(two_, "SELECT v FROM t ORDER BY k"), "11\n21\n");
 }
 
 TEST_F(RowConflicts, ASettingIsNoFirstStatement) {
   Make("", 2);
-  EXPECT_EQ(Do(one_, "BEGIN"), "BEGIN");
-  EXPECT_EQ(Do(one_, "SET lock_timeout = 1000"), "SET");
-  EXPECT_EQ(Do(two_, "UPDATE t SET v = 11 WHERE k = 1"), "UPDATE 1");
-  EXPECT_EQ(Do(one_, "UPDATE t SET v = v + 1 WHERE k = 1"), "UPDATE 1");
-  EXPECT_EQ(Do(one_, "COMMIT"), "COMMIT");
-  EXPECT_EQ(Do(one_, "SELECT v FROM t WHERE k = 1"), "12\n");
+  EXPECT_EQ(Run(one_, "BEGIN"), "BEGIN");
+  EXPECT_EQ(Run(one_, "SET lock_timeout = 1000"), "SET");
+  EXPECT_EQ(Run(two_, "UPDATE t SET v = 11 WHERE k = 1"), "UPDATE 1");
+  EXPECT_EQ(Run(one_, "UPDATE t SET v = v + 1 WHERE k = 1"), "UPDATE 1");
+  EXPECT_EQ(Run(one_, "COMMIT"), "COMMIT");
+  EXPECT_EQ(Run(one_, "SELECT v FROM t WHERE k = 1"), "12\n");
 }
 
 TEST_F(RowConflicts, TheSameRowConflicts) {
@@ -109,10 +83,10 @@ TEST_F(RowConflicts, TheSameRowConflicts) {
       for (const int rows : {2, 40, 3000}) {
         Make("", rows);
         Begin();
-        EXPECT_FALSE(Failed(Do(two_, other)));
-        const std::string answer = Do(one_, sql);
+        EXPECT_FALSE(Failed(Run(two_, other)));
+        const std::string answer = Run(one_, sql);
         EXPECT_TRUE(IsConflict(answer)) << other << "; " << sql << ": " << answer;
-        EXPECT_EQ(Do(one_, "COMMIT"), "ROLLBACK");
+        EXPECT_EQ(Run(one_, "COMMIT"), "ROLLBACK");
       }
     }
   }
@@ -123,40 +97,40 @@ TEST_F(RowConflicts, AnotherTableOfTheNameConflicts) {
                             "ALTER TABLE t ALTER v SET NOT NULL", "ALTER TABLE t ADD CHECK (v > 0)"}) {
     Make("", 40);
     Begin();
-    Do(two_, "DELETE FROM t WHERE k = 1");
-    EXPECT_FALSE(Failed(Do(two_, other))) << other;
-    EXPECT_TRUE(IsConflict(Do(one_, "UPDATE t SET v = 1 WHERE k = 2"))) << other;
-    Do(one_, "ROLLBACK");
+    Run(two_, "DELETE FROM t WHERE k = 1");
+    EXPECT_FALSE(Failed(Run(two_, other))) << other;
+    EXPECT_TRUE(IsConflict(Run(one_, "UPDATE t SET v = 1 WHERE k = 2"))) << other;
+    Run(one_, "ROLLBACK");
   }
 }
 
 TEST_F(RowConflicts, Keys) {
   Make("", 5, "PRIMARY KEY");
   Begin();  // two insert one key
-  EXPECT_EQ(Do(two_, "INSERT INTO t VALUES (6, 60, '')"), "INSERT 0 1");
-  EXPECT_NE(Do(one_, "INSERT INTO t VALUES (6, 61, '')").find("duplicate key"), std::string::npos);
-  Do(one_, "ROLLBACK");
+  EXPECT_EQ(Run(two_, "INSERT INTO t VALUES (6, 60, '')"), "INSERT 0 1");
+  EXPECT_NE(Run(one_, "INSERT INTO t VALUES (6, 61, '')").find("duplicate key"), std::string::npos);
+  Run(one_, "ROLLBACK");
   for (const char* action : {"NOTHING", "UPDATE SET v = 0"}) {
-    Do(one_, "DELETE FROM t WHERE k = 6");
+    Run(one_, "DELETE FROM t WHERE k = 6");
     Begin();  // ... that the other has not seen
-    EXPECT_EQ(Do(two_, "INSERT INTO t VALUES (6, 60, '')"), "INSERT 0 1");
-    EXPECT_TRUE(IsConflict(Do(one_, std::string("INSERT INTO t VALUES (6, 61, '') ON CONFLICT (k) DO ") + action)));
-    Do(one_, "ROLLBACK");
+    EXPECT_EQ(Run(two_, "INSERT INTO t VALUES (6, 60, '')"), "INSERT 0 1");
+    EXPECT_TRUE(IsConflict(Run(one_, std::string("INSERT INTO t VALUES (6, 61, '') ON CONFLICT (k) DO ") + action)));
+    Run(one_, "ROLLBACK");
   }
   Begin();  // the key is free again, but not for who still sees the row
-  EXPECT_EQ(Do(two_, "DELETE FROM t WHERE k = 6"), "DELETE 1");
-  EXPECT_TRUE(IsConflict(Do(one_, "INSERT INTO t VALUES (6, 61, '')")));
-  Do(one_, "ROLLBACK");
+  EXPECT_EQ(Run(two_, "DELETE FROM t WHERE k = 6"), "DELETE 1");
+  EXPECT_TRUE(IsConflict(Run(one_, "INSERT INTO t VALUES (6, 61, '')")));
+  Run(one_, "ROLLBACK");
   Begin();  // keys of different rows
-  EXPECT_EQ(Do(two_, "UPDATE t SET k = 7 WHERE k = 1"), "UPDATE 1");
-  EXPECT_EQ(Do(two_, "INSERT INTO t VALUES (8, 80, '') ON CONFLICT (k) DO NOTHING"), "INSERT 0 1");
-  EXPECT_EQ(Do(one_, "UPDATE t SET k = 9 WHERE k = 2"), "UPDATE 1");
-  EXPECT_EQ(Do(one_, "INSERT INTO t VALUES (3, 0, ''), (10, 0, '') ON CONFLICT (k) DO UPDATE SET v = 31"),
+  EXPECT_EQ(Run(two_, "UPDATE t SET k = 7 WHERE k = 1"), "UPDATE 1");
+  EXPECT_EQ(Run(two_, "INSERT INTO t VALUES (8, 80, '') ON CONFLICT (k) DO NOTHING"), "INSERT 0 1");
+  EXPECT_EQ(Run(one_, "UPDATE t SET k = 9 WHERE k = 2"), "UPDATE 1");
+  EXPECT_EQ(Run(one_, "INSERT INTO t VALUES (3, 0, ''), (10, 0, '') ON CONFLICT (k) DO UPDATE SET v = 31"),
             "INSERT 0 2");
-  EXPECT_EQ(Do(one_, "SELECT k, v FROM t ORDER BY k"), "1,10\n3,31\n4,40\n5,50\n9,20\n10,0\n");
-  EXPECT_NE(Do(one_, "INSERT INTO t VALUES (8, 81, '')").find("duplicate key"), std::string::npos);
-  EXPECT_EQ(Do(one_, "COMMIT"), "ROLLBACK");
-  EXPECT_EQ(Do(one_, "SELECT k, v FROM t ORDER BY k"), "2,20\n3,30\n4,40\n5,50\n7,10\n8,80\n");
+  EXPECT_EQ(Run(one_, "SELECT k, v FROM t ORDER BY k"), "1,10\n3,31\n4,40\n5,50\n9,20\n10,0\n");
+  EXPECT_NE(Run(one_, "INSERT INTO t VALUES (8, 81, '')").find("duplicate key"), std::string::npos);
+  EXPECT_EQ(Run(one_, "COMMIT"), "ROLLBACK");
+  EXPECT_EQ(Run(one_, "SELECT k, v FROM t ORDER BY k"), "2,20\n3,30\n4,40\n5,50\n7,10\n8,80\n");
 }
 
 /// A table of single rows of INSERTs and of UPDATEs is written anew again and again; of rows that another process has written
@@ -166,32 +140,32 @@ TEST_F(RowConflicts, RowsThatOthersHaveWrittenAnew) {
   for (int round = 0; round < 3; ++round) {
     Begin();
     for (int i = 0; i < 100; ++i) {
-      EXPECT_EQ(Do(two_, "UPDATE t SET v = v + 1 WHERE k = " + std::to_string(1 + i % 20)), "UPDATE 1");
+      EXPECT_EQ(Run(two_, "UPDATE t SET v = v + 1 WHERE k = " + std::to_string(1 + i % 20)), "UPDATE 1");
       if (i % 5 == 0) {
-        EXPECT_EQ(Do(two_, "INSERT INTO t VALUES (" + std::to_string(1000 + i + 100 * round) + ", 0, '')"),
+        EXPECT_EQ(Run(two_, "INSERT INTO t VALUES (" + std::to_string(1000 + i + 100 * round) + ", 0, '')"),
                   "INSERT 0 1");
       }
     }
-    EXPECT_EQ(Do(one_, "UPDATE t SET v = v + 1 WHERE k BETWEEN 21 AND 30"), "UPDATE 10");
-    EXPECT_EQ(Do(one_, "COMMIT"), "COMMIT");
+    EXPECT_EQ(Run(one_, "UPDATE t SET v = v + 1 WHERE k BETWEEN 21 AND 30"), "UPDATE 10");
+    EXPECT_EQ(Run(one_, "COMMIT"), "COMMIT");
   }
-  EXPECT_EQ(Do(one_, "SELECT min(v - 10 * k), max(v - 10 * k) FROM t WHERE k <= 20"), "15,15\n");
-  EXPECT_EQ(Do(one_, "SELECT min(v - 10 * k), max(v - 10 * k) FROM t WHERE k BETWEEN 21 AND 30"), "3,3\n");
-  EXPECT_EQ(Do(one_, "SELECT count(*) FROM t"), "90\n");
+  EXPECT_EQ(Run(one_, "SELECT min(v - 10 * k), max(v - 10 * k) FROM t WHERE k <= 20"), "15,15\n");
+  EXPECT_EQ(Run(one_, "SELECT min(v - 10 * k), max(v - 10 * k) FROM t WHERE k BETWEEN 21 AND 30"), "3,3\n");
+  EXPECT_EQ(Run(one_, "SELECT count(*) FROM t"), "90\n");
 
   Make("", 30);
   Begin();
   const pid_t child = fork();
   if (child == 0) {
     const std::unique_ptr<Session> session = Open(directory());
-    _exit(Do(session, "INSERT INTO t SELECT range, 0, '' FROM range(100, 150)") == "INSERT 0 50" ? 0 : 1);
+    _exit(Run(session, "INSERT INTO t SELECT range, 0, '' FROM range(100, 150)") == "INSERT 0 50" ? 0 : 1);
   }
   int status = 1;
   waitpid(child, &status, 0);
   ASSERT_EQ(status, 0);
-  EXPECT_TRUE(IsConflict(Do(one_, "UPDATE t SET v = v + 1 WHERE k = 7")));
-  Do(one_, "ROLLBACK");
-  EXPECT_EQ(Do(one_, "UPDATE t SET v = v + 1 WHERE k = 7"), "UPDATE 1");
+  EXPECT_TRUE(IsConflict(Run(one_, "UPDATE t SET v = v + 1 WHERE k = 7")));
+  Run(one_, "ROLLBACK");
+  EXPECT_EQ(Run(one_, "UPDATE t SET v = v + 1 WHERE k = 7"), "UPDATE 1");
 }
 
 /// Where every transaction comes after others' changes, small tablets are written together all the same.
@@ -200,18 +174,18 @@ TEST_F(RowConflicts, TabletsAreMerged) {
   Make("", 2000);
   for (int i = 0; i < turns; ++i) {
     Begin();
-    EXPECT_EQ(Do(two_, "BEGIN"), "BEGIN");
-    EXPECT_EQ(Do(two_, "SELECT count(*) FROM t"), "2000\n");
-    EXPECT_EQ(Do(one_, "UPDATE t SET v = v + 1 WHERE k = " + std::to_string(1 + i)), "UPDATE 1");
-    EXPECT_EQ(Do(one_, "COMMIT"), "COMMIT");
-    EXPECT_EQ(Do(two_, "UPDATE t SET v = v + 1 WHERE k = " + std::to_string(1001 + i)), "UPDATE 1");
-    EXPECT_EQ(Do(two_, "COMMIT"), "COMMIT");
+    EXPECT_EQ(Run(two_, "BEGIN"), "BEGIN");
+    EXPECT_EQ(Run(two_, "SELECT count(*) FROM t"), "2000\n");
+    EXPECT_EQ(Run(one_, "UPDATE t SET v = v + 1 WHERE k = " + std::to_string(1 + i)), "UPDATE 1");
+    EXPECT_EQ(Run(one_, "COMMIT"), "COMMIT");
+    EXPECT_EQ(Run(two_, "UPDATE t SET v = v + 1 WHERE k = " + std::to_string(1001 + i)), "UPDATE 1");
+    EXPECT_EQ(Run(two_, "COMMIT"), "COMMIT");
   }
-  EXPECT_EQ(Do(one_, "SELECT sum(v - 10 * k), count(*) FROM t"), std::to_string(2 * turns) + ",2000\n");
+  EXPECT_EQ(Run(one_, "SELECT sum(v - 10 * k), count(*) FROM t"), std::to_string(2 * turns) + ",2000\n");
   one_.reset();
   two_.reset();
   two_ = Open(directory());  // (What others read is removed by later writers.)
-  Do(two_, "CREATE TABLE other (x INTEGER)");
+  Run(two_, "CREATE TABLE other (x INTEGER)");
   const auto tablets = std::ranges::count_if(fs::directory_iterator(directory()), [](const auto& entry) {
     return entry.path().filename().string().starts_with("tablet-");
   });
@@ -285,8 +259,8 @@ std::string Counted(const Rows& rows) {
 class AsModelled : public RowConflicts {
  protected:
   void Compare(const std::unique_ptr<Session>& session, const Rows& rows) const {
-    EXPECT_EQ(Do(session, "SELECT k, v FROM t ORDER BY k"), Listed(rows));
-    EXPECT_EQ(Do(session, "SELECT count(*), min(v), max(k), sum(v), count(w) FROM t"), Counted(rows));
+    EXPECT_EQ(Run(session, "SELECT k, v FROM t ORDER BY k"), Listed(rows));
+    EXPECT_EQ(Run(session, "SELECT count(*), min(v), max(k), sum(v), count(w) FROM t"), Counted(rows));
   }
   static Rows Both(const Rows& even, const Rows& odd) {
     Rows rows;
@@ -310,7 +284,7 @@ TEST_F(AsModelled, RandomChangesOfDifferentRows) {
       const Rows seen = even;
       for (int i = model.Below(6); i >= 0; --i) {
         const std::string sql = model.Change(0, &even);
-        EXPECT_FALSE(Failed(Do(two_, sql))) << sql;
+        EXPECT_FALSE(Failed(Run(two_, sql))) << sql;
       }
       const Rows before = odd;
       Rows mark;
@@ -318,28 +292,28 @@ TEST_F(AsModelled, RandomChangesOfDifferentRows) {
       for (int i = model.Below(5); i >= 0 && !HasFailure(); --i) {
         if (model.Below(4) == 0) {
           if (has_mark) odd = mark;
-          EXPECT_FALSE(Failed(Do(one_, has_mark ? "ROLLBACK TO s" : "SAVEPOINT s")));
+          EXPECT_FALSE(Failed(Run(one_, has_mark ? "ROLLBACK TO s" : "SAVEPOINT s")));
           mark = odd;
           has_mark = true;
         }
         const std::string sql = model.Change(1, &odd);
-        const std::string answer = Do(one_, sql);
+        const std::string answer = Run(one_, sql);
         EXPECT_FALSE(Failed(answer)) << sql << ": " << answer;
         Compare(one_, Both(seen, odd));
         Compare(two_, Both(even, before));
       }
       if (model.Below(5) == 0) {
-        EXPECT_EQ(Do(one_, "ROLLBACK"), "ROLLBACK");
+        EXPECT_EQ(Run(one_, "ROLLBACK"), "ROLLBACK");
         odd = before;
       } else {
-        EXPECT_EQ(Do(one_, "COMMIT"), "COMMIT");
+        EXPECT_EQ(Run(one_, "COMMIT"), "COMMIT");
       }
       Compare(one_, Both(even, odd));
       Compare(two_, Both(even, odd));
       Compare(Open(directory()), Both(even, odd));
       if (HasFailure()) return;
     }
-    EXPECT_FALSE(Failed(Do(one_, "PRAGMA integrity_check")));
+    EXPECT_FALSE(Failed(Run(one_, "PRAGMA integrity_check")));
   }
 }
 

@@ -18,49 +18,22 @@
 #include <vector>
 
 #include "session/session.h"
-#include "tests/session/session_answer.h"
+#include "tests/session/two_sessions.h"
 
 namespace tessera {
 namespace {
 
 namespace fs = std::filesystem;
 
-class Transactions : public testing::Test {
+class Transactions : public TwoSessions {
  protected:
   void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "transactions-XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    folder_ = name;
-    one_ = Open();
-    two_ = Open();
+    TwoSessions::SetUp();
     Run(one_, "CREATE TABLE t (k INTEGER, v INTEGER)");
     Run(one_, "INSERT INTO t VALUES (1, 10), (2, 20)");
   }
-  void TearDown() override {
-    one_.reset();
-    two_.reset();
-    fs::remove_all(folder_);
-  }
+  std::unique_ptr<Session> Open() const { return TwoSessions::Open(directory()); }
 
-  std::string directory() const { return folder_ + "/db"; }
-
-  std::unique_ptr<Session> Open() const {
-    SessionOptions options;
-    options.directory = directory();
-    options.device = DeviceChoice::kHost;
-    options.threads = 1;
-    Result<std::unique_ptr<Session>> session = Session::Open(options);
-    EXPECT_TRUE(session.ok()) << session.status().message();
-    return std::move(*session);
-  }
-
-  /// The answer, as comma separated values without a header; "ERROR: ..." if there is none.
-  static std::string Run(const std::unique_ptr<Session>& session, const std::string& sql) {
-    ResultTextOptions options;
-    options.format = ResultFormat::kCsv;
-    options.headers = false;
-    return Answer(session.get(), sql, options);
-  }
   /// What two_ answers to a statement that begins while one_ has the writer lock, and ends after the COMMIT of one_.
   std::string RunAfterCommit(const std::string& sql) {
     std::string answer;
@@ -70,16 +43,12 @@ class Transactions : public testing::Test {
     waits.join();
     return answer;
   }
-  static bool Failed(const std::string& answer) { return answer.starts_with("ERROR"); }
 
   size_t Tablets() const {
     return static_cast<size_t>(std::ranges::count_if(fs::directory_iterator(directory()), [](const auto& entry) {
       return entry.path().filename().string().starts_with("tablet-");
     }));
   }
-
-  std::string folder_;
-  std::unique_ptr<Session> one_, two_;
 };
 
 TEST_F(Transactions, DirtyWrite) {  // P0
