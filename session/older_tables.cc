@@ -17,6 +17,13 @@ namespace {
 
 std::string Named(const TableInfo& table) { return "table \"" + ShownName(table.schema.name) + "\""; }
 
+/// `tables`: of OlderTable, constant or not. nullptr: there is none of that name.
+template <class Tables>
+auto* FindIn(Tables& tables, std::string_view name) {
+  const auto at = std::ranges::find_if(tables, [&](const OlderTable& t) { return t.before->schema.name == name; });
+  return at != tables.end() ? &*at : nullptr;
+}
+
 /// Whether nothing but rows has changed. (TRUNCATE deletes all rows. VACUUM and ALTER make another table, or other columns.)
 bool HasOtherRowsAlone(const OlderTable& table) {
   const TableSchema &before = table.before->schema, &now = table.first->schema;
@@ -33,6 +40,12 @@ Status See(const std::string& directory, const std::shared_ptr<const TableInfo>&
   if (table->rows != nullptr && table->rows->version() == now->version) return {};
   TESSERA_ASSIGN(table->rows, OlderRows::See(directory, table->before, *table->first, now));
   return {};
+}
+
+/// The same; but a key that exists is one that the statement has not seen.
+Status OfUnseenKey(const Status& status, const TableInfo& table) {
+  const bool exists = !status.ok() && status.kind() == ErrorKind::kUniqueViolation;
+  return exists ? CannotSerialize("a key of " + Named(table)) : status;
 }
 
 class OlderWriter final : public TableWriter {
@@ -64,9 +77,7 @@ class OlderWriter final : public TableWriter {
   }
   Status Commit() override {
     const Status status = writer_->Commit();
-    return on_conflict_ && !status.ok() && status.kind() == ErrorKind::kUniqueViolation
-               ? CannotSerialize("a key of " + Named(*rows_->table()))
-               : status;
+    return on_conflict_ ? OfUnseenKey(status, *rows_->table()) : status;
   }
 
  private:
@@ -95,10 +106,7 @@ Status CannotSerialize(const std::string& changed) {
           kTryAgain};
 }
 
-const OlderTable* OlderTables::Find(std::string_view table) const {
-  const auto at = std::ranges::find_if(tables, [&](const OlderTable& t) { return t.before->schema.name == table; });
-  return at != tables.end() ? &*at : nullptr;
-}
+const OlderTable* OlderTables::Find(std::string_view table) const { return FindIn(tables, table); }
 
 Result<OlderTables> TablesOfBefore(const std::string& directory, const Snapshot& before, const Snapshot& now) {
   // (A table that was made, dropped or renamed is a change of names that statements are bound by. VACUUM makes another table of
@@ -155,10 +163,10 @@ Status CheckConflict(const std::string& table, const Snapshot& now, const OlderT
 Result<std::unique_ptr<TableWriter>> WriteOlder(const std::string& table, const Snapshot& now,
                                                 std::unique_ptr<TableWriter> writer, bool on_conflict,
                                                 OlderTables* older) {
-  const auto at = std::ranges::find_if(older->tables, [&](const auto& t) { return t.before->schema.name == table; });
-  if (at == older->tables.end()) return writer;
-  TESSERA_TRY(See(older->directory, now.Find(table), &*at));
-  return std::unique_ptr<TableWriter>(std::make_unique<OlderWriter>(at->rows, std::move(writer), on_conflict));
+  OlderTable* const found = FindIn(older->tables, table);
+  if (found == nullptr) return writer;
+  TESSERA_TRY(See(older->directory, now.Find(table), found));
+  return std::unique_ptr<TableWriter>(std::make_unique<OlderWriter>(found->rows, std::move(writer), on_conflict));
 }
 
 Status CheckOlderKeys(const std::string& table, const OlderTables& older) {
@@ -168,10 +176,7 @@ Status CheckOlderKeys(const std::string& table, const OlderTables& older) {
   const TableSchema& schema = rows.table()->schema;
   if ((schema.primary_key.empty() && schema.unique_keys.empty()) || rows.changed().empty() || rows.own().empty())
     return {};
-  const Status status = CheckKeys(schema, rows.changed(), rows.own(), nullptr);
-  return !status.ok() && status.kind() == ErrorKind::kUniqueViolation
-             ? CannotSerialize("a key of " + Named(*rows.table()))
-             : status;
+  return OfUnseenKey(CheckKeys(schema, rows.changed(), rows.own(), nullptr), *rows.table());
 }
 
 }  // namespace tessera
