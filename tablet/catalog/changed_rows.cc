@@ -9,18 +9,11 @@
 namespace tessera {
 namespace {
 
-/// The tablet as it is stored, without marks.
-std::shared_ptr<const Tablet> Stored(const std::shared_ptr<const Tablet>& tablet) {
-  std::shared_ptr<const Tablet> unmarked = tablet->unmarked();
-  return unmarked != nullptr ? unmarked : tablet;
-}
-
 /// Marks of which the rows are live that are live in `here` (nullptr: all are) and not in `there`; nullptr: there are none.
 std::shared_ptr<const LiveRows> LiveIn(uint32_t rows, const LiveRows* here, const LiveRows& there) {
   std::vector<uint64_t> deleted(there.words().size());
   for (size_t w = 0; w < deleted.size(); ++w) {
-    const uint64_t bits = w + 1 < deleted.size() || rows % 64 == 0 ? ~uint64_t{0} : (uint64_t{1} << rows % 64) - 1;
-    deleted[w] = ((here != nullptr ? here->words()[w] : 0) | ~there.words()[w]) & bits;
+    deleted[w] = ((here != nullptr ? here->words()[w] : 0) | ~there.words()[w]) & BitsOfRows(rows, w);
   }
   auto live = std::make_shared<const LiveRows>(rows, std::move(deleted));
   return live->deleted() < rows ? live : nullptr;
@@ -31,18 +24,13 @@ std::shared_ptr<const LiveRows> LiveIn(uint32_t rows, const LiveRows* here, cons
 std::shared_ptr<const TableInfo> RowsNotIn(const TableInfo& table, const TableInfo* other) {
   std::unordered_map<const Tablet*, const Tablet*> known;
   if (other != nullptr) {
-    for (const auto& tablet : other->tablets) known[Stored(tablet).get()] = tablet.get();
+    for (const auto& tablet : other->tablets) known[WithoutMarks(tablet).get()] = tablet.get();
   }
-  auto out = std::make_shared<TableInfo>(table);
-  out->tablets.clear();
-  out->buckets.clear();
+  auto out = std::make_shared<TableInfo>(WithoutTablets(table));
   out->schema.distribute_by.clear();
-  out->statistics.resize(table.schema.columns.size());
-  out->live_column = -1;
-  out->stored_rows = 0;
   std::vector<std::shared_ptr<const LiveRows>> live;
   for (const auto& tablet : table.tablets) {
-    const std::shared_ptr<const Tablet> stored = Stored(tablet);
+    const std::shared_ptr<const Tablet> stored = WithoutMarks(tablet);
     const auto at = known.find(stored.get());
     std::shared_ptr<const LiveRows> rows;
     if (at == known.end()) {

@@ -10,10 +10,10 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
-#include <thread>
 #include <unordered_set>
 
 #include "tablet/catalog/live_tablet.h"
+#include "tablet/catalog/pack_marks.h"
 #include "tablet/files/file_names.h"
 #include "tablet/files/file_syncer.h"
 #include "tablet/files/io_error.h"
@@ -22,8 +22,6 @@
 
 namespace tessera {
 namespace {
-
-constexpr unsigned kGreatestThreads = 16;  ///< for the rows of a change
 
 /// Names in a directory, without "." and "..".
 Result<std::vector<std::string>> ListDirectory(const std::string& path) {
@@ -537,8 +535,7 @@ std::unique_ptr<ThreadPool> DatabaseDirectory::TakeThreads() {
     std::lock_guard guard(mutex_);
     if (threads_ != nullptr) return std::move(threads_);
   }
-  return std::make_unique<ThreadPool>(
-      static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, kGreatestThreads)));
+  return ThreadsOfMarks();
 }
 
 void DatabaseDirectory::GiveBack(std::unique_ptr<ThreadPool> threads) {

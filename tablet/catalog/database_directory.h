@@ -110,7 +110,7 @@ class DatabaseDirectory : public std::enable_shared_from_this<DatabaseDirectory>
                      const std::vector<std::string>* unsynced);
   Result<std::vector<std::string>> Sketches(const TableRecord& table);
 
-  /// Threads for the rows of a change. To start sixteen takes 2 ms, so the next change gets those that are given back.
+  /// ThreadsOfMarks for a change. To start sixteen takes 2 ms, so the next change gets those that are given back.
   std::unique_ptr<ThreadPool> TakeThreads();
   void GiveBack(std::unique_ptr<ThreadPool> threads);
 

@@ -120,16 +120,29 @@ void PutTablet(std::shared_ptr<const Tablet> tablet, size_t number, TableInfo* t
   place = std::move(tablet);
 }
 
+std::shared_ptr<const Tablet> WithoutMarks(const std::shared_ptr<const Tablet>& tablet) {
+  std::shared_ptr<const Tablet> unmarked = tablet->unmarked();
+  return unmarked != nullptr ? unmarked : tablet;
+}
+
+TableInfo WithoutTablets(const TableInfo& table) {
+  TableInfo out(table);
+  out.tablets.clear();
+  out.buckets.clear();
+  out.statistics.resize(table.schema.columns.size());
+  out.live_column = -1;
+  out.stored_rows = 0;
+  return out;
+}
+
 std::shared_ptr<const TableInfo> NumberRows(const TableInfo& table) {
   auto out = std::make_shared<TableInfo>(table);
   const int columns = static_cast<int>(table.schema.columns.size());
   for (std::shared_ptr<const Tablet>& tablet : out->tablets) {
     const size_t number = static_cast<size_t>(&tablet - out->tablets.data());
-    const std::shared_ptr<const Tablet> unmarked = tablet->unmarked();
     // (The marks live as long as the tablet that has them.)
     const std::shared_ptr<const LiveRows> live(tablet, tablet->live());
-    tablet = std::make_shared<const LiveTablet>(unmarked != nullptr ? unmarked : tablet, columns,
-                                                live.get() != nullptr ? live : nullptr,
+    tablet = std::make_shared<const LiveTablet>(WithoutMarks(tablet), columns, live.get() != nullptr ? live : nullptr,
                                                 static_cast<int64_t>(number) << kRowNumberBits);
   }
   if (out->live_column < 0) out->statistics.push_back(StatisticsOfLive(table));

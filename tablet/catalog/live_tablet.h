@@ -72,6 +72,12 @@ class LiveTablet final : public Tablet {
   const TabletParts parts_;
 };
 
+/// The tablet as it is stored: itself, or what it adds columns to.
+std::shared_ptr<const Tablet> WithoutMarks(const std::shared_ptr<const Tablet>& tablet);
+
+/// A copy of the table for which MarkLive is called once it has got other tablets: it has none.
+TableInfo WithoutTablets(const TableInfo& table);
+
 /// The table with the column of live rows, if rows of it have been deleted: TableInfo::live_column, after those of the
 /// schema. `live`: by tablet; nullptr: all rows of it are. Counts the live rows.
 void MarkLive(const std::vector<std::shared_ptr<const LiveRows>>& live, TableInfo* table);

@@ -6,6 +6,7 @@
 // Start at: MovedRows::OfProcess, Find. Any thread.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -13,7 +14,6 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "tablet/catalog/table_record.h"

@@ -1,6 +1,7 @@
 #include "tablet/catalog/older_rows.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -14,12 +15,6 @@ using Words = std::vector<uint64_t>;
 using TabletPointer = std::shared_ptr<const Tablet>;
 
 constexpr int64_t kRowMask = (int64_t{1} << kRowNumberBits) - 1;
-
-/// The tablet as it is stored, without marks.
-TabletPointer Unmarked(const TabletPointer& tablet) {
-  TabletPointer unmarked = tablet->unmarked();
-  return unmarked != nullptr ? unmarked : tablet;
-}
 
 Words DeletedIn(const Tablet& tablet) {
   if (const LiveRows* const live = tablet.live()) return live->words();
@@ -55,13 +50,7 @@ class OlderRows::Maker {
         now_(*held_->now),
         in_first_(NumbersOf(first_)),
         in_now_(NumbersOf(now_)),
-        info_(&held_->info) {
-    info_->tablets.clear();
-    info_->buckets.clear();
-    info_->statistics.resize(before_.schema.columns.size());
-    info_->live_column = -1;
-    info_->stored_rows = 0;
-  }
+        info_(&held_->info) {}
 
   Result<std::shared_ptr<const OlderRows>> Make() {
     for (size_t t = 0; t < before_.tablets.size(); ++t) {
@@ -104,11 +93,9 @@ class OlderRows::Maker {
     const Words all = now != nullptr ? DeletedIn(*now) : Words(deleted->size(), ~uint64_t{0});
     bool any = false;
     for (size_t w = 0; w < deleted->size(); ++w) {
-      const uint64_t rows =
-          w + 1 < deleted->size() || stored.rows % 64 == 0 ? ~uint64_t{0} : (uint64_t{1} << stored.rows % 64) - 1;
       (*changed)[w] = of_others[w] & ~(*deleted)[w];
       any |= (*changed)[w] != 0;
-      (*deleted)[w] |= all[w] & ~of_others[w] & rows;
+      (*deleted)[w] |= all[w] & ~of_others[w] & BitsOfRows(stored.rows, w);
     }
     place->tablet = now != nullptr ? static_cast<int64_t>(at->second) : kChanged;
     if (any) place->unchanged = std::make_shared<const LiveRows>(stored.rows, *changed);
@@ -185,7 +172,7 @@ class OlderRows::Maker {
   Status Add(const TabletPointer& tablet, int bucket, Words&& deleted, Place&& place) {
     auto live = std::make_shared<const LiveRows>(tablet->rows(), std::move(deleted));
     if (live->deleted() == tablet->rows()) return Count(*tablet, -1);
-    info_->tablets.push_back(Unmarked(tablet));
+    info_->tablets.push_back(WithoutMarks(tablet));
     info_->stored_rows += tablet->rows();
     if (bucket >= 0) info_->buckets.push_back(static_cast<uint8_t>(bucket));
     live_.push_back(live->deleted() > 0 ? std::move(live) : nullptr);
@@ -196,12 +183,9 @@ class OlderRows::Maker {
   void AddChanged(const TabletPointer& tablet, Words&& changed) {
     if (std::ranges::all_of(changed, [](uint64_t w) { return w == 0; })) return;
     const uint32_t rows = tablet->rows();
-    for (size_t w = 0; w < changed.size(); ++w) {
-      const bool is_last = w + 1 == changed.size() && rows % 64 != 0;
-      changed[w] = ~changed[w] & (is_last ? (uint64_t{1} << rows % 64) - 1 : ~uint64_t{0});
-    }
+    for (size_t w = 0; w < changed.size(); ++w) changed[w] = ~changed[w] & BitsOfRows(rows, w);
     made_->changed_.push_back(
-        std::make_shared<const LiveTablet>(Unmarked(tablet), static_cast<int>(info_->schema.columns.size()),
+        std::make_shared<const LiveTablet>(WithoutMarks(tablet), static_cast<int>(info_->schema.columns.size()),
                                            std::make_shared<const LiveRows>(rows, std::move(changed)), 0));
   }
 
@@ -230,7 +214,7 @@ class OlderRows::Maker {
   /// Files stay as long as the tables that have them.
   struct Held {
     Held(std::shared_ptr<const TableInfo> b, std::shared_ptr<const TableInfo> n)
-        : before(std::move(b)), now(std::move(n)), info(*before) {}
+        : before(std::move(b)), now(std::move(n)), info(WithoutTablets(*before)) {}
     const std::shared_ptr<const TableInfo> before, now;
     TableInfo info;
   };

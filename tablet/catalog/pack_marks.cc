@@ -5,10 +5,19 @@
 #include <unordered_set>
 #include <vector>
 
-#include "base/thread_pool.h"
 #include "tablet/files/live_rows.h"
 
 namespace tessera {
+namespace {
+
+constexpr unsigned kGreatestThreads = 16;
+
+}  // namespace
+
+std::unique_ptr<ThreadPool> ThreadsOfMarks() {
+  return std::make_unique<ThreadPool>(
+      static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, kGreatestThreads)));
+}
 
 Status PackMarks(const CatalogContents& before, const CatalogContents& after) {
   std::unordered_set<const LiveRows*> known;
@@ -28,8 +37,7 @@ Status PackMarks(const CatalogContents& before, const CatalogContents& after) {
     }
   }
   if (rows <= kMarksOfOneThread) return {};
-  ThreadPool threads(static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, kGreatestMarkThreads)));
-  return ForEach(&threads, made.size(), [&](size_t i) -> Status {
+  return ForEach(ThreadsOfMarks().get(), made.size(), [&](size_t i) -> Status {
     (void)made[i]->packed();
     return {};
   });

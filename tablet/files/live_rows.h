@@ -6,6 +6,8 @@
 // Start at: LiveRows. Immutable; any thread.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -16,6 +18,12 @@
 #include "tablet/chunk/chunk.h"
 
 namespace tessera {
+
+/// The bits of word `word` that stand for rows, where there are `rows`.
+inline uint64_t BitsOfRows(uint64_t rows, size_t word) {
+  const uint64_t left = rows - std::min<uint64_t>(rows, 64 * word);
+  return left >= 64 ? ~uint64_t{0} : (uint64_t{1} << left) - 1;
+}
 
 class LiveRows {
  public:

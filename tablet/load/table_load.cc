@@ -14,6 +14,7 @@
 #include "base/thread_pool.h"
 #include "tablet/catalog/live_tablet.h"
 #include "tablet/catalog/moved_rows.h"
+#include "tablet/catalog/pack_marks.h"
 #include "tablet/catalog/references.h"
 #include "tablet/chunk/chunk_decoder.h"
 #include "tablet/files/io_error.h"
@@ -25,8 +26,6 @@ namespace {
 /// A tablet with more times as many rows as come after it is not written anew. So a row is written anew some dozens of times
 /// while INSERTs of one row fill a tablet, and no more than some six small tablets wait for that.
 constexpr uint64_t kTimesAsMany = 8;
-/// The marks of more rows are made by several threads. Of fewer it takes about as long as these take to start.
-constexpr uint64_t kRowsOfOneThread = 1u << 22;
 /// Numbers of deleted rows that several threads set bits for; a thread's share.
 constexpr size_t kShared = size_t{1} << 18, kShare = size_t{1} << 15;
 
@@ -345,10 +344,9 @@ Result<uint64_t> TableLoad::DeleteMarked(int64_t first, std::span<const uint64_t
     uint64_t* const to = rows > 0 ? deletion_.words[tablet] : nullptr;
     uint64_t fresh = 0, lost = 0;
     for (size_t w = 0; w < from.size(); ++w) {
-      const uint64_t left = rows - std::min<uint64_t>(rows, 64 * w);  // from this word on
-      const uint64_t there = left >= 64 ? ~uint64_t{0} : (uint64_t{1} << left) - 1;
+      const uint64_t there = BitsOfRows(rows, w);
       lost += static_cast<uint64_t>(std::popcount(from[w] & ~there));
-      if (left == 0) continue;
+      if (there == 0) continue;
       const uint64_t set = from[w] & there;
       fresh += static_cast<uint64_t>(std::popcount(set & ~to[w]));
       to[w] |= set;
@@ -374,7 +372,7 @@ Status TableLoad::MakeMarks() {
   }
   if (marked.empty()) return {};
   std::vector<std::shared_ptr<const LiveRows>> marks(deletion_.bits.size());
-  const bool is_many = marked.size() * uint64_t{tablet_rows_before_} > kRowsOfOneThread;
+  const bool is_many = marked.size() * uint64_t{tablet_rows_before_} > kMarksOfOneThread;
   // The catalog asks for them one after the other, at the end of a transaction that may change them again until then.
   const bool packs = !directory_->HoldsChanges();
   TESSERA_TRY(ForEach(is_many ? Threads() : nullptr, marked.size(), [&](size_t i) -> Status {
